@@ -13,7 +13,7 @@
 //
 // # Which algorithm
 //
-// A limit names its algorithm, as in "10/s gcra". All algorithms are used in the same way.
+// A limit names its algorithm, as in "10/s gcra".
 //
 //	name             guarantee                                        choose it for
 //	token-bucket     at most burst + rate·t units in any time t       almost everything; the default
@@ -25,7 +25,7 @@
 //	sliding-log      exact for every window; memory grows with Count  low counts that must be exact
 //	concurrency      at most Count in flight                          slow calls, connections, jobs
 //
-// See docs/algorithms.md for worked examples and the memory that each algorithm needs.
+// See docs/algorithms.md for worked examples and memory use.
 //
 // # Guarantees of every Limiter
 //
@@ -36,6 +36,5 @@
 // or because calls arrive out of order. If nothing else is taken meanwhile, a denied check passes after RetryAfter and
 // not earlier; under a concurrency limit, RetryAfter is an estimate.
 //
-// A Limiter stores how many units a key has consumed, not how many remain. So a key can use a raised limit at once, and
-// its consumption still counts after the limit is lowered.
+// A key whose limit changes keeps its consumption, and can use a raised limit at once.
 package headgate

@@ -6,12 +6,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A bucket is the Pair of token-bucket, gcra and leaky-bucket. Time is its anchor: at that time the bucket held Units,
-// and at a later time t it holds exactly Units − rate·(t − Time). The anchor moves only by times in which whole units
-// drain, or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
+// The states of token-bucket, gcra and leaky-bucket are buckets. A bucket fills when units are taken and drains at the
+// rate of the limit. It is a Pair whose Time is the anchor: at that time the bucket held Units, and at a later time t
+// it holds exactly Units − rate·(t − Time). To stay exact, the anchor moves only by times in which whole units drain,
+// or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
 
-// slide moves the anchor to less than one period of the reduced rate before now, or to now when the bucket is empty. It
-// returns how many whole units have drained since the new anchor. An anchor after now stays. Last is unchanged.
+// slide moves the anchor of b to less than one period of the rate before now (in r.micros, exactly r.units drain). The
+// anchor of an empty bucket moves to now. An anchor after now stays, and Last is unchanged. drained is the number of
+// whole units, still included in moved.Units, that have drained since the new anchor.
 func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	if b.Units == 0 {
 		b.Time = max(now, b.Last)
@@ -31,7 +33,7 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 		b.Time += periods * r.micros
 		elapsed -= periods * r.micros
 	}
-	if r.units > 1 && elapsed > 0 { // a rate of one unit drains nothing within its period
+	if r.units > 1 && elapsed > 0 { // at a rate of one unit per period, nothing drains within a period
 		if drained = r.unitsIn(elapsed, b.Units); drained >= b.Units {
 			return Pair{Time: now, Last: b.Last}, 0
 		}
@@ -39,15 +41,15 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	return b, drained
 }
 
-// drainsNothing reports whether it is clear without a division that no unit drains in the time elapsed since the
-// anchor, as for most decisions on a busy key.
+// drainsNothing reports whether no unit drains in the time elapsed since the anchor, as in most decisions on a busy
+// key. To avoid a division, it returns false if it would need one to tell.
 func (p *Plan) drainsNothing(elapsed int64) bool {
 	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
 }
 
 func (p *Plan) decideBucket(b Pair, now, n int64) headgate.Decision {
 	if n > p.capacity {
-		return p.never(p.decideBucket(b, now, 0))
+		return p.denyForever(p.decideBucket(b, now, 0))
 	}
 	moved, drained := b.slide(p.rate, now)
 	var d headgate.Decision
@@ -55,6 +57,7 @@ func (p *Plan) decideBucket(b Pair, now, n int64) headgate.Decision {
 	return d
 }
 
+// describeTakenFromBucket fills in the decision of a take: b is the bucket after n units were taken from it at now.
 func (p *Plan) describeTakenFromBucket(d *headgate.Decision, b Pair, now, n int64) {
 	b.Units -= n
 	var drained int64
@@ -64,7 +67,8 @@ func (p *Plan) describeTakenFromBucket(d *headgate.Decision, b Pair, now, n int6
 	p.describeBucket(d, b, drained, now, n, true)
 }
 
-// describeBucket fills in the decision about n units and a bucket that slide has brought to now.
+// describeBucket fills in the decision about n units and a bucket that slide has moved to now. drained is the result of
+// slide.
 func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int64, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = p.capacity
@@ -86,13 +90,14 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket gives back n units that were taken at the time at, minus the exact part of them that has drained since. If
-// now is before the latest decision, the time of that decision is used, so that nothing that had drained by then is
-// given back again. Units that drain in whole periods of the rate are subtracted; the rest of that time moves
-// the anchor.
+// giveBucket gives back n units that were taken at the time at, minus the exact part of them that has drained since. Of
+// this part, the units that drain in whole periods of the rate are subtracted from n, and the anchor moves by the rest
+// of the time. If now is before the latest decision, the time of that decision is used instead, so that units which had
+// drained by then are not given back.
 //
-// If takenUnder, the plan under which the units were taken, drains faster than p, they may have drained at its rate
-// until the limit changed. Then its rate says how much is left, rounded to the units that p drains in a microsecond.
+// takenUnder is the plan under which the units were taken. If its rate is faster than that of p, the units may have
+// drained at that rate until the limit changed. giveBucket then assumes that they did so all the time, rounded up to
+// the units that p drains in a whole microsecond.
 func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
@@ -102,19 +107,22 @@ func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	if p.rate.unitsIn(age, n) >= n {
 		return b // all of them have drained
 	}
-	drained, rest := age/p.rate.micros*p.rate.units, age%p.rate.micros
+	drained, rest := age/p.rate.micros*p.rate.units, age%p.rate.micros // units, µs
 	if takenUnder.kind == KindBucket && takenUnder.rate != p.rate {
 		if takenUnder.rate.unitsIn(age, n) >= n {
 			return b
 		}
-		if u, t := p.rate.timeToDrain(takenUnder.rate, age); u > drained || u == drained && t > rest {
-			if drained, rest = u, t; drained+p.rate.unitsIn(rest, n) >= n {
+		units, micros := p.rate.timeToDrain(takenUnder.rate, age)
+		if units > drained || units == drained && micros > rest { // takenUnder drains faster
+			drained, rest = units, micros
+			if drained+p.rate.unitsIn(rest, n) >= n {
 				return b
 			}
 		}
 	}
 	b.Units -= n - drained
-	if b.Time += rest; b.Time > now {
+	b.Time += rest
+	if b.Time > now { // go back by a whole period, which changes nothing
 		b.Time -= p.rate.micros
 		b.Units += p.rate.units
 	}
@@ -124,28 +132,29 @@ func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	return b
 }
 
-// chargeBucket takes n units at any level, up to the largest debt.
+// chargeBucket takes n units even beyond the capacity, or fewer if the debt would exceed its maximum.
 func (p *Plan) chargeBucket(b Pair, now, n int64) (Pair, headgate.Decision) {
 	b, drained := b.slide(p.rate, now)
 	n = min(n, max(0, p.maxConsumed-(b.Units-drained)))
 	b.Units += n
 	b.Last = max(now, b.Last)
 	d := p.decideBucket(b, now, 0)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: max(now, b.Time), Units: n}
 	return b, d
 }
 
-// bucketSteps are the steps of token-bucket, gcra and leaky-bucket.
+// bucketSteps implements the parts of the interface steps that token-bucket, gcra and leaky-bucket share.
 type bucketSteps struct{ pairSteps }
 
 func (bucketSteps) kind() Kind { return KindBucket }
 
-func (bucketSteps) words(*Plan) (first, growth int) { return bucketWords, 0 }
+func (bucketSteps) words(*Plan) (initial, growth int) { return bucketWords, 0 }
 
 // prepare is never called for buckets: a bucket's plan needs only its rate, which Plan.Set computes.
 func (bucketSteps) prepare(*Plan) {}
 
+// restore sets the rate. The head of a bucket's state holds the units of the rate, which Plan.period has so far.
 func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketPeriod]} }
 
 func (bucketSteps) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {

@@ -2,47 +2,48 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// When the limit of a key changes, its consumption stays: see docs/algorithms.md, "Changing a limit". The old state is
-// reduced to the time of the latest decision and the whole units that counted as consumed then. The new state is that
-// of a key that took all these units at that time.
+// When the limit of a key changes, the key keeps its consumption: see docs/algorithms.md, "Changing a limit". From the
+// old state, Carry computes the time of the latest decision and the units that counted as consumed then. The new state
+// is that of a key that took all these units at that time.
 
-// The head, a state's first word, holds its kind and one number of the limit that the other words depend on: the units
-// of a bucket's rate, a window's period, or the width of a sub-bucket.
+// The head is the first word of a state. Its highest bits are the state's kind plus 1. Its lowest bits are a number of
+// the limit on which the other words depend: the units of a bucket's rate, the period of a window, or the width of a
+// sub-bucket. In between, one bit is set for a staggered fixed-window.
 const (
-	headKind      = 56 // shift of the kind plus 1
-	headStaggered = 1 << 55
-	headNumber    = headStaggered - 1
+	kindShift    = 56
+	staggeredBit = 1 << 55
+	numberMask   = staggeredBit - 1
 )
 
 // headOf computes the head of the plan's states.
 func (p *Plan) headOf() int64 {
-	head := int64(p.kind+1) << headKind
+	head := int64(p.kind+1) << kindShift
 	switch p.kind {
 	case KindBucket:
 		return head | p.rate.units
 	case KindBuckets:
 		return head | p.width
 	case KindCounters, KindCustom:
-		return head | int64(p.limit.Algorithm)<<countersAlgorithm | p.period
+		return head | int64(p.limit.Algorithm)<<algorithmShift | p.period
 	case KindWindow:
 		if p.limit.Staggered {
-			head |= headStaggered
+			head |= staggeredBit
 		}
 	}
 	return head | p.period
 }
 
-// kind returns the kind of a state that has a head, and KindLeases for the empty state.
+// kind returns the kind of a state with a head, and KindLeases for the empty state. A state with leases has no head.
 func (s State) kind() Kind {
 	if len(s) == 0 {
 		return KindLeases
 	}
-	return Kind(s[headWord]>>headKind) - 1
+	return Kind(s[headWord]>>kindShift) - 1
 }
 
-// Owns reports whether the plan's steps can use a state without converting it: the state is empty, or its limit differs
-// from the plan's only in settings that states do not depend on: the capacity, the TTL of concurrency, and which of the
-// three bucket algorithms it has.
+// Owns reports whether the plan's steps can use a state without converting it. They can use an empty state, and the
+// state of any limit that differs from the plan's only in settings that do not affect states: the capacity, the TTL of
+// concurrency, and which of the three bucket algorithms it has.
 func (p *Plan) Owns(s State) bool {
 	if len(s) == 0 || p.kind == KindLeases {
 		return true
@@ -60,7 +61,8 @@ func (p *Plan) Owns(s State) bool {
 	}
 }
 
-// A Shape holds the settings that the words of a plan's states depend on. Plans of one Shape own each other's states.
+// A Shape holds the settings of a plan on which the words of its states depend. Plans with equal Shapes own each
+// other's states.
 type Shape struct{ head, micros, buckets int64 }
 
 // Shape returns the shape of the plan's states.
@@ -72,7 +74,7 @@ func (p *Plan) Shape() Shape {
 	return s
 }
 
-// Hash returns a hash of the shape.
+// Hash returns a hash of the shape. Its multipliers are odd constants that spread small numbers over 64 bits.
 func (s Shape) Hash() uint64 {
 	h := uint64(s.head)*0x9E3779B97F4A7C15 ^ uint64(s.micros)*0xC2B2AE3D27D4EB4F ^ uint64(s.buckets)<<48
 	return (h ^ h>>32) * 0x9E3779B97F4A7C15
@@ -80,35 +82,35 @@ func (s Shape) Hash() uint64 {
 
 // Offset returns the key's clock offset under the limit that wrote the state. See [Plan.Offset].
 func (s State) Offset(key string) int64 {
-	if len(s) == 0 || s[headWord]&headStaggered == 0 {
+	if len(s) == 0 || s[headWord]&staggeredBit == 0 {
 		return 0
 	}
-	return offsetOf(key, s[headWord]&headNumber)
+	return offsetOf(key, s[headWord]&numberMask)
 }
 
-// Carry converts the state of a key whose limit has changed to a state of the plan. The new state has taken, at the
-// time of the latest decision, all units that counted as consumed then, rounded up. If none of them counts any more at
-// now under the old limit, the new state has consumed nothing. A log that becomes one of another period keeps its
-// entries.
+// Carry converts the state of a key whose limit has changed to a state of the plan. In the new state, all units that
+// counted as consumed at the latest decision, rounded up, were taken at the time of that decision. If none of them
+// still counts at now under the old limit, nothing is consumed in the new state. A log that is converted to a log with
+// another period keeps its entries.
 //
-// The old state is not changed. now is by the key's clock under the plan. shift is how far that clock is ahead of the
-// clock of the old state: s.Offset(key) − p.Offset(key). A state that the plan owns is returned as it is.
+// The old state is not changed. now is the time by the key's clock under the plan. shift is how far that clock is ahead
+// of the clock of the old state: s.Offset(key) − p.Offset(key). Carry returns a state that the plan owns unchanged.
 //
-// A store carries a state over at the first take, charge or refund under the new limit, and stores the new state even
-// if that step denies.
+// A store carries a state over at the first take or charge under the new limit, and stores the new state even if that
+// step denies the request.
 func (p *Plan) Carry(s State, shift, now int64) State {
 	if p.Owns(s) {
 		return s
 	}
 	at, units := s.Consumed(now - shift)
 	if s.kind() == KindLog && p.kind == KindLog && units > 0 {
-		first, _ := s.liveEntries(at - s[headWord]&headNumber)
+		first, _ := s.liveEntries(at - s[headWord]&numberMask)
 		return append(State{p.head, units, at, logEntries}, s[first:]...)
 	}
 	return p.NewState(at+shift, units)
 }
 
-// NewState returns the state of a key that consumed units (0 or more) at one time and nothing before.
+// NewState returns the state of a key that consumed units (0 or more) at the time at, and nothing before.
 func (p *Plan) NewState(at, units int64) State { return p.steps.newState(p, at, units) }
 
 // newPair is NewState for the Pair of a bucket or a window.
@@ -126,7 +128,7 @@ func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
 }
 
 // Consumed returns the time of the latest decision that changed the state, and the units that counted as consumed then.
-// If none of them counts any more at now, it returns now and 0. Times are by the clock of the state.
+// If none of these units still counts at now, it returns now and 0. Times are by the clock of the state.
 func (s State) Consumed(now int64) (at, units int64) {
 	switch s.kind() {
 	case KindLeases:
@@ -139,11 +141,11 @@ func (s State) Consumed(now int64) (at, units int64) {
 }
 
 // GiveBack gives back n units that were taken with r under the plan takenUnder. The limit of the key may have changed
-// since; a refund does not change it back, but credits the units by the limit that the state was written under. If
-// both limits have a bucket, the limit that drains faster bounds the credit. Times are by the clock of the state.
+// since. A refund does not convert the state: it uses the limit under which the state was written. If both limits are
+// buckets, no more units are given back than the faster of them leaves undrained. Times are by the clock of the state.
 func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) State {
 	if kind := s.kind(); kind == KindLeases || kind == KindCustom {
-		return s // the limit of a Custom algorithm is not in its state, and adding nothing is safe
+		return s // the state of a Custom algorithm does not contain the limit; giving nothing back is safe
 	}
 	p := s.plan()
 	if p.IsPair() {
@@ -155,7 +157,7 @@ func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) Stat
 // plan restores the plan that a state was written under, without its capacity. The state must have a head.
 func (s State) plan() Plan {
 	head := s[headWord]
-	p := Plan{kind: s.kind(), head: head, period: head & headNumber} // restore sets the period if this is another number
+	p := Plan{kind: s.kind(), head: head, period: head & numberMask} // if the number is not a period, restore corrects this
 	p.limit.Algorithm = firstOfKind[p.kind]
 	if p.kind == KindCounters {
 		p.limit.Algorithm = countersAlgorithmOf(head)
@@ -176,18 +178,19 @@ var firstOfKind = func() (first [Kinds]headgate.Algorithm) {
 // ConsumedPair is Consumed for a Pair of the plan.
 func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {
 	if p.kind == KindWindow {
-		later, _ := p.advanceWindow(pair, now)
-		return consumed(pair.Last, now, pair.Units, later.Units)
+		advanced, _ := p.advanceWindow(pair, now)
+		return consumption(pair.Last, now, pair.Units, advanced.Units)
 	}
-	then, drained := pair.slide(p.rate, pair.Last)
-	later, _ := pair.slide(p.rate, now)
-	return consumed(pair.Last, now, then.Units-drained, later.Units)
+	bucket, drained := pair.slide(p.rate, pair.Last)
+	units = bucket.Units - drained
+	bucket, _ = pair.slide(p.rate, now) // without units if all have drained
+	return consumption(pair.Last, now, units, bucket.Units)
 }
 
-// consumed returns the result of Consumed for units that were consumed at the time at, of which left still count at
-// now.
-func consumed(at, now, units, left int64) (int64, int64) {
-	if left == 0 {
+// consumption returns the result of Consumed. units is the number of units that counted at the latest decision, whose
+// time is at; unitsNow is the number of units that count at now.
+func consumption(at, now, units, unitsNow int64) (int64, int64) {
+	if unitsNow == 0 {
 		return max(at, now), 0
 	}
 	return at, units

@@ -2,51 +2,56 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// concurrency admits Count units in flight at once. A slot is held under a lease until it is given back. If its holder
-// has crashed, the lease expires when the TTL has passed since it was taken or last renewed.
+// concurrency admits Count units in flight at once. It implements steps. Each take has a lease, which ends when its
+// units are given back. If the holder has crashed, the lease expires one TTL after it was taken or last renewed.
 type concurrency struct{}
 
-// A state of concurrency is the latest time at which a slot was taken, and the leases in order of expiry. A lease is
-// its expiry time in µs, the units it holds, and its ID.
+// A state of concurrency is the latest time at which a lease was taken or renewed, and the leases in order of expiry. A
+// lease has three words.
 const (
-	leaseLatest = iota
-	leaseFirst
+	leaseLatest = 0 // index of the latest time, in µs
+	leaseFirst  = 1 // index of the first lease
 
-	leaseWords = 3
+	// Indexes in a lease, and its length.
+	leaseExpiry = 0 // time in µs
+	leaseUnits  = 1
+	leaseID     = 2
+	leaseWords  = 3
 )
 
-// heldSlots returns now, or the state's latest time if that is later; the index of the first lease that has not expired
-// by then; and the units held by that lease and those after it.
-func (s State) heldSlots(now int64) (at int64, first int, units int64) {
+// liveLeases returns now, or the state's latest time if that is later; the index of the first lease that has not
+// expired at that time; and the units held by that lease and those after it.
+func (s State) liveLeases(now int64) (at int64, first int, units int64) {
 	at, first = now, leaseFirst
 	if len(s) > 0 {
 		at = max(now, s[leaseLatest])
 	}
-	for first < len(s) && s[first] <= at {
+	for first < len(s) && s[first+leaseExpiry] <= at {
 		first += leaseWords
 	}
 	for i := first; i < len(s); i += leaseWords {
-		units += s[i+1]
+		units += s[i+leaseUnits]
 	}
 	return at, first, units
 }
 
 func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	at, first, used := s.heldSlots(now)
+	at, first, used := s.liveLeases(now)
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity, Remaining: p.capacity - used}
 	reset := now
 	if first < len(s) {
-		reset = s[len(s)-leaseWords]
+		reset = s[len(s)-leaseWords+leaseExpiry]
 	}
 	switch {
 	case !d.Allowed:
+		// Find the lease after whose expiry there is room for n units.
 		i := first
 		for room := p.capacity - n; ; i += leaseWords {
-			if used -= s[i+1]; used <= room {
+			if used -= s[i+leaseUnits]; used <= room {
 				break
 			}
 		}
-		d.RetryAfter = micros(s[i] - now)
+		d.RetryAfter = micros(s[i+leaseExpiry] - now)
 	case n > 0:
 		d.Remaining -= n
 		reset = max(reset, at+p.period)
@@ -60,17 +65,17 @@ func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, 
 	if !d.Allowed {
 		return s, d
 	}
-	at, first, _ := s.heldSlots(now)
+	at, first, _ := s.liveLeases(now)
 	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
 	return s.addLease(at, first, at+p.period, n, lease), d
 }
 
 // renew extends a lease by another TTL. An expired or unknown lease is taken again if n units are allowed.
 func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State, bool) {
-	at, first, _ := s.heldSlots(now)
+	at, first, _ := s.liveLeases(now)
 	for i := first; i < len(s); i += leaseWords {
-		if s[i+2] == int64(lease) {
-			n = s[i+1]
+		if s[i+leaseID] == int64(lease) {
+			n = s[i+leaseUnits]
 			s = append(s[:i], s[i+leaseWords:]...)
 			return s.addLease(at, first, at+p.period, n, lease), true
 		}
@@ -82,7 +87,8 @@ func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State,
 	return s, d.Allowed
 }
 
-// addLease adds a lease of n units, and removes the leases before index first. at becomes the state's latest time.
+// addLease adds a lease of n units, and removes the expired leases, which are before index first. at becomes the
+// state's latest time.
 func (s State) addLease(at int64, first int, expiry, n int64, lease uint64) State {
 	if len(s) == 0 {
 		s = append(s, at)
@@ -91,7 +97,8 @@ func (s State) addLease(at int64, first int, expiry, n int64, lease uint64) Stat
 		s[leaseLatest] = at
 	}
 	s = append(s, expiry, n, int64(lease))
-	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords] > s[i]; i -= leaseWords {
+	// Keep the leases in order of expiry: the TTL may have been shortened.
+	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords+leaseExpiry] > s[i+leaseExpiry]; i -= leaseWords {
 		for w := range leaseWords {
 			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]
 		}
@@ -106,10 +113,11 @@ func (c concurrency) charge(p *Plan, s State, now, _ int64) (State, headgate.Dec
 
 func (concurrency) give(_ *Plan, s State, _, n int64, r headgate.Receipt) State {
 	for i := leaseFirst; i < len(s); i += leaseWords {
-		if s[i+2] != int64(r.Lease) {
+		if s[i+leaseID] != int64(r.Lease) {
 			continue
 		}
-		if s[i+1] -= n; s[i+1] <= 0 {
+		s[i+leaseUnits] -= n
+		if s[i+leaseUnits] <= 0 {
 			s = append(s[:i], s[i+leaseWords:]...)
 		}
 		break
@@ -119,8 +127,9 @@ func (concurrency) give(_ *Plan, s State, _, n int64, r headgate.Receipt) State 
 
 func (concurrency) kind() Kind { return KindLeases }
 
-func (concurrency) words(*Plan) (first, growth int) { return leaseFirst + leaseWords, leaseWords }
+func (concurrency) words(*Plan) (initial, growth int) { return leaseFirst + leaseWords, leaseWords }
 
+// prepare sets the period to the TTL.
 func (concurrency) prepare(p *Plan) {
 	p.period = p.limit.TTL.Microseconds()
 	if p.period == 0 {
@@ -139,4 +148,4 @@ func (concurrency) luaArgs(p *Plan, _ int64, lease uint64) (a, b int64) {
 	return p.period, int64(lease)
 }
 
-func (concurrency) lua() luaIncludes { return luaIncludes{before: []string{"store", "list"}} }
+func (concurrency) lua() luaIncludes { return luaIncludes{shared: []string{"store", "list"}} }

@@ -36,7 +36,7 @@ func (lastCounter) remove(p *Plan, c counters, at, n, taken int64) counters {
 }
 
 func (lastCounter) promise(l headgate.Limit) Promise {
-	return Promise{Units: 2 * l.Count, Within: l.Period, Memory: l.Period}
+	return Promise{Units: 2 * l.Count, Interval: l.Period, Memory: l.Period}
 }
 
 func (lastCounter) counts(l headgate.Limit, history []Event, at int64) (units int64) {

@@ -2,34 +2,35 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// A Custom is an algorithm of a program that uses this module. memstore.Options.Algorithms registers it for a store.
+// A Custom is an algorithm that a program defines itself. memstore.Options.Algorithms registers it for a store.
 //
-// Its methods are pure functions of their arguments: they read no clock, keep nothing, and are safe for concurrent use.
-// Times are in µs since 1970, and never before the latest time at which the numbers of the key changed. The limit is
-// valid; it has a Count, a Period and perhaps a Burst. The store computes the rest of a decision, such as RetryAfter,
-// from Used. limittest.RunAlgorithm checks that the methods keep their promises.
+// The methods are pure functions of their arguments: they read no clock, change no variables, and are safe for
+// concurrent use. Times are in µs since 1970, and never before the latest time at which the numbers of the key changed.
+// The limit is valid; it has a Count, a Period and optionally a Burst. The store computes the rest of a decision, such
+// as RetryAfter, from Used. limittest.RunAlgorithm checks that the methods do what is said here.
 type Custom interface {
-	// Used returns how many units count at the time now. It is 0 for zero Numbers. While nothing is taken it never
-	// increases, and it becomes 0 within MaxFade.
+	// Used returns how many units count at the time now. It returns 0 for zero Numbers. While nothing is taken, the result
+	// never increases, and it becomes 0 within MaxFade.
 	Used(l headgate.Limit, s Numbers, now int64) int64
-	// Take takes n units at the time now, after which Used is higher by n. The store has decided that they are allowed,
-	// or charges them beyond the limit.
+	// Take takes n units at the time now, which increases Used by n. The units may exceed the limit: the store has allowed
+	// them, or they belong to a Charge.
 	Take(l headgate.Limit, s Numbers, now, n int64) Numbers
-	// Give gives back n units at the time now, which were taken at the time taken. Used is lower by n if nothing happened
-	// since, and never by more. Units that do not count any more change nothing: the method decides that from the numbers
-	// and the time taken.
+	// Give gives back, at the time now, n units that were taken at the time taken. It decreases Used by n if nothing
+	// happened since, and never by more. If it finds from the numbers and the time taken that the units no longer count,
+	// it changes nothing.
 	Give(l headgate.Limit, s Numbers, now, n, taken int64) Numbers
 }
 
-// Numbers are the state that a Custom algorithm keeps for a key. The zero Numbers are those of a new key. When the
-// Period of the key's limit or its algorithm changes, a store creates new Numbers and takes the consumed units again. A
-// changed Count or Burst does not replace them.
+// Numbers are the state that a Custom algorithm keeps for a key. A new key has zero Numbers. When the algorithm or the
+// Period of the key's limit changes, a store creates new Numbers and takes the consumed units again. When only Count or
+// Burst changes, the Numbers stay.
 type Numbers [4]int64
 
 // MaxFade is the longest time, in µs, for which units taken under a Custom algorithm may count: 17 years.
 const MaxFade = 1 << 49
 
-// SetCustom makes p the plan of a limit whose algorithm is c. It is Set for algorithms from headgate.FirstCustom on.
+// SetCustom makes p the plan of a limit whose algorithm is c. It is like Set, but for algorithms from
+// headgate.FirstCustom on.
 func (p *Plan) SetCustom(limit headgate.Limit, c Custom) error {
 	general := limit
 	general.Algorithm = headgate.TokenBucket // has the same fields
@@ -49,51 +50,52 @@ func (p *Plan) SetCustom(limit headgate.Limit, c Custom) error {
 	return nil
 }
 
-// custom implements steps for a Custom algorithm. Its state has the units that counted at the latest change, and the
-// time at which none of them counts any more, so that another limit can carry it over without the algorithm.
+// custom implements steps for a Custom algorithm. Besides its Numbers, a state holds how many units counted at the
+// latest change and when none of them will count, so that it can be converted to another limit without the algorithm.
 type custom struct{ Custom }
 
+// The indexes of the words in a state, and their number. The head is the first word.
 const (
-	customLatest = 1
-	customUsed   = 2
-	customUntil  = 3
-	customFirst  = 4
+	customLatest = 1 // time of the latest change, in µs
+	customUsed   = 2 // units that counted then
+	customUntil  = 3 // time from which none of them counts, in µs
+	customFirst  = 4 // the first of the Numbers
 	customWords  = customFirst + len(Numbers{})
 )
 
-// at returns the numbers of a state, and now or the time of their latest change, whichever is later.
-func (custom) at(s State, now int64) (Numbers, int64) {
+// numbersAt returns the numbers of a state, and now or the time of their latest change, whichever is later.
+func (custom) numbersAt(s State, now int64) (Numbers, int64) {
 	if len(s) == 0 {
 		return Numbers{}, now
 	}
 	return Numbers(s[customFirst:]), max(now, s[customLatest])
 }
 
-func (c custom) used(p *Plan, n Numbers, at int64) int64 {
-	if n == (Numbers{}) {
+func (c custom) used(p *Plan, numbers Numbers, at int64) int64 {
+	if numbers == (Numbers{}) {
 		return 0
 	}
-	return max(0, c.Used(p.limit, n, at))
+	return max(0, c.Used(p.limit, numbers, at))
 }
 
-// fadeTime returns the first time, not before at, at which at most room units count. It searches by doubling, then
-// halving.
-func (c custom) fadeTime(p *Plan, n Numbers, at, room int64) int64 {
-	if c.used(p, n, at) <= room {
+// fadeTime returns the first time, not before at, at which at most room units will count. It doubles the search
+// interval until it contains that time, and then bisects it.
+func (c custom) fadeTime(p *Plan, numbers Numbers, at, room int64) int64 {
+	if c.used(p, numbers, at) <= room {
 		return at
 	}
 	high, span := at, p.period
-	low := at // more than room units count
+	low := at // at this time, more than room units count
 	for {
 		high = min(high+span, at+MaxFade)
-		if high == at+MaxFade || c.used(p, n, high) <= room {
+		if high == at+MaxFade || c.used(p, numbers, high) <= room {
 			break
 		}
 		low = high
 		span *= 2
 	}
 	for low+1 < high {
-		if mid := low + (high-low)/2; c.used(p, n, mid) <= room {
+		if mid := low + (high-low)/2; c.used(p, numbers, mid) <= room {
 			high = mid
 		} else {
 			low = mid
@@ -102,30 +104,32 @@ func (c custom) fadeTime(p *Plan, n Numbers, at, room int64) int64 {
 	return high
 }
 
-func (c custom) newCustomState(p *Plan, s State, n Numbers, at int64) State {
-	used := c.used(p, n, at)
-	s = append(s[:0], p.head, at, used, c.fadeTime(p, n, at, 0))
-	return append(s, n[:]...)
+// newCustomState returns the state with numbers that changed at the time at. It reuses the memory of s.
+func (c custom) newCustomState(p *Plan, s State, numbers Numbers, at int64) State {
+	used := c.used(p, numbers, at)
+	s = append(s[:0], p.head, at, used, c.fadeTime(p, numbers, at, 0))
+	return append(s, numbers[:]...)
 }
 
-// describe returns the decision about units at a time, and the numbers after they were taken if it allows them.
-func (c custom) describe(p *Plan, s State, now, units int64) (headgate.Decision, Numbers, int64) {
-	n, at := c.at(s, now)
-	used := c.used(p, n, at)
-	d := headgate.Decision{Allowed: used+units <= p.capacity, Limit: p.capacity}
+// describe returns the decision about n units and the time at which it applies: now, or the latest change if that is
+// later. If the units are allowed, the numbers are those after taking them.
+func (c custom) describe(p *Plan, s State, now, n int64) (d headgate.Decision, numbers Numbers, at int64) {
+	numbers, at = c.numbersAt(s, now)
+	used := c.used(p, numbers, at)
+	d = headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
 	switch {
 	case !d.Allowed:
-		d.RetryAfter = micros(c.fadeTime(p, n, at, p.capacity-units) - now)
-	case units > 0:
-		d.Receipt = headgate.Receipt{At: at, Units: units}
-		n = c.Take(p.limit, n, at, units)
-		used = c.used(p, n, at)
+		d.RetryAfter = micros(c.fadeTime(p, numbers, at, p.capacity-n) - now)
+	case n > 0:
+		d.Receipt = headgate.Receipt{At: at, Units: n}
+		numbers = c.Take(p.limit, numbers, at, n)
+		used = c.used(p, numbers, at)
 	}
 	d.Remaining = p.capacity - used
 	if used > 0 {
-		d.ResetAfter = micros(c.fadeTime(p, n, at, 0) - now)
+		d.ResetAfter = micros(c.fadeTime(p, numbers, at, 0) - now)
 	}
-	return d, n, at
+	return d, numbers, at
 }
 
 func (c custom) decide(p *Plan, s State, now, n int64) headgate.Decision {
@@ -142,26 +146,26 @@ func (c custom) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.
 }
 
 func (c custom) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	numbers, at := c.at(s, now)
+	numbers, at := c.numbersAt(s, now)
 	n = min(n, max(0, p.maxConsumed-c.used(p, numbers, at)))
 	if n > 0 {
 		numbers = c.Take(p.limit, numbers, at, n)
 	}
 	s = c.newCustomState(p, s, numbers, at)
 	d := c.decide(p, s, now, 0)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: at, Units: n}
 	return s, d
 }
 
 func (c custom) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
-	numbers, at := c.at(s, now)
+	numbers, at := c.numbersAt(s, now)
 	return c.newCustomState(p, s, c.Give(p.limit, numbers, at, n, r.At), at)
 }
 
 func (custom) kind() Kind { return KindCustom }
 
-func (custom) words(*Plan) (first, growth int) { return customWords, 0 }
+func (custom) words(*Plan) (initial, growth int) { return customWords, 0 }
 
 func (custom) prepare(*Plan) {}
 
@@ -169,7 +173,7 @@ func (custom) restore(*Plan, State) {}
 
 func (custom) consumed(_ *Plan, s State, now int64) (at, units int64) { return s.consumedCustom(now) }
 
-// consumedCustom is Consumed for a state of KindCustom.
+// consumedCustom is [State.Consumed] for a state of KindCustom.
 func (s State) consumedCustom(now int64) (at, units int64) {
 	if now >= s[customUntil] {
 		return max(s[customLatest], now), 0
@@ -178,14 +182,14 @@ func (s State) consumedCustom(now int64) (at, units int64) {
 }
 
 func (c custom) newState(p *Plan, at, units int64) State {
-	var n Numbers
+	var numbers Numbers
 	if units > 0 {
-		n = c.Take(p.limit, n, at, units)
+		numbers = c.Take(p.limit, numbers, at, units)
 	}
-	return c.newCustomState(p, nil, n, at)
+	return c.newCustomState(p, nil, numbers, at)
 }
 
-// Custom algorithms have no script.
+// luaArgs returns nothing useful: custom algorithms have no script.
 func (custom) luaArgs(*Plan, int64, uint64) (a, b int64) { return 0, 0 }
 
 func (custom) lua() luaIncludes { return luaIncludes{} }

@@ -16,7 +16,7 @@ func packageExample() error {
 	var alice algorithm.State
 	for now := int64(0); now < 3_000_000; now += 50_000 {
 		var d headgate.Decision
-		alice, d = plan.Take(alice, now, 1, 0) // no lease: only concurrency has them
+		alice, d = plan.Take(alice, now, 1, 0) // only concurrency uses the lease, here 0
 		fmt.Println(d.Allowed, d.Remaining)
 	}
 	return nil

@@ -3,13 +3,13 @@ package algorithm
 import "github.com/headgate/headgate"
 
 // fixedWindow admits Count units in every clock-aligned window. Across the boundary of two windows, twice Count can
-// pass in less than a period.
+// pass in less than a period. It implements steps.
 type fixedWindow struct{ pairSteps }
 
-// A window is the Pair of fixed-window: Time is that of the latest take, charge or refund, and Units were consumed in
-// the window that contains Time. Time never goes back.
+// A state of fixed-window is a Pair, called window below. Time is the time of the latest take, charge or refund. It
+// never goes back. Units is the number of units consumed in the window that contains Time.
 
-// advanceWindow returns the window at now, or at its own Time if that is later, and when it ends.
+// advanceWindow returns the window at now, or at w.Time if that is later, and the time at which it ends.
 func (p *Plan) advanceWindow(w Pair, now int64) (advanced Pair, end int64) {
 	now = max(now, w.Time)
 	start := floorTo(now, p.period)
@@ -29,6 +29,7 @@ func floorTo(t, step int64) int64 {
 	return t - rest
 }
 
+// takeWindow takes n units if they are allowed, and reports whether it took them.
 func (p *Plan) takeWindow(w Pair, now, n int64) (Pair, bool) {
 	w, _ = p.advanceWindow(w, now)
 	if w.Units+n > p.capacity {
@@ -40,7 +41,7 @@ func (p *Plan) takeWindow(w Pair, now, n int64) (Pair, bool) {
 
 func (p *Plan) decideWindow(w Pair, now, n int64) headgate.Decision {
 	if n > p.capacity {
-		return p.never(p.decideWindow(w, now, 0))
+		return p.denyForever(p.decideWindow(w, now, 0))
 	}
 	w, end := p.advanceWindow(w, now)
 	var d headgate.Decision
@@ -48,13 +49,14 @@ func (p *Plan) decideWindow(w Pair, now, n int64) headgate.Decision {
 	return d
 }
 
+// describeTakenFromWindow fills in the decision of a take: w is the window after n units were taken from it at now.
 func (p *Plan) describeTakenFromWindow(d *headgate.Decision, w Pair, now, n int64) {
 	w, end := p.advanceWindow(w, now)
 	w.Units -= n
 	p.describeWindow(d, w, end, now, n, true)
 }
 
-// describeWindow fills in the decision about n units and a window that advanceWindow returned for now.
+// describeWindow fills in the decision about n units. w and end are what advanceWindow returned for now.
 func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, allowed bool) {
 	d.Allowed = allowed
 	d.Limit = p.capacity
@@ -64,7 +66,7 @@ func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, a
 			d.Receipt = headgate.Receipt{At: max(now, w.Time), Units: n}
 		}
 	} else {
-		// A debt from Charge ends with its window too.
+		// The next window starts with no units, even after a Charge beyond the limit.
 		d.RetryAfter = micros(end - now)
 	}
 	d.Remaining = p.capacity - w.Units
@@ -73,19 +75,19 @@ func (p *Plan) describeWindow(d *headgate.Decision, w Pair, end, now, n int64, a
 	}
 }
 
-// chargeWindow takes n units at any count, up to the largest debt.
+// chargeWindow takes n units even beyond the capacity, or fewer if the debt would exceed its maximum.
 func (p *Plan) chargeWindow(w Pair, now, n int64) (Pair, headgate.Decision) {
 	w, end := p.advanceWindow(w, now)
 	n = min(n, max(0, p.maxConsumed-w.Units))
 	w.Units += n
 	var d headgate.Decision
 	p.describeWindow(&d, w, end, now, 0, w.Units <= p.capacity)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: max(now, w.Time), Units: n}
 	return w, d
 }
 
-// giveWindow gives back n units taken at a time, if that time is in the current window.
+// giveWindow gives back n units that were taken at the time at, if that time is in the current window.
 func (p *Plan) giveWindow(w Pair, now, n, at int64) Pair {
 	w, end := p.advanceWindow(w, now)
 	if at >= end-p.period && at < end {
@@ -96,13 +98,13 @@ func (p *Plan) giveWindow(w Pair, now, n, at int64) Pair {
 
 func (fixedWindow) kind() Kind { return KindWindow }
 
-func (fixedWindow) words(*Plan) (first, growth int) { return windowWords, 0 }
+func (fixedWindow) words(*Plan) (initial, growth int) { return windowWords, 0 }
 
 func (fixedWindow) prepare(*Plan) {}
 
-func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&headStaggered != 0 }
+func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&staggeredBit != 0 }
 
-// luaArgs returns the period and, as b, the offset plus 1 for a staggered window. Other windows have the offset 0.
+// luaArgs returns the period and, as b, 0 or, for staggered windows, the offset plus 1.
 func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
 	if p.limit.Staggered {
 		offset++

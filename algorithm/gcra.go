@@ -1,17 +1,17 @@
 package algorithm
 
-// gcra makes the same decisions as token-bucket by virtual scheduling: it compares times, not levels. Its theoretical
-// arrival time, at which all admitted units will have drained, is Time + Units/rate. The state holds Time and Units
-// because the quotient need not be a whole microsecond.
+// gcra makes the same decisions as token-bucket, but compares times, not levels. GCRA compares now with the theoretical
+// arrival time, at which all admitted units will have drained: Time + Units/rate. The state holds Time and Units,
+// because this quotient need not be a whole microsecond.
 type gcra struct{ bucketSteps }
 
 func (gcra) lua() luaIncludes { return tokenBucket{}.lua() }
 
-// takeGCRA admits n units if now is not earlier than the arrival time after them, less the time in which one capacity
-// drains.
+// takeGCRA takes n units if now is not before the theoretical arrival time after the take, minus the time in which the
+// capacity drains. It reports whether it took them.
 func (p *Plan) takeGCRA(b Pair, now, n int64) (Pair, bool) {
 	b, _ = b.slide(p.rate, now)
-	if ahead := b.Units + n - p.capacity; ahead > 0 && b.Time+p.rate.timeFor(ahead) > now {
+	if excess := b.Units + n - p.capacity; excess > 0 && b.Time+p.rate.timeFor(excess) > now {
 		return b, false
 	}
 	b.Units += n

@@ -3,11 +3,11 @@ package algorithm
 import "time"
 
 // leakyBucket makes the same decisions as tokenBucket. Each decision also says how long to delay the request, so that
-// requests are spaced by the rate. A caller that ignores the delay uses the bucket as a meter.
+// requests are evenly spaced at the rate of the limit. A caller that ignores the delay uses the bucket as a meter.
 type leakyBucket struct{ bucketSteps }
 
 func (leakyBucket) lua() luaIncludes {
-	return luaIncludes{before: []string{"exact", "bucket"}, give: "bucketgive"}
+	return luaIncludes{shared: []string{"exact", "bucket"}, give: "bucketgive"}
 }
 
 // delay returns how long a request that arrives at now waits until everything in the bucket has drained.

@@ -13,7 +13,7 @@ var luaFiles embed.FS
 
 // luaIncludes are the names of the Lua files that the script of an algorithm includes besides its own.
 type luaIncludes struct {
-	before []string // included in front of the algorithm's own file, in order
+	shared []string // shared files, included in front of the own file of the algorithm, in order
 	give   string   // included for refunds, "" for none
 	room   string   // included for grants, "" if the algorithm is not Grantable
 }
@@ -41,7 +41,7 @@ func LuaGrant(a headgate.Algorithm) string {
 // luaCall returns the script that runs the file named call with the step of an algorithm. extra names more files to
 // include; empty names are ignored.
 func luaCall(a headgate.Algorithm, call string, extra ...string) string {
-	names := append([]string{"clock", "carry"}, all[a].lua().before...)
+	names := append([]string{"clock", "carry"}, all[a].lua().shared...)
 	names = append(names, luaName(a))
 	for _, name := range extra {
 		if name != "" {
@@ -56,7 +56,7 @@ func LuaAll() string {
 	names := []string{"clock", "carry"}
 	steps := make([]string, len(all))
 	for a := range all {
-		for _, name := range append(all[a].lua().before, luaName(headgate.Algorithm(a))) {
+		for _, name := range append(all[a].lua().shared, luaName(headgate.Algorithm(a))) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -127,7 +127,7 @@ func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 	case 'w':
 		s = append(s, headFor(KindWindow, r.number(6)), r.time(), r.number(6))
 	case 'v':
-		s = append(s, headFor(KindWindow, r.number(6))|headStaggered, r.time(), r.number(6))
+		s = append(s, headFor(KindWindow, r.number(6))|staggeredBit, r.time(), r.number(6))
 	case 's':
 		s = append(s, headFor(KindWindows, r.number(6)), r.time(), 0, r.number(5))
 		s[windowsCurrent], s[windowsPrevious] = s[windowsPrevious]>>20, s[windowsPrevious]&(1<<20-1)
@@ -139,7 +139,7 @@ func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 		for r.ok() && r.rest != "" {
 			s = append(s, r.number(max(bytes, 1)))
 		}
-		return s, r.ok() && len(s) > ringCounts && s[headWord]&headNumber > 0
+		return s, r.ok() && len(s) > ringCounts && s[headWord]&numberMask > 0
 	case 'l':
 		s = append(s, headFor(KindLog, r.number(6)), r.number(3), r.time(), logEntries)
 		for r.ok() && r.rest != "" {
@@ -151,10 +151,10 @@ func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 	default:
 		return s, false
 	}
-	return s, r.ok() && r.rest == "" && s[headWord]&headNumber > 0
+	return s, r.ok() && r.rest == "" && s[headWord]&numberMask > 0
 }
 
-func headFor(k Kind, number int64) int64 { return int64(k+1)<<headKind | number }
+func headFor(k Kind, number int64) int64 { return int64(k+1)<<kindShift | number }
 
 // bucket reads a bucket: its rate, latest time, time since the anchor, and units. The parameters are sizes in bytes.
 func (r *luaReader) bucket(s State, rateUnits, rateMicros, units int) State {

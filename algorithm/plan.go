@@ -176,7 +176,7 @@ func (p *Plan) Life(units int64) int64 {
 // Decide returns the decision that Take would make, and changes nothing.
 func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	if n > p.capacity {
-		return p.never(p.steps.decide(p, s, now, 0))
+		return p.denyForever(p.steps.decide(p, s, now, 0))
 	}
 	return p.steps.decide(p, s, now, n)
 }
@@ -231,8 +231,8 @@ func (p *Plan) Give(s State, now, n int64, r headgate.Receipt) State {
 	return p.steps.give(p, s, now, n, r)
 }
 
-// never turns the decision of cost 0 into the denial of a cost above the capacity.
-func (p *Plan) never(d headgate.Decision) headgate.Decision {
+// denyForever turns the decision of cost 0 into the denial of a cost above the capacity.
+func (p *Plan) denyForever(d headgate.Decision) headgate.Decision {
 	d.Allowed, d.RetryAfter, d.Delay, d.Receipt = false, headgate.Never, 0, headgate.Receipt{}
 	return d
 }

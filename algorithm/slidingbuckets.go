@@ -176,7 +176,7 @@ func (slidingBuckets) restore(p *Plan, s State) {
 
 func (slidingBuckets) consumed(p *Plan, s State, now int64) (at, units int64) {
 	at = s[ringLatest]
-	return consumed(at, now, p.ringAt(s, at).used(), p.ringAt(s, now).used())
+	return consumption(at, now, p.ringAt(s, at).used(), p.ringAt(s, now).used())
 }
 
 func (slidingBuckets) newState(p *Plan, at, units int64) State {
@@ -187,4 +187,4 @@ func (slidingBuckets) newState(p *Plan, at, units int64) State {
 
 func (slidingBuckets) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.width, p.buckets }
 
-func (slidingBuckets) lua() luaIncludes { return luaIncludes{before: []string{"exact", "store"}} }
+func (slidingBuckets) lua() luaIncludes { return luaIncludes{shared: []string{"exact", "store"}} }

@@ -129,7 +129,7 @@ func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
 	at = s[logLatest]
 	_, units = s.liveEntries(at - p.period)
 	_, left := s.liveEntries(max(now, at) - p.period)
-	return consumed(at, now, units, left)
+	return consumption(at, now, units, left)
 }
 
 func (slidingLog) newState(p *Plan, at, units int64) State {
@@ -141,4 +141,4 @@ func (slidingLog) newState(p *Plan, at, units int64) State {
 
 func (slidingLog) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
 
-func (slidingLog) lua() luaIncludes { return luaIncludes{before: []string{"store", "list"}} }
+func (slidingLog) lua() luaIncludes { return luaIncludes{shared: []string{"store", "list"}} }

@@ -146,7 +146,7 @@ func (slidingWindow) consumed(p *Plan, s State, now int64) (at, units int64) {
 	w := windowsOf(s)
 	then, _, intoWindow := w.advance(p, w.latest)
 	later, _, intoLater := w.advance(p, now)
-	return consumed(w.latest, now, then.used(p, intoWindow), later.used(p, intoLater))
+	return consumption(w.latest, now, then.used(p, intoWindow), later.used(p, intoLater))
 }
 
 func (slidingWindow) newState(p *Plan, at, units int64) State {
@@ -156,5 +156,5 @@ func (slidingWindow) newState(p *Plan, at, units int64) State {
 func (slidingWindow) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
 
 func (slidingWindow) lua() luaIncludes {
-	return luaIncludes{before: []string{"exact", "store"}, room: "slidingwindowroom"}
+	return luaIncludes{shared: []string{"exact", "store"}, room: "slidingwindowroom"}
 }

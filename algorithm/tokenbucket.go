@@ -5,9 +5,10 @@ package algorithm
 type tokenBucket struct{ bucketSteps }
 
 func (tokenBucket) lua() luaIncludes {
-	return luaIncludes{before: []string{"exact", "bucket"}, give: "bucketgive", room: "bucketroom"}
+	return luaIncludes{shared: []string{"exact", "bucket"}, give: "bucketgive", room: "bucketroom"}
 }
 
+// takeBucket takes n units if the bucket has room for them, and reports whether it took them.
 func (p *Plan) takeBucket(b Pair, now, n int64) (Pair, bool) {
 	b, drained := b.slide(p.rate, now)
 	if b.Units+n-drained > p.capacity {

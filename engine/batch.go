@@ -15,12 +15,13 @@ import (
 // fit into the L1 cache.
 const BatchSize = 16
 
-// An EachTaker is a Borrower that decides several independent checks faster together than one by one. memstore.Store is
+// An EachTaker is a Borrower that decides several independent checks together faster than one by one. memstore.Store is
 // an EachTaker.
 type EachTaker interface {
 	Borrower
-	// TakeEach decides each check as Take does, in order. The result of checks[i] is in dst[i] or, if it failed, in
-	// errs[i]. All three have the same length, and errs must contain only nil. TakeEach keeps no reference to them.
+	// TakeEach decides each check as Take does, in order. It writes the result of checks[i] to dst[i] or, if checks[i]
+	// failed, to errs[i]. All three slices have the same length, and errs must contain only nil. TakeEach retains none of
+	// them.
 	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
 }
 
@@ -42,14 +43,15 @@ type Batch struct {
 	errs     [BatchSize]error
 	start    time.Time // when the first request was added; zero if it is not measured
 
-	// The fields below are for the requests that one store of an engine decides together.
+	// The fields below are for the pending requests: those that one store of an engine will decide in one call. The
+	// arrays have one element for each of them.
 	pending    int
 	engine     *Engine
 	storeIndex int8
 	store      EachTaker       // nil if the store is not an EachTaker
 	indexes    [BatchSize]int8 // indexes in verdicts
 	checks     [BatchSize]*headgate.Check
-	dst        [BatchSize]*headgate.Decision
+	decisions  [BatchSize]*headgate.Decision // elements of the verdicts
 	takeErrs   [BatchSize]error
 }
 
@@ -66,18 +68,19 @@ func (b *Batch) Clear() { b.count = 0 }
 // Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some
 // already by Add. The subject is not used after Add returns.
 func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, t *Terms) {
-	at := b.count
+	index := b.count
 	b.count++
-	v := &b.verdicts[at]
-	b.errs[at] = b.add(ctx, e, s, t, v, at)
+	b.errs[index] = b.add(ctx, e, s, t, index)
 }
 
-func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v *Verdict, at int) error {
+func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, index int) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	if at == 0 {
+	v := &b.verdicts[index]
+	if index == 0 {
 		b.start = time.Time{}
+		// A measured batch measures one decision. With full batches this is one decision in sampleEvery.
 		if e.config.Observe != nil && e.config.Random()%(sampleEvery/BatchSize) == 0 {
 			b.start = e.config.Clock.Now()
 		}
@@ -96,11 +99,12 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, v
 		return nil
 	}
 	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.forRule(v.matched[0].Rule)) {
-		a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
-		a.add(0)
+		builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
+		builder.add(0)
 		v.enforced, v.plainAllow = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
-		b.indexes[b.pending], b.checks[b.pending], b.dst[b.pending] = int8(at), &v.checks[0], &v.decisions[0]
+		b.indexes[b.pending] = int8(index)
+		b.checks[b.pending], b.decisions[b.pending] = &v.checks[0], &v.decisions[0]
 		b.pending++
 		return nil
 	}
@@ -127,18 +131,18 @@ func (v *Verdict) hasSingleLimit() bool {
 		r.OnLimit.Action != rules.Delay && r.OnLimit.Action != rules.Shadow
 }
 
-// selectStore selects the store for the following checks, after deciding those for another store. It reports whether
-// the store is an EachTaker.
-func (b *Batch) selectStore(ctx context.Context, e *Engine, at int8) bool {
-	if b.engine != e || b.storeIndex != at {
+// selectStore selects the store for the following requests. If it is another store than before, it decides the pending
+// requests first. It reports whether the store is an EachTaker.
+func (b *Batch) selectStore(ctx context.Context, e *Engine, store int8) bool {
+	if b.engine != e || b.storeIndex != store {
 		b.Decide(ctx)
-		b.engine, b.storeIndex = e, at
-		b.store, _ = e.stores.list[at].Limiter.(EachTaker)
+		b.engine, b.storeIndex = e, store
+		b.store, _ = e.stores.list[store].Limiter.(EachTaker)
 	}
 	return b.store != nil
 }
 
-// Decide decides the requests that were added.
+// Decide decides the requests that Add has not decided.
 func (b *Batch) Decide(ctx context.Context) {
 	n := b.pending
 	if n == 0 {
@@ -150,7 +154,7 @@ func (b *Batch) Decide(ctx context.Context) {
 	if trace := b.engine.config.Trace; trace != nil {
 		takeCtx, end = trace(ctx, Taking)
 	}
-	b.store.TakeEach(takeCtx, b.checks[:n], b.dst[:n], b.takeErrs[:n])
+	b.store.TakeEach(takeCtx, b.checks[:n], b.decisions[:n], b.takeErrs[:n])
 	if end != nil {
 		end(nil, errors.Join(b.takeErrs[:n]...))
 	}
@@ -160,22 +164,22 @@ func (b *Batch) Decide(ctx context.Context) {
 		b.start = time.Time{}
 	}
 	for i := range n {
-		at := b.indexes[i]
-		v := &b.verdicts[at]
-		b.errs[at] = v.concludeSingle(ctx, b.takeErrs[i])
+		index := b.indexes[i]
+		v := &b.verdicts[index]
+		b.errs[index] = v.concludeSingle(ctx, b.takeErrs[i])
 		b.takeErrs[i] = nil
-		if b.errs[at] != nil {
+		if b.errs[index] != nil {
 			v.reset(v.engine)
 			continue
 		}
 		if v.engine.config.Observe != nil {
-			v.Duration, duration = duration, 0
+			v.Duration, duration = duration, 0 // only one verdict reports the mean duration
 			v.engine.config.Observe(v)
 		}
 	}
 }
 
-// concludeSingle sets the verdict on a request whose only check was decided, or failed.
+// concludeSingle sets the verdict on a request whose only check was decided or, with takeErr, failed.
 func (v *Verdict) concludeSingle(ctx context.Context, takeErr error) error {
 	passes := v.decisions[0].Allowed
 	if takeErr != nil {

@@ -10,41 +10,42 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A checkBuilder turns rules into checks.
+// A checkBuilder appends the checks of rules to v.checks, and a checkInfo for each of them to v.infos.
 type checkBuilder struct {
 	v           *Verdict
 	ctx         context.Context
 	subject     rules.Subject
-	cost        int64 // Terms.Cost, if hasCost
-	hasCost     bool
-	noWait      bool
-	skipSlots   bool // skip concurrency limits
-	copyStrings bool // some checks are for stores that may keep their strings
+	cost        int64 // Terms.Cost
+	hasCost     bool  // Terms.HasCost
+	noWait      bool  // Terms.NoWait
+	skipSlots   bool  // skip concurrency limits
+	copyStrings bool  // set by add: call Verdict.copyStrings, since some stores may retain Key and Owner
 }
 
-// add adds the checks of a rule.
-func (a *checkBuilder) add(matched int) {
-	v, e := a.v, a.v.engine
-	m := &v.matched[matched]
+// add adds the checks of the rule v.matched[ruleIndex].
+func (b *checkBuilder) add(ruleIndex int) {
+	v, e := b.v, b.v.engine
+	m := &v.matched[ruleIndex]
 	r := m.Rule
-	limits := len(m.Limits)
-	if r.Penalty != nil && e.penalized(a.ctx, a.subject, v, m) {
-		limits += len(r.Penalty.Limits)
+	limitCount := len(m.Limits)
+	if r.Penalty != nil && e.penalized(b.ctx, b.subject, v, m) {
+		limitCount += len(r.Penalty.Limits) // m.Limit(i) returns them after m.Limits
 	}
-	at := e.stores.forRule(r)
-	borrows := e.stores.list[at].borrowsKeys
+	store := e.stores.forRule(r)
+	borrows := e.stores.list[store].borrowsKeys
 	var owner span
 	if !borrows {
-		a.copyStrings = true
+		b.copyStrings = true
 		owner.from = int32(len(v.keys))
-		v.keys = m.AppendOwner(v.keys, a.subject)
+		v.keys = m.AppendOwner(v.keys, b.subject)
 		owner.to = int32(len(v.keys))
 	}
-	cost := r.Cost.Reserve(a.subject)
-	slots := cost
+	cost := r.Cost.Reserve(b.subject) // only computes the cost
+	slots := cost                     // units of concurrency limits, which a caller's cost does not change
 	switch {
-	case a.hasCost:
-		if cost = a.cost; cost == 0 {
+	case b.hasCost:
+		cost = b.cost
+		if cost == 0 { // a peek takes no slots either
 			slots = 0
 		}
 	case r.Cost.ResponseHeader != "":
@@ -52,18 +53,20 @@ func (a *checkBuilder) add(matched int) {
 	}
 	queueFull := false
 	maxWait := r.OnLimit.MaxWait
-	if maxWait > 0 && cost > 0 && !a.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
+	if maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
 		queueFull, maxWait = true, 0
 	}
+	// A key consists of the base, which all limits of the rule share, and the name of the limit. v.keys gets one key
+	// after another.
 	from := len(v.keys)
-	v.keys = m.AppendKeyBase(v.keys, a.subject)
-	base := len(v.keys) - from
-	v.checks, v.infos = slices.Grow(v.checks, limits), slices.Grow(v.infos, limits)
-	for j := range limits {
+	v.keys = m.AppendKeyBase(v.keys, b.subject)
+	baseLen := len(v.keys) - from
+	v.checks, v.infos = slices.Grow(v.checks, limitCount), slices.Grow(v.infos, limitCount)
+	for j := range limitCount {
 		l := &m.Limit(j).Limit
 		units := cost
 		if l.Algorithm == headgate.Concurrency {
-			if a.skipSlots {
+			if b.skipSlots {
 				continue
 			}
 			units = slots
@@ -72,17 +75,18 @@ func (a *checkBuilder) add(matched int) {
 		start := from
 		if j > 0 {
 			start = len(v.keys)
-			v.keys = append(v.keys, v.keys[from:from+base]...)
+			v.keys = append(v.keys, v.keys[from:from+baseLen]...)
 		}
-		v.keys = append(v.keys[:start+base], m.LimitName(j)...)
+		v.keys = append(v.keys, m.LimitName(j)...)
 		n := len(v.checks)
 		v.checks, v.infos = v.checks[:n+1], v.infos[:n+1]
 		c := &v.checks[n] // field by field, which is faster than a copy
+		// The key points into v.keys. It stays valid if append moves v.keys: the old array is not written again.
 		c.Key = unsafe.String(unsafe.SliceData(v.keys[start:]), len(v.keys)-start)
 		c.Limit, c.Cost = *l, units
 		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
 		info := &v.infos[n]
-		*info = checkInfo{matched: int32(matched), limit: int32(j), store: at}
+		*info = checkInfo{matched: int32(ruleIndex), limit: int32(j), store: store}
 		if !borrows {
 			info.key, info.owner = span{int32(start), int32(len(v.keys))}, owner
 		}
@@ -93,10 +97,10 @@ func (a *checkBuilder) add(matched int) {
 	}
 }
 
-// addSimple is like add, but for simple rules (see isSimple) whose store is a Borrower. It adds the checks of all such
-// rules whose keys are shared by clients, or of all whose keys are not shared.
-func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
-	keys, checks, list := v.keys, v.checks, v.infos
+// addSimple is like add, but for all rules at once if they are simple (see isSimple) and their store is a Borrower. If
+// shared is set, it adds only rules with keys that clients share, otherwise only the other rules.
+func (v *Verdict) addSimple(s rules.Subject, store int8, shared bool) {
+	keys, checks, infos := v.keys, v.checks, v.infos
 	for i := range v.matched {
 		m := &v.matched[i]
 		if m.Effect != match.Limited || m.Shared != shared {
@@ -105,38 +109,38 @@ func (v *Verdict) addSimple(s rules.Subject, at int8, shared bool) {
 		units, _ := m.Simple()
 		from := len(keys)
 		keys = m.AppendKeyBase(keys, s)
-		base := len(keys)
+		baseEnd := len(keys)
 		for j := range m.Limits {
 			l := &m.Limits[j].Limit
 			v.settles = v.settles || l.Algorithm == headgate.Concurrency
 			start := from
 			if j > 0 {
 				start = len(keys)
-				keys = append(keys, keys[from:base]...)
+				keys = append(keys, keys[from:baseEnd]...)
 			}
 			keys = append(keys, m.LimitName(j)...)
 			n := len(checks)
-			if n == cap(checks) || n == cap(list) {
-				checks, list = slices.Grow(checks, 1), slices.Grow(list, 1)
+			if n == cap(checks) || n == cap(infos) {
+				checks, infos = slices.Grow(checks, 1), slices.Grow(infos, 1)
 			}
-			checks, list = checks[:n+1], list[:n+1]
-			c, info := &checks[n], &list[n]
-			c.Key = unsafe.String(&keys[start], len(keys)-start)
-			// The previous request usually had the same limit here, and then most fields are set already. The limit of a
-			// registered client may be stored at the same address as another client's.
+			checks, infos = checks[:n+1], infos[:n+1]
+			c, info := &checks[n], &infos[n]
+			c.Key = unsafe.String(&keys[start], len(keys)-start) // safe for the same reason as in add
+			// The previous request usually had the same limit here, and then most fields are set already. The address of the
+			// limit does not prove that if it is a registered client's: another client's limit may have been there before.
 			if info.simple != l || c.Cost != units || m.Client != "" {
 				c.Limit, c.Cost = *l, units
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
 				*info = checkInfo{simple: l}
 			}
-			info.matched, info.limit, info.store = int32(i), int32(j), at
+			info.matched, info.limit, info.store = int32(i), int32(j), store
 		}
 	}
-	v.keys, v.checks, v.infos = keys, checks, list
+	v.keys, v.checks, v.infos = keys, checks, infos
 }
 
-// copyStrings copies the strings of checks for stores that may keep them. The strings of other checks stay parts of the
-// key buffer.
+// copyStrings copies the strings of the checks whose stores may retain them. The strings of other checks still point
+// into v.keys.
 func (v *Verdict) copyStrings() {
 	allKeys := string(v.keys)
 	for i := range v.checks {

@@ -16,7 +16,7 @@ type ClientView struct {
 	Cost int64
 	// Checked reports whether the rule's limits were checked. They were not if an earlier rule denied.
 	Checked bool
-	// Denied reports whether the rule denies or, as a shadow rule, would have.
+	// Denied reports whether the rule denies or, as a shadow rule, would have denied.
 	Denied bool
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
@@ -43,8 +43,8 @@ func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	return next
 }
 
-// BlockedClient sets c to the client that a rule denies regardless of its counters. It returns false if no rule does,
-// or if the client is not known.
+// BlockedClient sets c to the client of a request that a rule denies regardless of its counters. It returns false if no
+// rule does, or if the client is not known.
 func (v *Verdict) BlockedClient(c *ClientView) bool {
 	if len(v.checks) > 0 || len(v.keys) == 0 || v.Action.Passes() {
 		return false

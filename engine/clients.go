@@ -10,8 +10,9 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// AddClient registers a client, beside those of the rules and with precedence over them. It stays when rules change.
-// The error is a *rules.Error if the client was added already or its limits cannot be used under the rules in force.
+// AddClient registers a client in addition to those of the rules, with precedence over them. The client stays
+// registered when the rules change. The error is a *rules.Error if a client of AddClient has the same id or one of its
+// attribute values, or if the client's limits cannot be used with the current rules.
 func (e *Engine) AddClient(c rules.Client) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -21,15 +22,15 @@ func (e *Engine) AddClient(c rules.Client) error {
 	return e.registry.Add(c)
 }
 
-// Clients returns the number of clients that were added.
+// Clients returns the number of clients that AddClient has registered.
 func (e *Engine) Clients() int { return e.registry.Len() }
 
-// RemoveClient removes a client that was added, and resets its counters. It returns ErrNoClient if there is none with
-// that id. After any other error the client is removed, but some counters may remain.
+// RemoveClient removes a client of AddClient, and resets its counters. It returns ErrNoClient if no such client has
+// that id. After any other error the client is removed, but some of its counters may remain.
 //
-// It resets the counters of rules that count by a single attribute, or fall back to the address, under the client's
-// values of that attribute, and the client's penalties. Counters of rules with several key attributes (user and path,
-// say) and shared counters remain until they expire.
+// It resets the client's counters and penalties under rules that count by a single attribute of the client, or that
+// fall back to its address. Counters under rules with several key attributes, such as user and path, and counters that
+// clients share remain until they expire.
 func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -39,10 +40,10 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 		return fmt.Errorf("%w: %s", ErrNoClient, rules.Quote(id))
 	}
 	var errs []error
-	for _, n := range counters {
-		if err := n.reset(ctx); err != nil {
+	for _, c := range counters {
+		if err := c.reset(ctx); err != nil {
 			errs = append(errs,
-				fmt.Errorf("engine: reset the counters of client %s under rule %s: %w", rules.Quote(id), n.rule, err))
+				fmt.Errorf("engine: reset the counters of client %s under rule %s: %w", rules.Quote(id), c.rule, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -61,20 +62,20 @@ func (e *Engine) removeClient(id string) ([]counter, bool) {
 	return counters, true
 }
 
-// A counter identifies a counter in a store.
+// A counter identifies a counter in a store. The fields key, owner and split are those of its checks.
 type counter struct {
 	store      *store
-	rule       string
+	rule       string // id of its rule
 	key, owner string
 	split      int
 }
 
-// reset resets the counter.
-func (n *counter) reset(ctx context.Context) error {
-	return n.store.Reset(ctx, headgate.Check{Key: n.key, Owner: n.owner, Split: n.split})
+func (c *counter) reset(ctx context.Context) error {
+	return c.store.Reset(ctx, headgate.Check{Key: c.key, Owner: c.owner, Split: c.split})
 }
 
-// countersOf returns the counters of a client that can be enumerated.
+// countersOf returns the counters of a client whose keys consist of one attribute: the values of other attributes in a
+// key are not known.
 func (e *Engine) countersOf(c *rules.Client) []counter {
 	set := e.current.Load()
 	var list []counter
@@ -82,12 +83,12 @@ func (e *Engine) countersOf(c *rules.Client) []counter {
 		if r.Unlimited || r.Block {
 			continue
 		}
-		for _, t := range c.Attributes {
-			if !countsBy(r, t.Attribute) {
+		for _, attr := range c.Attributes {
+			if !countsBy(r, attr.Attribute) {
 				continue
 			}
-			for _, value := range t.Values {
-				s := rules.Attributes{t.Attribute: value}
+			for _, value := range attr.Values {
+				s := rules.Attributes{attr.Attribute: value}
 				if m, ok := set.MatchRule(r.ID, s); ok {
 					list = e.appendCounters(list, &m, s)
 				}
@@ -105,26 +106,28 @@ func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 	return len(r.Key) > 0 && a.Kind == headgate.AttrIP && r.Fallback == rules.FallbackIP
 }
 
-// appendCounters appends all counters that a client may have under a rule, under any limits.
+// appendCounters appends all counters that a client may have under a rule: by the current limits m.Limits, by the
+// rule's own limits, and by those of its overrides and its penalty.
 func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject) []counter {
 	r := m.Rule
 	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))
-	type name struct {
-		store *store
-		limit string
+	type counterID struct {
+		store     *store
+		limitName string
 	}
-	added := map[name]bool{}
-	add := func(st *store, limit string) {
-		if n := (name{st, limit}); !added[n] {
-			added[n] = true
-			list = append(list, counter{store: st, rule: r.ID, key: base + limit, owner: owner, split: r.Split})
+	added := map[counterID]bool{}
+	add := func(store *store, limitName string) {
+		if id := (counterID{store, limitName}); !added[id] {
+			added[id] = true
+			c := counter{store: store, rule: r.ID, key: base + limitName, owner: owner, split: r.Split}
+			list = append(list, c)
 		}
 	}
 	ruleStore := &e.stores.list[e.stores.forRule(r)]
 	addLimit := func(name string) {
 		add(ruleStore, name)
 		if r.OnFailure == headgate.Local {
-			add(e.local(), name) // it counts while the store is unreachable
+			add(e.local(), name) // the local store counts while the rule's store is unreachable
 		}
 	}
 	for i := range m.Limits {

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// concludeAllowed sets the verdict if all checks were decided by their store and allow. Otherwise it returns false and
-// changes nothing.
+// concludeAllowed sets the verdict if the stores, not policies, have decided all checks and allow the request.
+// Otherwise it returns false and changes nothing.
 func (v *Verdict) concludeAllowed() bool {
 	tightest := &v.decisions[0]
 	check := 0
@@ -28,7 +28,7 @@ func (v *Verdict) concludeAllowed() bool {
 	return true
 }
 
-// concludeTake sets the verdict on a request after its checks: it is allowed, denied, or could not be decided.
+// concludeTake sets the verdict on a request after its checks were decided. passes and err are the results of takeAll.
 func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err error) error {
 	n := len(v.checks)
 	if v.enforced < n {
@@ -56,7 +56,7 @@ func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err e
 	return nil
 }
 
-// denyOverloaded denies a request that an overloaded store did not decide. It returns other errors.
+// denyOverloaded denies a request that a store did not decide because it is overloaded. It returns any other error.
 func (v *Verdict) denyOverloaded(err error) error {
 	if !errors.Is(err, headgate.ErrOverloaded) {
 		return err
@@ -74,10 +74,10 @@ func (v *Verdict) rejectOverloaded(r *rules.Rule) {
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, Overloaded, statusUnavailable, overloadedRetryAfter
 }
 
-// rejectIfBusy rejects a request that a rule limits if this process is too busy, and reports whether it did.
+// rejectIfBusy rejects the request if a rule limits it and this process is too busy. It reports whether it did.
 func (v *Verdict) rejectIfBusy(t *Terms) bool {
-	busy := v.engine.config.Refuse
-	if busy == nil || t.peeks() || !busy() {
+	isBusy := v.engine.config.Refuse
+	if isBusy == nil || t.peeks() || !isBusy() {
 		return false
 	}
 	for i := range v.matched {
@@ -92,7 +92,8 @@ func (v *Verdict) rejectIfBusy(t *Terms) bool {
 // overloadedRetryAfter is the RetryAfter of requests that are denied because a store is overloaded. It is a guess.
 const overloadedRetryAfter = time.Second
 
-// conclude sets the verdict after all checks. It returns the binding check, and how long it delays the request.
+// conclude sets the verdict after all checks were decided. It returns the check that determines the verdict, or -1, and
+// how long it delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	check = -1
 	for i := range v.decisions[:v.enforced] {
@@ -103,12 +104,12 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 		v.Degraded = v.Degraded || d.Degraded
 		if delay := v.infos[i].wait; passes && delay > wait {
 			wait, check = delay, i
-		} else if check < 0 || wait == 0 && tighter(d, &v.decisions[check]) {
+		} else if check < 0 || wait == 0 && isTighter(d, &v.decisions[check]) {
 			check = i
 		}
 	}
 	if check < 0 {
-		return check, 0 // there are only shadow rules
+		return check, 0 // no check of a rule that can deny was decided
 	}
 	v.Rule, v.Decision = v.rule(check), v.decisions[check]
 	switch {
@@ -120,16 +121,16 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	return check, wait
 }
 
-// tighter reports whether a decision binds more than another: denied over allowed, then the longest RetryAfter, then
-// the least Remaining.
-func tighter(d, than *headgate.Decision) bool {
+// isTighter reports whether a decision is tighter than another: a denial is tighter than an allowed decision, a denial
+// with a longer RetryAfter is tighter than another denial, and so is an allowed decision with a smaller Remaining.
+func isTighter(d, other *headgate.Decision) bool {
 	switch {
-	case d.Allowed != than.Allowed:
-		return than.Allowed
+	case d.Allowed != other.Allowed:
+		return other.Allowed
 	case !d.Allowed:
-		return d.RetryAfter > than.RetryAfter
+		return d.RetryAfter > other.RetryAfter
 	default:
-		return d.Remaining < than.Remaining
+		return d.Remaining < other.Remaining
 	}
 }
 
@@ -144,6 +145,6 @@ func (v *Verdict) denyByCheck(check int) {
 	case r.OnLimit.Action == rules.Drop:
 		v.Action = Drop
 	case v.infos[check].queueFull && d.RetryAfter <= r.OnLimit.MaxWait:
-		v.Reason = QueueFull // it would have been delayed if there were room
+		v.Reason = QueueFull // the request would have been delayed if fewer others were
 	}
 }

@@ -20,58 +20,59 @@ const DefaultMaxWaiting = 10_000
 
 // Config configures an Engine. Only Store is required.
 type Config struct {
-	// Rules are the rules at the start. Default none: every request is allowed.
+	// Rules are the initial rules. Default: no rules, so every request is allowed.
 	Rules *match.Set
-	// Store counts for consistency: exact, and for all other rules that have no store of their own.
+	// Store counts for rules with consistency: exact and, if it is Shared, for rules without a consistency.
 	Store headgate.Limiter
-	// Local is the store in this process: it counts for consistency: local, counts the denials for penalties, and decides
-	// for on_failure: local when another store fails. Default Store; then a failing Store has no fallback, and
-	// on_failure: local means open.
+	// Local is the store in this process. It counts for rules with consistency: local and the denials that lead to
+	// penalties, and decides for rules with on_failure: local when another store fails. Default Store; then there is no
+	// fallback when Store fails, and on_failure: local means open.
 	Local headgate.Limiter
-	// Shared says that nodes share Store, such as Redis. Rules without a consistency are then exact, otherwise local.
+	// Shared says that other nodes use the same Store: it is in Redis, for example. Rules without a consistency are then
+	// exact, otherwise local.
 	Shared bool
-	// Modes are the stores for lease, async and gossip. Rules that need a missing one are refused.
+	// Modes are the stores for the consistencies lease, async and gossip. A rule whose store is missing is refused.
 	Modes map[rules.Consistency]headgate.Limiter
-	// Global are the stores for limits that regions share (scope: global), for exact, lease and async. Rules that need
-	// a missing one are refused.
+	// Global are the stores for limits that regions share (scope: global), for the consistencies exact, lease and async.
+	// A rule whose store is missing is refused.
 	Global map[rules.Consistency]headgate.Limiter
-	// Secret is the key that encrypts leases (Verdict.AppendLease), so that they can be neither read nor forged. It has at
-	// least 16 bytes, and engines that share a store need the same secret. Default: a random secret if Store is not
-	// Shared; otherwise none, and leases are not encrypted.
+	// Secret encrypts leases (see Verdict.AppendLease), so that they can be neither read nor forged. It has at least
+	// 16 bytes. Engines that share a store need the same secret. Default: a random secret if Store is not Shared;
+	// otherwise none, and leases are not encrypted.
 	Secret []byte
-	// SecondSecret is another secret while Secret is being replaced: leases that it encrypted are accepted too. Default:
-	// none.
+	// SecondSecret is the old or the new secret while Secret is being replaced: leases that were encrypted with it are
+	// accepted too. Default: none.
 	SecondSecret []byte
-	// MaxWaiting limits the requests that are delayed at once by on_limit: delay; more are rejected. Default
-	// DefaultMaxWaiting. If it is negative, no request is delayed.
+	// MaxWaiting is the maximum number of requests that rules with on_limit: delay delay at once; more are rejected.
+	// Default DefaultMaxWaiting. If it is negative, no request is delayed.
 	MaxWaiting int
-	// Refuse reports whether this process is too busy for another request that a rule limits. Such a request is rejected
-	// with 503 and the reason Overloaded, and takes nothing. It must be fast. Default: no request is refused.
+	// Refuse reports whether this process is too busy to decide another request. If so, a request that a rule limits is
+	// rejected with 503 and the reason Overloaded, and takes nothing. Refuse must be fast. Default: it is never too busy.
 	Refuse func() bool
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)
-	// Trace is called for the phases of every decision, for traces. It must be fast. Default none.
+	// Trace is called when a phase of a decision begins, for distributed tracing. It must be fast. Default none.
 	Trace TraceFunc
-	// Clock measures decisions and delays requests. Default the system's clock.
+	// Clock is the time source for measuring decisions and delaying requests. Default: the system's clock.
 	Clock clock.Clock
-	// Random returns random numbers, which select the decisions to measure. Default math/rand/v2.Uint32.
+	// Random returns random numbers that select the decisions whose duration is measured. Default math/rand/v2.Uint32.
 	Random func() uint32
-	// OnError is called for every error that is not returned to a caller: a store failed and a policy decided, or units
-	// could not be refunded or charged. It must be fast and safe for concurrent use. Default: log with slog at Warn, at
-	// most once a second.
+	// OnError is called with every error that is not returned to a caller: a store failed and a policy decided, or units
+	// could not be refunded or charged. It must be fast and safe for concurrent use. Default: log the error with slog at
+	// level Warn, at most once a second.
 	OnError func(error)
 }
 
-// A Borrower is a Limiter that does not keep the strings of a check after it returns, and does not read owners. An
-// Engine builds its keys in a reused buffer, so that a decision allocates nothing. memstore.Store implements it.
+// A Borrower is a Limiter that does not retain the strings of a check after it returns, and does not read Check.Owner.
+// An Engine passes it keys in a reused buffer, so that a decision allocates nothing. memstore.Store is a Borrower.
 type Borrower interface {
 	headgate.Limiter
 	BorrowsKeys()
 }
 
-// A Faulter is a Limiter that knows why it decides a check without its store, like guard.Guard. Fault returns nil if
-// the store is reachable.
+// A Faulter is a Limiter that knows why it decides a check without its store, such as guard.Guard. Fault returns the
+// reason, or nil if the store is reachable.
 type Faulter interface {
 	headgate.Limiter
 	Fault(c headgate.Check) error
@@ -89,15 +90,18 @@ var (
 	errGlobal  = errors.New("engine: Global")
 )
 
-// stores are the limiters of a Config in the order of their use: those that need no server come first.
+// stores are the limiters of a Config. They are listed in the order in which a request uses them: the limiters that
+// call no server for every check come first.
 type stores struct {
 	list   []store
-	byMode [rules.ScopeGlobal + 1][rules.Local + 1]int8 // noStore if there is none
-	local  int8
+	byMode [rules.ScopeGlobal + 1][rules.Local + 1]int8 // index in list for each scope and consistency, or noStore
+	local  int8                                         // index in list of Config.Local
 }
 
+// noStore is the index of a store that the Config does not have.
 const noStore = -1
 
+// newStores adds the limiters in the order of stores.list.
 func newStores(c *Config) (stores, error) {
 	s := stores{}
 	for scope := range s.byMode {
@@ -131,7 +135,8 @@ func newStores(c *Config) (stores, error) {
 // forRule returns the index of the store in which a rule counts, noStore if there is none.
 func (s *stores) forRule(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
 
-// addAll adds the limiters of a Config's field, in the order of the allowed modes, and sets their indexes.
+// addAll adds the limiters of a Config's field in the order of modes, the allowed keys, and sets their indexes. field
+// is the error that names the field.
 func (s *stores) addAll(
 	indexes *[rules.Local + 1]int8, limiters map[rules.Consistency]headgate.Limiter,
 	modes []rules.Consistency, field error,
@@ -164,19 +169,20 @@ func (s *stores) add(l headgate.Limiter) int8 {
 	return int8(len(s.list) - 1)
 }
 
-// identical reports whether two limiters are identical.
+// identical reports whether two limiters are the same. Limiters of types that cannot be compared never are.
 func identical(a, b headgate.Limiter) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
 // logError returns the default of Config.OnError.
 func logError(c clock.Clock) func(error) {
-	var last, suppressed atomic.Int64
+	var lastLog atomic.Int64 // nanoseconds since start, at least 1; 0 if there was none
+	var suppressed atomic.Int64
 	start := c.Now()
 	return func(err error) {
 		now := int64(c.Since(start)) + 1
-		before := last.Load()
-		if before != 0 && now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
+		last := lastLog.Load()
+		if last != 0 && now-last < int64(time.Second) || !lastLog.CompareAndSwap(last, now) {
 			suppressed.Add(1)
 			return
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// Decide decides a request by all rules that match it, and takes from all their limits or from none. The result is in
-// v. An error means that ctx has ended: then no units or slots are held, and the verdict is invalid. A store failure is
-// not an error: the failure policies of the rules decide.
+// Decide decides a request by all rules that match it, and takes units from all of their limits or from none. It sets v
+// to the result. An error means that ctx has ended: then no units or slots are held, and the verdict is invalid. A
+// store failure is not an error: the failure policies of the rules decide.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, false)
 }
 
 // DecideRule is like Decide, but applies only the rule with the given id, and does not evaluate its condition. It
-// returns ErrNoRule if no rule with that id is in force.
+// returns ErrNoRule if there is no rule with that id.
 func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *Verdict) error {
 	if id == "" {
 		return fmt.Errorf("%w: %q", ErrNoRule, id)
@@ -27,7 +27,7 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	return e.decide(ctx, s, &Terms{Rule: id}, v, false)
 }
 
-// DecideMore is like Decide, but for another part of a request that is being served, such as a message of its stream.
+// DecideMore is like Decide, but for a part of a request that is being served already, such as a message of its stream.
 // The request already holds its slots, so concurrency limits are not checked.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &Terms{}, v, true)
@@ -36,7 +36,7 @@ func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) er
 // One in sampleEvery decisions is timed.
 const sampleEvery = 32
 
-// startTime returns the current time, or zero if this decision is not measured.
+// startTime returns the current time, or the zero time if this decision is not measured.
 func (e *Engine) startTime() (start time.Time) {
 	if e.config.Observe != nil && e.config.Random()%sampleEvery == 0 {
 		start = e.config.Clock.Now()
@@ -44,8 +44,8 @@ func (e *Engine) startTime() (start time.Time) {
 	return start
 }
 
-// decide implements the Decide methods with the caller's options t. more is set for DecideMore.
-func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, more bool) error {
+// decide implements the Decide methods with the caller's options t. skipSlots is set for DecideMore.
+func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, skipSlots bool) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -60,8 +60,8 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	if err != nil {
 		return err
 	}
-	if more || !v.rejectIfBusy(t) {
-		err = v.applyLimits(ctx, s, t, more)
+	if skipSlots || !v.rejectIfBusy(t) {
+		err = v.applyLimits(ctx, s, t, skipSlots)
 	}
 	if err != nil {
 		v.reset(e)
@@ -73,7 +73,7 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	return nil
 }
 
-// observe reports a decision that began at start, zero if it is not measured.
+// observe passes the verdict to Config.Observe. start is when the decision began, zero if it is not measured.
 func (v *Verdict) observe(start time.Time) {
 	if v.engine.config.Observe == nil {
 		return
@@ -84,7 +84,7 @@ func (v *Verdict) observe(start time.Time) {
 	v.engine.config.Observe(v)
 }
 
-// match finds the rules that decide: the one with that id, or all that match.
+// match finds the rules that decide: the rule with that id, or all that match if the id is empty.
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
@@ -99,10 +99,11 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 }
 
 // applyLimits applies the rules in v.matched to the request.
-func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, more bool) error {
-	var stages uint32              // bit set of the stages of all rules
-	shadows, plain := false, !more // plain: see Verdict.PlainAllow
-	simple := !more && !t.HasCost  // all limiting rules are simple: see isSimple
+func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, skipSlots bool) error {
+	var stages uint32 // bit set of the stages (see stage) of the rules whose limits can deny
+	hasShadows := false
+	plain := !skipSlots                   // see Verdict.PlainAllow
+	allSimple := !skipSlots && !t.HasCost // all rules with limits to check are simple: see isSimple
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -120,15 +121,15 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, mo
 		case isSimple(m):
 			stages |= 1 << v.engine.stage(m)
 		case isShadow(m):
-			shadows, simple = true, false
+			hasShadows, allSimple = true, false
 		default:
 			stages |= 1 << v.engine.stage(m)
-			simple = false
+			allSimple = false
 		}
 	}
-	v.plainAllow = plain && !shadows
-	store := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore] // that of simple rules
-	if simple && stages != 0 && v.engine.stores.list[store].borrowsKeys {
+	v.plainAllow = plain && !hasShadows
+	store := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore] // the store of simple rules
+	if allSimple && stages != 0 && v.engine.stores.list[store].borrowsKeys {
 		if stages&unsharedStages != 0 {
 			v.addSimple(s, store, false)
 		}
@@ -141,9 +142,11 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, mo
 		}
 		return v.takeSimple(ctx, t, store)
 	}
-	b := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: more}
+	b := checkBuilder{
+		v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: skipSlots,
+	}
 	oneStage := stages&(stages-1) == 0
-	for ; stages != 0; stages &= stages - 1 {
+	for ; stages != 0; stages &= stages - 1 { // from the lowest bit
 		stage := bits.TrailingZeros32(stages)
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && !isShadow(m) && (oneStage || v.engine.stage(m) == stage) {
@@ -152,7 +155,7 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, mo
 		}
 	}
 	v.enforced = len(v.checks)
-	if shadows {
+	if hasShadows {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) {
 				b.add(i)
@@ -171,11 +174,11 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, mo
 	return v.take(ctx, t)
 }
 
-// unsharedStages is the bit set of the even stages, which have the keys that clients do not share: see stage.
+// unsharedStages is the bit set of the even stages, whose keys clients do not share: see stage.
 const unsharedStages = 0x55555555
 
-// stage returns the position of a rule's limits in the order of checks. Stores come in the order of their indexes, in
-// which those that need no server are first. Within a store, keys that clients share come last.
+// stage returns the position of a rule's limits in the order of checks. It is twice the index of the rule's store (see
+// stores), plus 1 for keys that clients share: they come after the other keys of the store.
 func (e *Engine) stage(m *match.Result) int {
 	store := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {

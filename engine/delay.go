@@ -11,36 +11,39 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A request under on_limit: delay reserves its place in the queue by taking its units at once, from the same counter as
-// others, but with a larger capacity: it includes the units that are restored during the longest delay. A counter
-// stores only what was consumed, so requests with the rule's own capacity are not affected. The request is then delayed
-// until that capacity would have had room for it. Requests are served in the order in which they took, on any node.
+// A request under on_limit: delay reserves its place in the queue by taking its units at once. It takes them from the
+// same counter as other requests, but by a limit whose capacity is extended by the units that are restored during the
+// longest delay. A counter stores only what was consumed, so requests with the rule's own capacity are not affected.
+// The request is then delayed until the rule's own capacity would have had room for it. Requests are served in the
+// order in which they took their units, on any node.
 //
-// A leaky-bucket is a queue already, and its Burst is the length of the queue. It is not extended but shortened, so
-// that no request waits too long.
+// A leaky-bucket is a queue already, and its Burst is the length of the queue. Its Burst is not extended but reduced,
+// so that no request waits longer than the longest delay.
 
-// extend returns the limit to take with so that a request can be delayed for up to wait, and the number of added units.
-// Algorithms without such a queue keep their limit; rules do not let them delay.
-func extend(l headgate.Limit, cost int64, wait time.Duration) (headgate.Limit, int64) {
+// extend returns the limit by which a request takes its units so that it can be delayed for up to maxWait, and the
+// number of units that were added to the capacity. Limits of other algorithms stay as they are: rules refuse to delay
+// by them.
+func extend(l headgate.Limit, cost int64, maxWait time.Duration) (_ headgate.Limit, added int64) {
 	capacity := l.Capacity()
 	if cost > capacity {
 		return l, 0
 	}
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA:
-		more := unitsIn(&l, wait)
-		longer := l
-		if longer.Burst = capacity + more; longer.Validate() != nil {
-			return l, 0 // it would take decades to refill
+		added := unitsIn(&l, maxWait)
+		extended := l
+		extended.Burst = capacity + added
+		if extended.Validate() != nil {
+			return l, 0 // the bucket would take decades to refill
 		}
-		return longer, more
+		return extended, added
 	case headgate.LeakyBucket:
-		l.Burst = min(capacity, max(cost, 1)+unitsIn(&l, wait))
+		l.Burst = min(capacity, max(cost, 1)+unitsIn(&l, maxWait))
 	}
 	return l, 0
 }
 
-// unitsIn returns how many units of a bucket are restored in a time.
+// unitsIn returns how many units of a bucket are restored in the time t, rounded down.
 func unitsIn(l *headgate.Limit, t time.Duration) int64 {
 	return mulDiv(t.Microseconds(), l.Count, l.Period.Microseconds())
 }
@@ -61,7 +64,7 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(q, maximum))
 }
 
-// setDelays sets how long each check of a rule that delays delays the request.
+// setDelays sets, for every check of a rule with on_limit: delay, how long it delays the request.
 func (v *Verdict) setDelays() {
 	for i := range v.decisions[:v.enforced] {
 		d, info := &v.decisions[i], &v.infos[i]
@@ -75,7 +78,7 @@ func (v *Verdict) setDelays() {
 			case l.Algorithm == headgate.LeakyBucket:
 				info.wait = d.Delay
 			case d.Remaining < info.extended: // more units are consumed than the rule's own capacity
-				// After ResetAfter everything is restored; this is when no more than the capacity is consumed.
+				// At ResetAfter nothing is consumed any more. The request waits until no more than the capacity is.
 				info.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
 			info.wait = min(info.wait, m.Rule.OnLimit.MaxWait)
@@ -84,7 +87,7 @@ func (v *Verdict) setDelays() {
 	}
 }
 
-// useOwnLimit adjusts a decision to the rule's own limit.
+// useOwnLimit converts the figures of a decision by an extended limit to those by the rule's own limit.
 func (v *Verdict) useOwnLimit(i int) {
 	d, info := &v.decisions[i], &v.infos[i]
 	if l := v.limit(info); l.Algorithm == headgate.LeakyBucket {
@@ -108,7 +111,7 @@ func (v *Verdict) startWaiting() bool {
 	return true
 }
 
-// rejectFull denies a request that cannot be delayed because too many others are.
+// rejectFull denies a request that cannot be delayed because too many others are being delayed.
 func (v *Verdict) rejectFull(ctx context.Context, check int) {
 	for i := range v.decisions[:v.enforced] {
 		if d := &v.decisions[i]; v.infos[i].wait > 0 {
@@ -129,9 +132,9 @@ func (v *Verdict) stopWaiting() {
 	v.engine.waiting.Add(-1)
 }
 
-// Wait blocks until a delayed request may be served, and returns at once for any other. If ctx ends before that, or its
-// deadline is too early, it refunds the units as Cancel does and returns an error: the request must not be served,
-// and Settle and Cancel do nothing. Units that could not be refunded are reported to Config.OnError.
+// Wait blocks until a delayed request may be served. It returns at once for any other request. If ctx ends earlier, or
+// its deadline is earlier, Wait refunds the units as Cancel does and returns an error: the request must not be served,
+// and Settle and Cancel do nothing. Config.OnError is called if units could not be refunded.
 func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.isDelayed {
 		return nil

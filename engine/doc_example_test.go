@@ -11,17 +11,17 @@ import (
 )
 
 // packageExample is the example of the package comment.
-func packageExample(ctx context.Context, store headgate.Limiter, set *match.Set, subject rules.Subject, header http.Header, serve func()) error {
+func packageExample(ctx context.Context, store headgate.Limiter, set *match.Set, subject rules.Subject, responseHeader http.Header, serve func()) error {
 	e, err := engine.New(engine.Config{Store: store, Rules: set})
 	if err != nil {
 		return err
 	}
-	var v engine.Verdict // use it again for the next request
+	var v engine.Verdict // reuse it for the next request
 	if err := e.Decide(ctx, subject, &v); err != nil || !v.Action.Passes() {
 		return err // or respond with v.Status, or close the connection if v.Action is Drop
 	}
 	serve()
-	return v.Settle(ctx, header.Get)
+	return v.Settle(ctx, responseHeader.Get)
 }
 
 var _ = packageExample

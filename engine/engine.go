@@ -11,17 +11,17 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// An Engine decides requests by rules. Create one with New. It is safe for concurrent use. It starts no goroutine that
-// outlives a call or a verdict that keeps slots, and does not close its stores.
+// An Engine decides requests by rules. Create one with New. It is safe for concurrent use. Its goroutines end with the
+// call that started them, except those of Verdict.KeepSlots. It does not close its stores.
 type Engine struct {
 	config  Config
 	stores  stores
-	current atomic.Pointer[match.Set] // in force; never nil
-	waiting atomic.Int64              // requests that are delayed
+	current atomic.Pointer[match.Set] // the rules in effect; never nil
+	waiting atomic.Int64              // number of requests that are delayed
 	sealer  *sealer                   // encrypts leases; nil if they are not encrypted
 
-	mu       sync.Mutex // held to change rules or clients
-	registry *registry.Registry
+	mu       sync.Mutex         // held to change rules or clients
+	registry *registry.Registry // the clients of AddClient
 }
 
 // New returns an engine. The error describes an invalid Config, or the rules that this engine does not support.
@@ -42,30 +42,31 @@ func New(c Config) (*Engine, error) {
 	if c.OnError == nil {
 		c.OnError = logError(c.Clock)
 	}
-	registry, err := registry.New()
+	clients, err := registry.New()
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newSealer(c.Secret, c.SecondSecret, c.Shared)
+	leaseSealer, err := newSealer(c.Secret, c.SecondSecret, c.Shared)
 	if err != nil {
 		return nil, err
 	}
-	c.Secret, c.SecondSecret = nil, nil
-	e := &Engine{config: c, stores: s, registry: registry, sealer: sealer}
+	c.Secret, c.SecondSecret = nil, nil // only the sealer needs them
+	e := &Engine{config: c, stores: s, registry: clients, sealer: leaseSealer}
 	if err := e.SetRules(c.Rules); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// Rules returns the rules in force, an empty set if there are none.
+// Rules returns the rules in effect, an empty set if there are none.
 func (e *Engine) Rules() *match.Set { return e.current.Load() }
 
-// SetRules replaces the rules; nil means none. A request that is being decided keeps the rules that it began with.
-// Counters are found by rule and limit, so a changed limit keeps its count: a raised one helps at once, even a client
-// that is exhausted. Clients that were added stay; they are not checked against the new rules.
+// SetRules replaces the rules; nil means no rules. A request that is being decided is decided by the old rules.
+// Counters are found by the rule's id and the limit's name, so a changed limit keeps its count: after a limit is
+// raised, a client that had reached it can continue at once. Clients of AddClient stay, and are not checked against the
+// new rules.
 //
-// Rules that need a store that this engine does not have are refused with a *rules.Error, and the rules in force stay.
+// If a rule needs a store that this engine does not have, SetRules returns a *rules.Error and changes nothing.
 func (e *Engine) SetRules(set *match.Set) error {
 	if set == nil {
 		empty, err := match.Compile(nil)
@@ -74,7 +75,7 @@ func (e *Engine) SetRules(set *match.Set) error {
 		}
 		set = empty
 	}
-	if err := e.unsupported(set); err != nil {
+	if err := e.validateStores(set); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -83,8 +84,8 @@ func (e *Engine) SetRules(set *match.Set) error {
 	return nil
 }
 
-// unsupported returns the rules that this engine does not support, as an error.
-func (e *Engine) unsupported(set *match.Set) error {
+// validateStores returns a *rules.Error that lists the rules whose store this engine does not have, or nil.
+func (e *Engine) validateStores(set *match.Set) error {
 	var problems rules.Error
 	for _, r := range set.Rules() {
 		if e.stores.forRule(r) != noStore {
@@ -94,7 +95,7 @@ func (e *Engine) unsupported(set *match.Set) error {
 			problems.More++
 			continue
 		}
-		problems.Problems = append(problems.Problems, e.missingStore(r))
+		problems.Problems = append(problems.Problems, e.missingStoreProblem(r))
 	}
 	if problems.Problems == nil {
 		return nil
@@ -102,28 +103,28 @@ func (e *Engine) unsupported(set *match.Set) error {
 	return &problems
 }
 
-// missingStore describes the missing store of a rule.
-func (e *Engine) missingStore(r *rules.Rule) rules.Problem {
+// missingStoreProblem describes the missing store of a rule.
+func (e *Engine) missingStoreProblem(r *rules.Rule) rules.Problem {
 	if r.Scope == rules.ScopeGlobal {
 		return rules.Problem{
 			Path: "rule " + r.ID + ": scope", Value: r.Scope.String(),
 			Want: "region, since this node has no global store",
 		}
 	}
-	missing := "Redis store"
+	need := "Redis store"
 	if r.Consistency == rules.Gossip {
-		missing = "gossip address"
+		need = "gossip address"
 	}
 	return rules.Problem{
 		Path: "rule " + r.ID + ": consistency", Value: r.Consistency.String(),
-		Want: "exact or local, since this node has no " + missing,
+		Want: "exact or local, since this node has no " + need,
 	}
 }
 
-// Waiting returns the number of requests that on_limit: delay delays now.
+// Waiting returns the number of requests that rules with on_limit: delay are delaying now.
 func (e *Engine) Waiting() int { return int(e.waiting.Load()) }
 
-// mode returns the consistency of a rule's limits.
+// mode returns the consistency of a rule's limits: the rule's own, or the default for the store.
 func (e *Engine) mode(r *rules.Rule) rules.Consistency {
 	switch {
 	case r.Consistency != rules.ByStore:

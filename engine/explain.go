@@ -15,46 +15,47 @@ import (
 type Explanation struct {
 	// Verdict is the verdict that Decide would return now. It holds nothing, and need not be settled.
 	Verdict Verdict
-	// Properties are the values of client.<name> in the conditions of rules, as far as these use them.
+	// Properties are the client's properties (client.<name>) that the conditions of rules use.
 	Properties []rules.Property
-	// Rules are all rules that match, in their order.
+	// Rules are the outcomes of all rules that match, in the order of the rules.
 	Rules []Explained
 }
 
 // Explained is the predicted outcome of one rule.
 type Explained struct {
 	Outcome
-	// Override is the index in Rule.Overrides of the override that decides, -1 if none does.
+	// Override is the index in Rule.Overrides of the override that applies, -1 if none does.
 	Override int
 	// Client is the id of the registered client, empty if there is none.
 	Client string
-	// Properties are the values of client.<name> in the conditions of the rule's overrides, as far as rules use them.
+	// Properties are the client's properties (client.<name>) that the conditions of the rule's overrides use.
 	Properties []rules.Property
-	// Shared reports whether other clients share the key: it is checked after the client's own keys.
+	// Shared reports whether other clients share the key. Shared keys are checked after the client's own keys.
 	Shared bool
-	// Key is what the request is counted by: the attributes of the rule's key, or the address in their place. Empty for
+	// Key is what the request is counted by: the attributes of the rule's key, or the address instead of them. Empty for
 	// a rule without a key.
 	Key []KeyPart
 	// Cost is the number of units that the request would take.
 	Cost int64
 }
 
-// A KeyPart is an attribute that a request is counted by, and its value, which is empty if it is missing.
+// A KeyPart is an attribute that a request is counted by, and its value, which is empty if the request lacks it.
 type KeyPart struct {
 	Attribute headgate.Attribute
 	Value     string
 }
 
-// Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all of
-// them, even after one that denies. In their decisions Allowed reports whether the cost would be taken, and Remaining
-// is the rest before that. RetryAfter is, for algorithms that are not buckets, an upper bound. The error names the
-// stores that are unreachable; everything else is valid. Their decisions are Degraded, as those of Decide would be, and
-// contain only the result of the policy.
+// Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all
+// rules, even after one that denies. In their decisions, Allowed reports whether the cost would be taken, and Remaining
+// is the number before that. For algorithms that are not buckets, RetryAfter is an upper bound.
+//
+// The error names the unreachable stores. The explanation is valid nevertheless: the decisions of these stores are
+// Degraded, as they would be for Decide, and contain only the result of the failure policy.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
 	return e.ExplainTerms(ctx, s, Terms{})
 }
 
-// ExplainTerms is Explain for DecideTerms. If the explanation is nil, the error is one of DecideTerms.
+// ExplainTerms is like Explain, but predicts DecideTerms. If the explanation is nil, the error is one of DecideTerms.
 func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*Explanation, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -68,18 +69,18 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 	if err := v.match(s, t.Rule); err != nil {
 		return nil, err
 	}
-	a := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
-	for _, shadows := range []bool{false, true} {
+	builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
+	for _, addShadows := range []bool{false, true} { // the checks of shadow rules follow the others
 		for i := range v.matched {
-			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) == shadows {
-				a.add(i)
+			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) == addShadows {
+				builder.add(i)
 			}
 		}
-		if !shadows {
+		if !addShadows {
 			v.enforced = len(v.checks)
 		}
 	}
-	if a.copyStrings {
+	if builder.copyStrings {
 		v.copyStrings()
 	}
 	var errs []error
@@ -124,7 +125,7 @@ func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	info, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
-	c.Cost = 0
+	c.Cost = 0 // Peek reports what remains
 	peeked, err := v.store(i).Peek(ctx, c)
 	switch {
 	case err != nil:
@@ -157,8 +158,8 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	return err
 }
 
-// policyDecision returns the result of on_failure for a check whose store failed, as far as it is known without
-// counting.
+// policyDecision predicts the result of on_failure for a check whose store failed. Open and local both allow it: the
+// local counter is not read.
 func policyDecision(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.OnFailure == headgate.Closed {
@@ -169,17 +170,17 @@ func policyDecision(c *headgate.Check) headgate.Decision {
 	return d
 }
 
-// fault returns why a store was unreachable for a check, so that a policy decided.
-func (e *Engine) fault(at int8, c headgate.Check) error {
-	if l, ok := e.stores.list[at].Limiter.(Faulter); ok {
-		if err := l.Fault(c); err != nil {
+// fault returns the reason why a policy instead of the store decided a check.
+func (e *Engine) fault(store int8, c headgate.Check) error {
+	if f, ok := e.stores.list[store].Limiter.(Faulter); ok {
+		if err := f.Fault(c); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the %s store is unreachable", e.storeName(at))
+	return fmt.Errorf("the %s store is unreachable", e.storeName(store))
 }
 
-// retryAfter returns the latest time at which a cost would be taken, from a decision without cost.
+// retryAfter returns an upper bound of the time until a cost can be taken. d is the decision of a Peek without a cost.
 func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Duration {
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:

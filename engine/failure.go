@@ -11,8 +11,8 @@ import (
 
 var errNoLocal = errors.New("engine: on_failure: local, but there is no Local store: allowed without a limit")
 
-// applyPolicies decides the checks of a failed store by their policies, and reports whether they allow. A check with
-// policy closed denies all.
+// applyPolicies decides the checks from:to, whose store failed with cause, by their failure policies. It reports
+// whether they allow the request. If one check denies, the local store is not called for the others.
 func (v *Verdict) applyPolicies(ctx context.Context, from, to int, cause error) (passes bool, err error) {
 	e := v.engine
 	e.report(cause)
@@ -46,15 +46,15 @@ func (v *Verdict) applyPolicies(ctx context.Context, from, to int, cause error) 
 // closedRetryAfter is the RetryAfter of a denial by on_failure: closed. It is a guess.
 const closedRetryAfter = time.Second
 
-// takeLocally lets the local store decide checks of a failed store.
-func (v *Verdict) takeLocally(ctx context.Context, list []int) (passes bool, err error) {
+// takeLocally lets the local store decide the checks with the given indexes, whose own store failed.
+func (v *Verdict) takeLocally(ctx context.Context, indexes []int) (passes bool, err error) {
 	e := v.engine
-	checks := make([]headgate.Check, len(list))
-	for j, i := range list {
+	checks := make([]headgate.Check, len(indexes))
+	for j, i := range indexes {
 		c := &v.checks[i]
 		if c.Safe != nil {
 			c.Limit = *c.Safe
-			v.infos[i].extended = 0
+			v.infos[i].extended = 0 // the safe limit is not extended
 		}
 		checks[j] = *c
 	}
@@ -69,11 +69,11 @@ func (v *Verdict) takeLocally(ctx context.Context, list []int) (passes bool, err
 		e.report(fmt.Errorf("engine: take from the local store instead: allowed without a limit: %w", err))
 		return true, nil
 	}
-	for j, i := range list {
+	for j, i := range indexes {
 		d := &v.decisions[i]
 		*d = ds[j]
 		d.Degraded = true
-		if d.RetryAfter == headgate.Never { // it may be allowed when the store is reachable again
+		if d.RetryAfter == headgate.Never { // only by the safe limit; the rule's own limit may allow the request later
 			d.RetryAfter = closedRetryAfter
 		}
 		v.infos[i].store = e.stores.local

@@ -14,23 +14,25 @@ import (
 )
 
 // A lease contains everything needed to release the slots that a request holds under concurrency limits, on any node
-// and without the verdict: a version and the slots, encrypted or with a checksum, in base64url.
+// and without the verdict. It is a version and the slots, which are either encrypted (leaseSealed) or followed by a
+// checksum (leasePlain), in base64url.
 const (
 	leasePlain  = 1
 	leaseSealed = 2
 	maxSlots    = 1024 // in one lease, so that a forged text cannot keep a store busy
 )
 
-// castagnoli is for the checksums of leases. They detect accidental changes, and prove no origin.
+// castagnoli is for the checksums of leases. They detect accidental changes; they do not prevent forgery.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendLease appends a text to dst by which Engine.Release releases the slots that the request holds under concurrency
-// limits; dst is unchanged if it holds none. It is for callers that cannot keep the verdict until the request has
-// ended. After handing the text out, the caller must not call Wait, Settle or Cancel; the verdict can be reused. A
-// lease that is never released expires after the TTL of its limits, unless Engine.Renew renews it.
+// AppendLease appends a lease to dst: a text with which Engine.Release releases the slots that the request holds under
+// concurrency limits. If the request holds no slots, dst is unchanged. Leases are for callers that cannot keep the
+// verdict until the request has ended. After the caller has handed out the lease, it must not call Wait, Settle or
+// Cancel; it may reuse the verdict. The slots of a lease that is never released expire after the TTL of their limits,
+// unless Engine.Renew renews them.
 //
-// The text is base64url. Engines that share a store need a Config.Secret; without one the text should not be logged,
-// because it contains the client's attributes and can be forged.
+// The text is base64url. Engines that share a store need a Config.Secret: without one, leases can be forged, and should
+// not be logged because they contain the client's attributes.
 func (v *Verdict) AppendLease(dst []byte) []byte {
 	if v.isDelayed {
 		v.stopWaiting()
@@ -62,7 +64,7 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	return append(dst[:start], dst[n:]...)
 }
 
-// appendSlot appends the slot of a check.
+// appendSlot appends the slot of a check in binary form. leaseReader.slot reads it.
 func (v *Verdict) appendSlot(dst []byte, i int) []byte {
 	c, info, r := &v.checks[i], &v.infos[i], &v.decisions[i].Receipt
 	mode := rules.Exact
@@ -81,10 +83,10 @@ func (v *Verdict) appendSlot(dst []byte, i int) []byte {
 	return binary.AppendVarint(dst, r.At)
 }
 
-// Release releases the slots of a lease that a verdict of an engine on this or another node has written. It returns
-// ErrLease for an invalid text. A lease that was released or has expired is no error. Slots that were counted in a
-// process can only be released there. Like Settle, it works even if ctx has ended. Any other error lists the slots that
-// could not be released.
+// Release releases the slots of a lease from Verdict.AppendLease, on this or another node. It returns ErrLease for an
+// invalid text. Any other error lists the slots that could not be released. Releasing a lease that was released before,
+// or whose slots have expired, is not an error. Slots that a process counts by itself can only be released in that
+// process. Like Settle, Release works even if ctx has ended.
 func (e *Engine) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -97,20 +99,22 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	defer end()
 	var errs []error
 	for i := range slots {
-		p := &slots[i]
-		if err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Give(ctx, p.check, p.receipt); err != nil {
+		s := &slots[i]
+		if err := e.storeOf(s).Give(ctx, s.check, s.receipt); err != nil {
 			errs = append(errs, fmt.Errorf("engine: release a slot: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Renew renews the slots of a lease for another TTL. It reports whether all of them are held, and the shortest of their
-// TTLs: a holder calls Renew again before it has passed, for as long as it serves its request. A slot that has expired
-// is taken again if there is room. It returns ErrLease for an invalid text. Any other error means that a store did not
-// renew a slot, which the holder may retry. If not all are held, the others stay held until they expire or the lease is
-// released. Renew must not be called at the same time as Release for the same lease, or afterwards: it would take the
-// slots again.
+// Renew renews the slots of a lease for another TTL. It reports whether all of them are held, and returns their
+// shortest TTL: the holder of the lease calls Renew again before this time has passed, for as long as it serves its
+// request. A slot that has expired is taken again if there is room. If not all slots are held, the other slots stay
+// held until they expire or the lease is released.
+//
+// Renew returns ErrLease for an invalid text. Any other error means that a store could not renew a slot, and the holder
+// may call Renew again. Renew must not be called during or after a Release of the same lease: it would take the slots
+// again.
 func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
 	if ctx == nil {
 		return false, 0, headgate.ErrNilContext
@@ -124,22 +128,27 @@ func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.D
 	held, ttl = true, headgate.MaxPeriod
 	var errs []error
 	for i := range slots {
-		p := &slots[i]
-		ttl = min(ttl, ttlOf(&p.check.Limit))
-		ok, err := e.stores.list[e.stores.byMode[rules.ScopeRegion][p.mode]].Renew(ctx, p.check, p.receipt)
+		s := &slots[i]
+		ttl = min(ttl, ttlOf(&s.check.Limit))
+		slotHeld, err := e.storeOf(s).Renew(ctx, s.check, s.receipt)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("engine: renew a slot: %w", err))
 		}
-		held = held && ok
+		held = held && slotHeld
 	}
 	return held, ttl, errors.Join(errs...)
 }
 
-// A heldSlot is a slot of a concurrency limit.
+// A heldSlot is a slot of a concurrency limit that a request holds.
 type heldSlot struct {
-	mode    rules.Consistency
+	mode    rules.Consistency // Exact, or Local for the store in this process
 	check   headgate.Check
 	receipt headgate.Receipt
+}
+
+// storeOf returns the store that counts a slot.
+func (e *Engine) storeOf(s *heldSlot) *store {
+	return &e.stores.list[e.stores.byMode[rules.ScopeRegion][s.mode]]
 }
 
 // readLease returns the slots of a lease.
@@ -148,18 +157,18 @@ func (e *Engine) readLease(lease string) ([]heldSlot, error) {
 	if err != nil {
 		return nil, ErrLease
 	}
-	text, ok := e.unwrap(b)
+	encoded, ok := e.unwrap(b)
 	if !ok {
 		return nil, ErrLease
 	}
-	r := leaseReader{rest: text}
+	r := leaseReader{rest: encoded}
 	var slots []heldSlot
 	for len(r.rest) > 0 {
-		p := r.slot()
-		if r.failed || len(slots) == maxSlots || p.validate() != nil {
+		s := r.slot()
+		if r.failed || len(slots) == maxSlots || s.validate() != nil {
 			return nil, ErrLease
 		}
-		slots = append(slots, p)
+		slots = append(slots, s)
 	}
 	if slots == nil {
 		return nil, ErrLease
@@ -167,7 +176,8 @@ func (e *Engine) readLease(lease string) ([]heldSlot, error) {
 	return slots, nil
 }
 
-// unwrap returns the slots of a lease in binary form.
+// unwrap decrypts a decoded lease, or verifies its checksum, and returns its slots in binary form. It returns false if
+// the lease is invalid.
 func (e *Engine) unwrap(b []byte) ([]byte, bool) {
 	switch {
 	case len(b) == 0:
@@ -180,39 +190,40 @@ func (e *Engine) unwrap(b []byte) ([]byte, bool) {
 	case b[0] != leasePlain || len(b) < 5:
 		return nil, false
 	}
-	text, sum := b[:len(b)-4], b[len(b)-4:]
-	return text[1:], crc32.Checksum(text, castagnoli) == binary.BigEndian.Uint32(sum)
+	content, sum := b[:len(b)-4], b[len(b)-4:]
+	return content[1:], crc32.Checksum(content, castagnoli) == binary.BigEndian.Uint32(sum)
 }
 
-func (p *heldSlot) validate() error {
-	if p.mode != rules.Exact && p.mode != rules.Local || p.receipt.Lease == 0 {
+func (s *heldSlot) validate() error {
+	if s.mode != rules.Exact && s.mode != rules.Local || s.receipt.Lease == 0 {
 		return ErrLease
 	}
-	if err := p.check.Validate(); err != nil {
+	if err := s.check.Validate(); err != nil {
 		return err
 	}
-	return headgate.ValidateRefund(p.check.Cost, p.receipt)
+	return headgate.ValidateRefund(s.check.Cost, s.receipt)
 }
 
-// A leaseReader reads a lease. After an error it returns only zero values.
+// A leaseReader reads the slots of a lease. After an error it returns only zero values.
 type leaseReader struct {
 	rest   []byte
 	failed bool
 }
 
-func (r *leaseReader) slot() (p heldSlot) {
-	p.mode = rules.Consistency(r.rest[0])
+// slot reads a slot, as Verdict.appendSlot writes it. Numbers that are too large become invalid ones, not smaller ones.
+func (r *leaseReader) slot() (s heldSlot) {
+	s.mode = rules.Consistency(r.rest[0])
 	r.rest = r.rest[1:]
-	p.check.Key, p.check.Owner = r.text(), r.text()
-	p.check.Split = int(min(r.number(), headgate.MaxSplit+1))
-	p.check.Limit = headgate.Limit{Algorithm: headgate.Concurrency, Count: int64(r.number())}
-	p.check.Limit.TTL = time.Duration(min(r.number(), uint64(headgate.MaxPeriod.Microseconds()+1))) * time.Microsecond
-	p.receipt.Units, p.receipt.Lease = int64(r.number()), r.number()
-	p.check.Cost = p.receipt.Units
+	s.check.Key, s.check.Owner = r.text(), r.text()
+	s.check.Split = int(min(r.number(), headgate.MaxSplit+1))
+	s.check.Limit = headgate.Limit{Algorithm: headgate.Concurrency, Count: int64(r.number())}
+	s.check.Limit.TTL = time.Duration(min(r.number(), uint64(headgate.MaxPeriod.Microseconds()+1))) * time.Microsecond
+	s.receipt.Units, s.receipt.Lease = int64(r.number()), r.number()
+	s.check.Cost = s.receipt.Units
 	at, n := binary.Varint(r.rest)
 	r.skip(n)
-	p.receipt.At = at
-	return p
+	s.receipt.At = at
+	return s
 }
 
 func (r *leaseReader) number() uint64 {
@@ -224,7 +235,7 @@ func (r *leaseReader) number() uint64 {
 func (r *leaseReader) text() string {
 	n := r.number()
 	if n > uint64(len(r.rest)) {
-		r.skip(0)
+		r.skip(0) // fail
 		return ""
 	}
 	text := string(r.rest[:n])
@@ -232,7 +243,7 @@ func (r *leaseReader) text() string {
 	return text
 }
 
-// skip skips a number of n bytes.
+// skip skips a number whose encoding has n bytes. n ≤ 0 means that there is no valid number.
 func (r *leaseReader) skip(n int) {
 	if n <= 0 {
 		r.failed, r.rest = true, nil

@@ -11,17 +11,18 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A penalty uses two counters of the local store for each client and rule: the denials, and a mark that is full until
-// the penalty ends. Their names cannot be those of limits.
+// A penalty uses two counters of the local store for each client and rule: the denials, and a mark whose only unit is
+// taken until the penalty ends. No limit can have these names: only a penalty's limits have "~" in their names, once.
 const (
 	denialsName = "~~denials"
 	markName    = "~~penalty"
 )
 
-// exactDenials is the number of denials that are counted exactly. More are estimated in two windows.
+// exactDenials is the largest Count of a Penalty.After that is counted exactly. Above it, denials are counted by a
+// sliding-window, which estimates them from two windows.
 const exactDenials = 128
 
-// denialsLimit returns the limit that counts denials: the last allowed denial leaves nothing.
+// denialsLimit returns the limit that counts denials. Nothing remains of it when the penalty must begin.
 func denialsLimit(p *rules.Penalty) headgate.Limit {
 	l := headgate.Limit{Algorithm: headgate.SlidingLog, Count: p.After.Count, Period: p.After.Within}
 	if l.Count > exactDenials {
@@ -35,10 +36,10 @@ func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) 
 
 // penalized reports whether the client was denied so often that the limits of the rule's penalty apply.
 func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *match.Result) bool {
-	at := len(v.keys)
+	start := len(v.keys)
 	v.keys = append(m.AppendKeyBase(v.keys, s), markName...)
-	d, err := e.local().Peek(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: markLimit(m.Rule.Penalty)})
-	v.keys = v.keys[:at]
+	d, err := e.local().Peek(ctx, headgate.Check{Key: e.localKey(v.keys[start:]), Limit: markLimit(m.Rule.Penalty)})
+	v.keys = v.keys[:start]
 	if err != nil {
 		e.reportPenalty(ctx, m.Rule, err)
 		return false
@@ -46,7 +47,8 @@ func (e *Engine) penalized(ctx context.Context, s rules.Subject, v *Verdict, m *
 	return d.Remaining < 1
 }
 
-// localKey returns a key for one call of the local store.
+// localKey returns the key as a string that is valid during one call of the local store. It copies the key only if the
+// store may retain it.
 func (e *Engine) localKey(key []byte) string {
 	if e.local().borrowsKeys {
 		return unsafe.String(unsafe.SliceData(key), len(key))
@@ -61,8 +63,8 @@ func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
 	}
 }
 
-// handleDenials handles the denials by rules whose checks are in the given range: it counts the denial, and charges the
-// cost if the rule says so. It ignores rules that did not deny themselves.
+// handleDenials counts the denials by the rules of the checks from:to that have a penalty, and charges the cost to
+// those with count_rejected. It ignores rules that did not deny themselves.
 func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	for next := 0; from < to; from = next {
 		next = v.ruleEnd(from)
@@ -79,7 +81,7 @@ func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	}
 }
 
-// anyOverLimit reports whether one of the checks is over its limit.
+// anyOverLimit reports whether one of the checks from:to is denied by its limit, not by the policy closed.
 func (v *Verdict) anyOverLimit(from, to int) bool {
 	for i := from; i < to; i++ {
 		d := &v.decisions[i]
@@ -90,17 +92,17 @@ func (v *Verdict) anyOverLimit(from, to int) bool {
 	return false
 }
 
-// countDenial counts a denial by the rule of a check, and begins the penalty when there are enough of them.
+// countDenial counts a denial by the rule of a check, and begins the penalty when there were enough denials.
 func (v *Verdict) countDenial(ctx context.Context, check int) {
 	e, r := v.engine, v.rule(check)
-	a := &v.infos[check]
-	name := v.matched[a.matched].LimitName(int(a.limit))
-	base := strings.TrimSuffix(v.checks[check].Key, name)
+	info := &v.infos[check]
+	limitName := v.matched[info.matched].LimitName(int(info.limit))
+	base := strings.TrimSuffix(v.checks[check].Key, limitName)
 	take := func(name string, l headgate.Limit) (headgate.Decision, error) {
-		at := len(v.keys)
+		start := len(v.keys)
 		v.keys = append(append(v.keys, base...), name...)
-		d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[at:]), Limit: l, Cost: 1})
-		v.keys = v.keys[:at]
+		d, err := e.local().Take(ctx, headgate.Check{Key: e.localKey(v.keys[start:]), Limit: l, Cost: 1})
+		v.keys = v.keys[:start]
 		return d, err
 	}
 	d, err := take(denialsName, denialsLimit(r.Penalty))
@@ -112,13 +114,14 @@ func (v *Verdict) countDenial(ctx context.Context, check int) {
 	}
 }
 
-// chargeDenied charges the cost of a request that the rule of some checks has denied, and updates their RetryAfter.
+// chargeDenied charges the cost of a denied request to the rule that denied it, whose checks are from:to. Then it
+// decides the checks again, to update their RetryAfter.
 func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 	ctx, end := v.cleanupContext(ctx, from, to)
 	defer end()
-	at := v.infos[from].store
+	store := v.infos[from].store
 	for i := from; i < to; i++ {
-		if v.infos[i].store != at || v.checks[i].Limit.Algorithm == headgate.Concurrency {
+		if v.infos[i].store != store || v.checks[i].Limit.Algorithm == headgate.Concurrency {
 			return // a store has failed meanwhile, or a registered client has a limit that cannot be charged
 		}
 	}
@@ -127,7 +130,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 			v.engine.report(err)
 		}
 	}
-	ds, err := v.engine.stores.list[at].TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
+	ds, err := v.engine.stores.list[store].TakeAll(ctx, v.checks[from:to], make([]headgate.Decision, 0, to-from))
 	if err == nil && len(ds) != to-from {
 		err = errDecisionCount
 	}
@@ -135,14 +138,14 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		v.engine.report(fmt.Errorf("engine: check rule %s again after charging a denied request: %w", v.rule(from).ID, err))
 		return
 	}
-	if headgate.Allowed(ds) { // the request would be allowed by now, but stays denied
+	if headgate.Allowed(ds) { // the request would be allowed by now, but stays denied: refund what TakeAll has taken
 		for i := from; i < to; i++ {
-			d := v.decisions[i]
-			v.decisions[i] = ds[i-from]
+			denial := v.decisions[i]
+			v.decisions[i] = ds[i-from] // refundAll reads it
 			if err := v.refundAll(ctx, i); err != nil {
 				v.engine.report(err)
 			}
-			v.decisions[i] = d
+			v.decisions[i] = denial
 		}
 		return
 	}

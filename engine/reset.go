@@ -10,27 +10,27 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// Reset resets the counters of a client under a rule, under any limits, including its penalty. The rule's condition is
-// not evaluated. It returns ErrNoRule if no rule with that id is in force. A client that the rule does not count,
-// because it lacks an attribute of the key, has no counters. Counters of other processes remain: penalties, and limits
-// that are local.
+// Reset resets all counters of a client under a rule: those of the rule's limits, its overrides, its penalty and the
+// registered client's own limits. It does not evaluate the rule's condition. If the client lacks an attribute of the
+// rule's key, it has no counters, and Reset does nothing. Counters in other processes remain: those of penalties and of
+// rules with consistency: local.
 //
-// After any other error some counters may remain.
-func (e *Engine) Reset(ctx context.Context, rule string, s rules.Subject) error {
+// Reset returns ErrNoRule if there is no rule with that id. After any other error some counters may remain.
+func (e *Engine) Reset(ctx context.Context, ruleID string, s rules.Subject) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	m, ok := e.current.Load().MatchRule(rule, s)
+	m, ok := e.current.Load().MatchRule(ruleID, s)
 	if !ok {
-		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(rule))
+		return fmt.Errorf("%w: %s", ErrNoRule, rules.Quote(ruleID))
 	}
 	if m.Rule.Unlimited || m.Rule.Block || m.Effect == match.Skipped || m.Effect == match.Unidentified {
 		return nil
 	}
 	var errs []error
-	for _, n := range e.appendCounters(nil, &m, s) {
-		if err := n.reset(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("engine: reset the counters of rule %s: %w", rule, err))
+	for _, c := range e.appendCounters(nil, &m, s) {
+		if err := c.reset(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("engine: reset the counters of rule %s: %w", ruleID, err))
 		}
 	}
 	return errors.Join(errs...)

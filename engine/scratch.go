@@ -11,10 +11,10 @@ import (
 type scratch struct {
 	matched   []match.Result
 	checks    []headgate.Check
-	infos     []checkInfo         // by check
-	decisions []headgate.Decision // by check
+	infos     []checkInfo         // infos[i] describes checks[i]
+	decisions []headgate.Decision // decisions[i] is the decision of checks[i]
 	enforced  int                 // number of checks that can deny; those of shadow rules follow
-	keys      []byte              // texts of the checks
+	keys      []byte              // keys and owners of the checks, one after another
 	applied   []Applied           // see Verdict.Limits
 	outcomes  []Outcome           // see Verdict.Outcomes
 }
@@ -23,25 +23,25 @@ type scratch struct {
 type state struct {
 	engine        *Engine
 	holdsUnits    bool // units or slots were taken, and neither settled nor cancelled
-	isDelayed     bool // it counts towards Engine.Waiting
+	isDelayed     bool // the request counts towards Engine.Waiting
 	settles       bool // see Verdict.Settles
 	readsResponse bool // see Verdict.ReadsResponse
-	mayDelay      bool // a rule may delay it
+	mayDelay      bool // a rule may delay the request
 	plainAllow    bool // see Verdict.PlainAllow, which requires more
 	renewing      bool // KeepSlots renews slots
 	slotKeeper    *slotKeeper
 }
 
-// checkInfo describes a check.
+// A checkInfo describes a check.
 type checkInfo struct {
 	matched   int32         // index in Verdict.matched
-	limit     int32         // index of the limit
-	store     int8          // where it was decided, and where its units are
-	key       span          // in keys
-	owner     span          // in keys
-	wait      time.Duration // how long it delays the request
-	extended  int64         // number of units by which the limit was extended for delayed requests
-	queueFull bool          // it was not extended, because too many requests are delayed
+	limit     int32         // index for Result.Limit of that rule
+	store     int8          // index in stores.list of the store that decided the check and counts its units
+	key       span          // of Check.Key, if the store is not a Borrower
+	owner     span          // of Check.Owner, if the store is not a Borrower
+	wait      time.Duration // how long the check delays the request
+	extended  int64         // number of units by which the limit's capacity was extended: see extend
+	queueFull bool          // the limit was not extended, because too many requests are being delayed
 
 	simple *headgate.Limit // set by addSimple: the limit of the check
 }
@@ -49,7 +49,7 @@ type checkInfo struct {
 // A span is a part of Verdict.keys.
 type span struct{ from, to int32 }
 
-// reset clears the verdict.
+// reset clears the verdict for the next request, which e decides.
 func (v *Verdict) reset(e *Engine) {
 	if v.isDelayed {
 		v.stopWaiting()

@@ -15,23 +15,24 @@ import (
 
 // A sealer encrypts leases, so that others can neither read nor forge them.
 type sealer struct {
-	aead    cipher.AEAD
-	second  cipher.AEAD // of Config.SecondSecret, or nil
-	noncers sync.Pool   // of *noncer
+	aead       cipher.AEAD
+	secondAEAD cipher.AEAD // of Config.SecondSecret, or nil
+	macs       sync.Pool   // of *nonceMAC
 }
 
-// A noncer derives a nonce from a text.
-type noncer struct {
+// A nonceMAC derives a nonce from a text.
+type nonceMAC struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
 }
 
-// newSealer returns a sealer with the given secret. Without a secret it returns nil for a shared store, whose leases
-// are then readable. For a store of one process it uses a random secret, because other processes cannot use its leases.
+// newSealer returns a sealer with the given secrets. Without a secret it returns nil for a shared store, whose leases
+// are then not encrypted. For a store of one process it uses a random secret, because no other process needs its
+// leases.
 func newSealer(secret, second []byte, shared bool) (*sealer, error) {
 	switch {
 	case len(secret) > 0 && len(secret) < minSecret:
-		return nil, fmt.Errorf("engine: Secret of %d bytes: want at least %d, better 32 random ones", len(secret), minSecret)
+		return nil, fmt.Errorf("engine: Secret has %d bytes: use at least %d, better 32 random bytes", len(secret), minSecret)
 	case len(secret) == 0 && shared:
 		return nil, nil
 	case len(secret) == 0:
@@ -43,12 +44,12 @@ func newSealer(secret, second []byte, shared bool) (*sealer, error) {
 		return nil, fmt.Errorf("engine: Secret: %w", err)
 	}
 	s := &sealer{aead: aead}
-	s.noncers.New = func() any { return &noncer{mac: hmac.New(sha256.New, nonceKey)} }
+	s.macs.New = func() any { return &nonceMAC{mac: hmac.New(sha256.New, nonceKey)} }
 	if len(second) > 0 {
 		if len(second) < minSecret {
-			return nil, fmt.Errorf("engine: SecondSecret of %d bytes: want at least %d, or none", len(second), minSecret)
+			return nil, fmt.Errorf("engine: SecondSecret has %d bytes: use at least %d, or none", len(second), minSecret)
 		}
-		if s.second, _, err = deriveSealer(second); err != nil {
+		if s.secondAEAD, _, err = deriveSealer(second); err != nil {
 			return nil, fmt.Errorf("engine: SecondSecret: %w", err)
 		}
 	}
@@ -69,30 +70,33 @@ func deriveSealer(secret []byte) (aead cipher.AEAD, nonceKey []byte, err error) 
 	return aead, keys[32:], err
 }
 
+// minSecret is the minimum length of a secret in bytes.
 const minSecret = 16
 
-// seal encrypts dst[from:] and authenticates dst[begin:from] with it. The nonce is a keyed hash of the text. Each text
-// contains a random lease ID, so no two texts are equal, and any number of them can be encrypted with one key.
-func (s *sealer) seal(dst []byte, begin, from int) []byte {
-	n := s.noncers.Get().(*noncer)
-	defer s.noncers.Put(n)
-	n.mac.Reset()
-	_, _ = n.mac.Write(dst[from:]) // never fails
-	nonce := n.mac.Sum(n.sum[:0])[:s.aead.NonceSize()]
+// seal replaces dst[from:] by a nonce and the encrypted text, and authenticates dst[prefix:from] with it. The nonce is
+// a keyed hash of the text. Each text contains a random lease ID, so no two texts are equal, and any number of them can
+// be encrypted with one key.
+func (s *sealer) seal(dst []byte, prefix, from int) []byte {
+	m := s.macs.Get().(*nonceMAC)
+	defer s.macs.Put(m)
+	m.mac.Reset()
+	_, _ = m.mac.Write(dst[from:]) // never fails
+	nonce := m.mac.Sum(m.sum[:0])[:s.aead.NonceSize()]
 	dst = slices.Insert(dst, from, nonce...)
-	at := from + len(nonce)
-	return s.aead.Seal(dst[:at], nonce, dst[at:], dst[begin:from])
+	textStart := from + len(nonce)
+	return s.aead.Seal(dst[:textStart], nonce, dst[textStart:], dst[prefix:from])
 }
 
-// open decrypts a text and checks that it was sealed together with begin.
-func (s *sealer) open(begin, sealed []byte) ([]byte, bool) {
+// open decrypts what seal has appended to prefix. It returns false if the text or the prefix was changed, or if neither
+// secret fits.
+func (s *sealer) open(prefix, sealed []byte) ([]byte, bool) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {
 		return nil, false
 	}
-	text, err := s.aead.Open(nil, sealed[:n], sealed[n:], begin)
-	if err != nil && s.second != nil {
-		text, err = s.second.Open(nil, sealed[:n], sealed[n:], begin)
+	text, err := s.aead.Open(nil, sealed[:n], sealed[n:], prefix)
+	if err != nil && s.secondAEAD != nil {
+		text, err = s.secondAEAD.Open(nil, sealed[:n], sealed[n:], prefix)
 	}
 	return text, err == nil
 }

@@ -9,21 +9,21 @@ import (
 )
 
 // Settle ends a request that was served. For every rule with a cost in a response header, it charges or refunds the
-// difference to the estimate on the rule's limits; if the response has no such header, or it is no number, the estimate
-// stands. Slots of concurrency limits are released. Settle works even if ctx has ended; a store behind a network has
-// one second for it.
+// difference between this cost and the estimate. If the response lacks the header, or its value is not a number, the
+// estimate stands. Slots of concurrency limits are released. Settle works even if ctx has ended; a remote store has one
+// second to settle the request.
 //
-// response returns a header or trailer of the response, or "". It may be nil if ReadsResponse is false. A verdict is
-// settled once; after that, after a Cancel and after a denial it does nothing.
+// response returns a header or trailer of the response, or "". It may be nil if ReadsResponse is false. After a denial,
+// a Cancel or another Settle, Settle does nothing.
 //
 // The error lists what could not be charged or refunded; a retry is not possible.
 func (v *Verdict) Settle(ctx context.Context, response func(name string) string) error {
 	return v.settleAll(ctx, response, false)
 }
 
-// SettleCut is Settle for a request whose response was cut short, because its client hung up, say. A rule whose cost
-// the response has not stated charges its Cost.Max, as clients could otherwise get expensive responses for the
-// estimate.
+// SettleCut is Settle for a request whose response was cut short, for example because its client hung up. If the
+// response has not stated its cost, a rule charges its Cost.Max. Otherwise clients could get expensive responses at the
+// price of the estimate.
 func (v *Verdict) SettleCut(ctx context.Context, response func(name string) string) error {
 	return v.settleAll(ctx, response, true)
 }
@@ -38,11 +38,11 @@ func (v *Verdict) settleAll(ctx context.Context, response func(name string) stri
 	for from, to := 0, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
 		cost := &v.rule(from).Cost
-		units, settles := int64(0), false
+		units, known := int64(0), false // the true cost
 		if v.readsResponse && cost.ResponseHeader != "" && response != nil {
-			units, settles = cost.Settle(response(cost.ResponseHeader))
-			if cut && !settles {
-				units, settles = v.maxCost(from, to), true
+			units, known = cost.Settle(response(cost.ResponseHeader))
+			if cut && !known {
+				units, known = v.maxCost(from, to), true
 			}
 		}
 		for i := from; i < to; i++ {
@@ -51,7 +51,7 @@ func (v *Verdict) settleAll(ctx context.Context, response func(name string) stri
 			case v.decisions[i].Receipt.Units == 0: // nothing was taken
 			case v.checks[i].Limit.Algorithm == headgate.Concurrency:
 				err = v.refundAll(ctx, i)
-			case settles:
+			case known:
 				err = v.settle(ctx, i, units)
 			}
 			if err != nil {
@@ -62,7 +62,8 @@ func (v *Verdict) settleAll(ctx context.Context, response func(name string) stri
 	return errors.Join(errs...)
 }
 
-// maxCost returns the cost of a request whose response was cut short before it stated its cost.
+// maxCost returns the cost of a request whose response was cut short before it stated its cost, for the rule whose
+// checks are from:to: its Cost.Max, else the smallest capacity of its limits.
 func (v *Verdict) maxCost(from, to int) int64 {
 	if maximum := v.rule(from).Cost.Max; maximum > 0 {
 		return maximum
@@ -89,10 +90,10 @@ func (v *Verdict) settle(ctx context.Context, i int, cost int64) error {
 
 // charge takes units of a check's limit even beyond the limit.
 func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
-	c, a := v.checks[i], &v.infos[i]
+	c, info := v.checks[i], &v.infos[i]
 	c.Cost = units
-	if a.extended > 0 {
-		c.Limit = v.limit(a).Limit // bounds the debt
+	if info.extended > 0 {
+		c.Limit = v.limit(info).Limit // the debt is bounded by the rule's own capacity, not by the extended one
 	}
 	if _, err := v.store(i).Charge(ctx, c); err != nil {
 		return fmt.Errorf("engine: charge %d units to rule %s: %w", units, v.rule(i).ID, err)
@@ -100,9 +101,9 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	return nil
 }
 
-// Cancel ends a request that was not served, and refunds what was taken for it. Units counted by shadow rules stay, but
-// their slots are released. Cancel works even if ctx has ended. After a Settle, another Cancel or a denial it does
-// nothing.
+// Cancel ends a request that was not served, and refunds what was taken for it. Units counted by shadow rules are not
+// refunded, but their slots are released. Cancel works even if ctx has ended. After a denial, a Settle or another
+// Cancel, Cancel does nothing.
 //
 // The error lists what could not be refunded; a retry is not possible.
 func (v *Verdict) Cancel(ctx context.Context) error {

@@ -11,15 +11,16 @@ import (
 // isShadow reports whether a rule has on_limit: shadow.
 func isShadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
-// isSimple reports whether only the key and the limits of a rule matter.
+// isSimple reports whether everything but the key, the limits and the fixed cost of a rule is at its default: see
+// match.Result.Simple.
 func isSimple(m *match.Result) bool {
 	_, simple := m.Simple()
 	return simple
 }
 
-// takeShadows takes for shadow rules, for each separately. It calls stores in this process at once and others
-// concurrently with the decision, so that they add no latency. It returns the group to wait for before their decisions
-// are read, nil if there is none.
+// takeShadows takes the units of shadow rules, of each rule separately. It calls stores in this process at once. Other
+// stores are called concurrently with the decision, so that they add no latency: takeShadows returns the group to wait
+// for before their decisions are read, nil if there is none.
 func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
 	for from, to := v.enforced, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
@@ -35,12 +36,14 @@ func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
 	return group
 }
 
-// startShadow is separate from takeShadows so that the variables of the goroutine are allocated only if there is one.
+// startShadow calls takeShadow in a goroutine of the group. It is separate from takeShadows, where the captured
+// variables would be allocated even without a goroutine.
 func (v *Verdict) startShadow(ctx context.Context, from, to int, group *sync.WaitGroup) {
 	group.Go(func() { v.takeShadow(ctx, from, to) })
 }
 
-// takeShadow takes for the checks of one shadow rule. It touches only their decisions.
+// takeShadow takes the units of the checks from:to of one shadow rule. It writes only the elements from:to of slices of
+// v, so that it can run concurrently with others.
 func (v *Verdict) takeShadow(ctx context.Context, from, to int) {
 	if _, err := v.takeFromStore(ctx, from, to); err != nil { // ctx has ended, and with it the request
 		for i := from; i < to; i++ {

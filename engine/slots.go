@@ -10,21 +10,21 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// ErrSlotLost is reported to Config.OnError when a request is served that its concurrency limit no longer counts: its
-// slot has expired, because its store was unreachable for long, and other requests have taken it. It is counted again
-// as soon as there is room.
+// ErrSlotLost is reported to Config.OnError when a request is being served that its concurrency limit no longer counts:
+// its slot has expired because its store was unreachable for too long, and other requests have taken the slot.
+// KeepSlots takes a slot again as soon as there is room.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
 // A slotKeeper renews the slots of the request that a verdict was last used for.
 type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
-	renew   func() // renewAll, as a value that is allocated once
+	renew   func() // the method value renewAll, allocated once
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits until Settle, SettleCut or Cancel, which
-// must be called then. Without it they expire after the TTL of their limits. It does nothing for a verdict without
-// slots. The verdict must not be moved in memory meanwhile.
+// KeepSlots renews the slots that the request holds under concurrency limits until Settle, SettleCut or Cancel, one of
+// which must be called. Without KeepSlots the slots expire after the TTL of their limits. For a verdict without slots
+// it does nothing. Until then the verdict must not be copied or moved in memory.
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
@@ -80,9 +80,9 @@ func (k *slotKeeper) renewAll() {
 	}
 }
 
-// RenewSlots renews the slots that the request holds once, for callers with their own timers. All others want
-// KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost, or the store's error. It reads only
-// fields of the verdict that do not change until Settle, SettleCut or Cancel.
+// RenewSlots renews the slots that the request holds once, for callers with their own timers. All other callers should
+// use KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost or the errors of stores. RenewSlots
+// may be called concurrently with other methods of the verdict, except Settle, SettleCut, Cancel and Decide.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {

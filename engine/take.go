@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// take takes the units of all checks, and sets the verdict.
+// take lets the stores decide all checks, and sets the verdict.
 func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
@@ -23,31 +23,31 @@ func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	return v.concludeTake(ctx, t, passes, err)
 }
 
-// takeSimple is take for checks of one store without shadow rules and delays. Usually all of them allow, and nothing
-// else has to be done.
-func (v *Verdict) takeSimple(ctx context.Context, t *Terms, at int8) error {
+// takeSimple is like take, but faster: for checks of one store, without shadow rules and delays. Usually all of them
+// allow the request, and nothing else has to be done.
+func (v *Verdict) takeSimple(ctx context.Context, t *Terms, store int8) error {
 	n := len(v.checks)
 	if n == 0 || n > headgate.MaxChecks {
 		return v.take(ctx, t)
 	}
 	v.decisions = slices.Grow(v.decisions, n)[:n]
-	ds, err := v.engine.stores.list[at].takeOrPeek(ctx, v.checks, v.decisions[:0])
-	if err == nil && len(ds) == n && &ds[0] == &v.decisions[0] && v.concludeAllowed() {
+	ds, err := v.engine.stores.list[store].takeOrPeek(ctx, v.checks, v.decisions[:0])
+	inPlace := err == nil && len(ds) == n && &ds[0] == &v.decisions[0]
+	if inPlace && v.concludeAllowed() {
 		return nil
 	}
 	passes, err := v.recordDecisions(ctx, 0, n, ds, err)
 	return v.concludeTake(ctx, t, passes, err)
 }
 
-// takeAll takes the units of all checks except those of shadow rules, or of none.
-//
-// One store decides its checks in one call, which is the common case. With several stores, or more checks than
-// headgate.MaxChecks, units are refunded if a later call denies.
+// takeAll takes the units of all checks except those of shadow rules, or takes nothing. It calls each store once for
+// every headgate.MaxChecks of its checks, and refunds the units of earlier calls if a later one denies. Usually there
+// is one call.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	for from, to := 0, 0; from < v.enforced; from = to {
-		at := v.infos[from].store
+		store := v.infos[from].store
 		to = from + 1
-		for to < v.enforced && v.infos[to].store == at && to-from < headgate.MaxChecks {
+		for to < v.enforced && v.infos[to].store == store && to-from < headgate.MaxChecks {
 			to++
 		}
 		passes, err := v.takeFromStore(ctx, from, to)
@@ -65,21 +65,21 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	return true, nil
 }
 
-// notChecked is the decision of a check that was not made, as [headgate.Limiter] defines it.
+// notChecked is the decision of a check that no store has decided: [headgate.Limiter.TakeAll] returns the same one.
 var notChecked = headgate.Decision{Allowed: true}
 
 // errDecisionCount is the error of a store that violates the contract of headgate.Limiter.
 var errDecisionCount = errors.New("not as many decisions as checks")
 
-// takeFromStore takes for checks of one store, and lets policies decide if it fails.
+// takeFromStore takes the units of the checks from:to, which are of one store. If it fails, policies decide.
 func (v *Verdict) takeFromStore(ctx context.Context, from, to int) (passes bool, err error) {
-	at := v.store(from)
 	dst := v.decisions[from:from:to]
-	ds, err := at.takeOrPeek(ctx, v.checks[from:to], dst)
+	ds, err := v.store(from).takeOrPeek(ctx, v.checks[from:to], dst)
 	return v.recordDecisions(ctx, from, to, ds, err)
 }
 
-// takeOrPeek takes the units of all checks or of none. If their costs are 0, it calls Peek for each check instead.
+// takeOrPeek takes the units of all checks or of none. If the costs are 0, it calls Peek for each check instead. The
+// caller's cost replaces the costs of all checks, so they are all 0 or none is.
 func (s *store) takeOrPeek(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -96,7 +96,8 @@ func (s *store) takeOrPeek(
 	return dst, nil
 }
 
-// recordDecisions records the decisions of a store, or lets policies decide if it failed.
+// recordDecisions records the decisions ds of a store on the checks from:to. If the store failed, with err, policies
+// decide.
 func (v *Verdict) recordDecisions(
 	ctx context.Context, from, to int, ds []headgate.Decision, err error,
 ) (passes bool, _ error) {
@@ -119,12 +120,12 @@ func (v *Verdict) recordDecisions(
 	return v.applyPolicies(ctx, from, to, err)
 }
 
-// storeName names a store in errors.
-func (e *Engine) storeName(at int8) string {
+// storeName returns the name of a store in errors: a consistency that it serves.
+func (e *Engine) storeName(store int8) string {
 	for scope := range e.stores.byMode {
 		modes := &e.stores.byMode[scope]
 		for mode := len(modes) - 1; mode > 0; mode-- {
-			if modes[mode] != at {
+			if modes[mode] != store {
 				continue
 			}
 			if scope == int(rules.ScopeGlobal) {
@@ -136,7 +137,7 @@ func (e *Engine) storeName(at int8) string {
 	return "unknown"
 }
 
-// refundChecks refunds some checks, because the request is denied.
+// refundChecks refunds the checks from:to, because the request is denied.
 func (v *Verdict) refundChecks(ctx context.Context, from, to int) {
 	ctx, end := v.cleanupContext(ctx, from, to)
 	defer end()
@@ -162,15 +163,15 @@ func (v *Verdict) refundAll(ctx context.Context, i int) error {
 
 // refund refunds units that were taken for a check.
 func (v *Verdict) refund(ctx context.Context, i int, units int64) error {
-	c, a := v.checks[i], &v.infos[i]
+	c := v.checks[i]
 	c.Cost = units
-	if err := v.store(i).Give(ctx, c, v.decisions[i].Receipt.Delayed(a.wait)); err != nil {
+	if err := v.store(i).Give(ctx, c, v.decisions[i].Receipt.Delayed(v.infos[i].wait)); err != nil {
 		return fmt.Errorf("engine: refund %d units of rule %s: %w", units, v.rule(i).ID, err)
 	}
 	return nil
 }
 
-// releaseSlots releases the slots that some checks hold under concurrency limits.
+// releaseSlots releases the slots that the checks from:to hold under concurrency limits.
 func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 	for i := from; i < to; i++ {
 		if v.checks[i].Limit.Algorithm == headgate.Concurrency && v.decisions[i].Receipt.Units > 0 {
@@ -179,10 +180,11 @@ func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 	}
 }
 
-// cleanupTimeout is the time limit of a store for work after the decision.
+// cleanupTimeout is the time that stores have for refunds, charges and renewals after a decision.
 const cleanupTimeout = time.Second
 
-// cleanupContext returns the context for work on some checks that must be done even if ctx has ended.
+// cleanupContext returns the context for refunds and charges of the checks from:to, which must be done even if ctx has
+// ended.
 func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
 		if !v.store(i).borrowsKeys {

@@ -13,11 +13,11 @@ type Terms struct {
 	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
 	Rule string
 	// Cost replaces the costs of the rules if HasCost is set. It is final: no response header changes it, and a cost
-	// above a limit's capacity is denied. Requests take the same slots of concurrency limits as without it.
+	// above a limit's capacity is denied. It does not change the number of slots that concurrency limits take.
 	//
 	// A cost of 0 is a peek: it reports what remains, and takes no units and no slots. It is not delayed or counted as a
-	// denial, and Config.Observe is not called. A peek is denied only if a request of any cost would be, for example
-	// because the client is blocked or in debt.
+	// denial, and Config.Observe is not called. A peek is denied only if a request of any cost would be denied, for
+	// example because the client is blocked or in debt.
 	Cost    int64
 	HasCost bool
 	// NoWait is set by callers that report Verdict.Delay to their clients instead of calling Wait. Their requests do not
@@ -46,8 +46,8 @@ func (t *Terms) validate() error {
 	return nil
 }
 
-// DecideTerms is like Decide, with options. It returns ErrNoRule if there is no rule with that id, and a
-// *headgate.InputError for an invalid cost.
+// DecideTerms is like Decide, with the options t. It returns ErrNoRule if no rule has the id t.Rule, and a
+// *headgate.InputError if t.Cost is invalid.
 func (e *Engine) DecideTerms(ctx context.Context, s rules.Subject, t Terms, v *Verdict) error {
 	if err := t.validate(); err != nil {
 		v.reset(e)

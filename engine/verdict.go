@@ -34,10 +34,10 @@ type Reason uint8
 const (
 	None         Reason = iota // it is not denied
 	OverLimit                  // a limit was reached
-	Blocked                    // a rule, an override or the client's entry says block
+	Blocked                    // a rule, an override or the registered client says block
 	Unidentified               // it lacks an attribute of a rule's key (fallback: deny), or sends it several times
 	Unregistered               // its client is not registered, and the rule says unregistered: deny
-	QueueFull                  // it would have been delayed, but Config.MaxWaiting others are
+	QueueFull                  // it would have been delayed, but Config.MaxWaiting requests are being delayed
 	StoreFailed                // the store was unreachable, and the rule says on_failure: closed
 	Overloaded                 // more requests came at once than could be decided in time
 )
@@ -60,21 +60,21 @@ func enumName(words []string, n uint8) string {
 // A Verdict is the decision on a request, and records what was taken for it. The zero Verdict is ready for use. It is
 // meant to be reused, by one goroutine at a time: Decide resets it.
 //
-// A caller with a verdict that passes must end the request with Settle or Cancel, and call Wait before serving it if
-// the Action is Delay. A verdict that denies holds nothing, and needs neither.
+// If the Action is Delay, the caller must call Wait before it serves the request. If the Action passes, it must end the
+// request with Settle or Cancel. After a denial it needs to call neither.
 type Verdict struct {
-	// Action is what to do.
+	// Action is what to do with the request.
 	Action Action
-	// Reason is why it is denied.
+	// Reason is why the request is denied.
 	Reason Reason
 	// Degraded reports whether a store was unreachable and a policy decided.
 	Degraded bool
-	// Rule is the rule that binds: the one that denies or delays, else the one with the tightest limit. Nil if no limit
-	// was checked. It points into the Set, so that it can be compared by address.
+	// Rule is the rule that determines the verdict: the one that denies or delays, else the one with the tightest limit.
+	// Nil if no limit was checked. It points into the rule set, so it can be compared by address.
 	Rule *rules.Rule
 	// Status is the HTTP status of a denial: the rule's for its limits (429 or 503), 503 if the store failed, 403 for a
 	// client that is blocked, unidentified or unregistered, and 400 for a request with contradictory identities. (401
-	// would have to name an authentication scheme, which rules do not know.) 0 if it passes.
+	// would have to name an authentication scheme, which rules do not know.) 0 if the request passes.
 	Status int
 	// Decision is the tightest decision: see [headgate.Tightest]. Shadow rules are ignored.
 	Decision headgate.Decision
@@ -82,7 +82,8 @@ type Verdict struct {
 	RetryAfter time.Duration
 	// Delay is how long Wait delays the request.
 	Delay time.Duration
-	// Duration is how long the decision took, 0 if it was not measured. If there is a Config.Observe, about one in 32 is.
+	// Duration is how long the decision took, 0 if it was not measured. With a Config.Observe about one decision in 32 is
+	// measured.
 	Duration time.Duration
 
 	state
@@ -96,16 +97,17 @@ func (v *Verdict) rule(check int) *rules.Rule { return v.matched[v.infos[check].
 func (v *Verdict) store(check int) *store { return &v.engine.stores.list[v.infos[check].store] }
 
 // limit returns the limit of a check.
-func (v *Verdict) limit(a *checkInfo) *rules.Limit { return v.matched[a.matched].Limit(int(a.limit)) }
+func (v *Verdict) limit(info *checkInfo) *rules.Limit {
+	return v.matched[info.matched].Limit(int(info.limit))
+}
 
-// Settles reports whether Settle has anything to do: a cost in the response, or slots to release. If not, it need not
-// be called.
+// Settles reports whether Settle must be called: the cost is in the response, or there are slots to release.
 func (v *Verdict) Settles() bool { return v.settles }
 
 // ReadsResponse reports whether Settle reads a header of the response.
 func (v *Verdict) ReadsResponse() bool { return v.readsResponse }
 
-// Applied is a limit that applies to a request.
+// An Applied is a limit that applies to a request, with its decision.
 type Applied struct {
 	// Rule is the limit's rule.
 	Rule *rules.Rule
@@ -113,7 +115,7 @@ type Applied struct {
 	Name string
 	// Limit is the limit itself.
 	Limit headgate.Limit
-	// Decision is the limit's decision. If its Limit is 0 it was not checked, because an earlier one denied.
+	// Decision is the limit's decision. If Decision.Limit is 0, the limit was not checked, because an earlier one denied.
 	Decision headgate.Decision
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
@@ -127,12 +129,12 @@ func (v *Verdict) Limits() []Applied {
 	}
 	v.applied = v.applied[:0]
 	for i := range v.checks {
-		a := &v.infos[i]
-		m := &v.matched[a.matched]
+		info := &v.infos[i]
+		m := &v.matched[info.matched]
 		v.applied = append(v.applied, Applied{
 			Rule:     m.Rule,
-			Name:     m.LimitName(int(a.limit)),
-			Limit:    v.limit(a).Limit,
+			Name:     m.LimitName(int(info.limit)),
+			Limit:    v.limit(info).Limit,
 			Decision: v.decisions[i],
 			Shadow:   i >= v.enforced,
 		})
@@ -145,9 +147,9 @@ func (v *Verdict) LimitCount() int { return len(v.checks) }
 
 // LimitAt returns the i-th limit that applies to the request, without the copies that Limits makes.
 func (v *Verdict) LimitAt(i int) LimitView {
-	a := &v.infos[i]
+	info := &v.infos[i]
 	return LimitView{
-		Matched: &v.matched[a.matched], Limit: int(a.limit), Decision: &v.decisions[i], Shadow: i >= v.enforced,
+		Matched: &v.matched[info.matched], Limit: int(info.limit), Decision: &v.decisions[i], Shadow: i >= v.enforced,
 	}
 }
 
@@ -155,7 +157,7 @@ func (v *Verdict) LimitAt(i int) LimitView {
 type LimitView struct {
 	// Matched is the limit's rule.
 	Matched *match.Result
-	// Limit is its index, as for Matched.Limit.
+	// Limit is the limit's index: Matched.Limit(Limit) returns the limit.
 	Limit int
 	// Decision and Shadow are those of Applied.
 	Decision *headgate.Decision
@@ -163,8 +165,8 @@ type LimitView struct {
 }
 
 // PlainAllow reports whether every rule that matched allows the request: none denies, delays or is a shadow rule, none
-// was skipped, and no policy decided in place of a store. Most requests are like that; to count them, Matched is
-// sufficient.
+// was skipped, and no policy decided in place of a store. To count such requests by rule, Matched is sufficient;
+// Outcomes is slower.
 func (v *Verdict) PlainAllow() bool { return v.plainAllow && v.Action == Allow && !v.Degraded }
 
 // Matched returns the rules that matched, in their order. It is valid until the verdict is reused, and read-only.
@@ -172,19 +174,20 @@ func (v *Verdict) Matched() []match.Result { return v.matched }
 
 // An Outcome is the result of one rule that matched.
 type Outcome struct {
-	// Rule is the rule. It points into the Set, so that it can be compared by address.
+	// Rule is the rule. It points into the rule set, so it can be compared by address.
 	Rule *rules.Rule
 	// Effect is the rule's effect on the request.
 	Effect match.Effect
-	// Mode is the consistency of its limits; never ByStore.
+	// Mode is the consistency of the rule's limits; never ByStore.
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
-	// Checked reports whether its limits were checked. They are not if another rule denied before.
+	// Checked reports whether the rule's limits were checked. They are not if an earlier rule denied.
 	Checked bool
-	// Denied reports whether it denies or, as a shadow rule, would have.
+	// Denied reports whether the rule denies or, as a shadow rule, would have denied.
 	Denied bool
-	// Degraded reports whether the store was unreachable and Rule.OnFailure decided. Remaining is unknown then.
+	// Degraded reports whether the store was unreachable and Rule.OnFailure decided. The Remaining of the limits is then
+	// not what remains in the store.
 	Degraded bool
 	// Penalized reports whether the limits of the rule's penalty apply.
 	Penalized bool
@@ -222,7 +225,7 @@ func (v *Verdict) Outcomes() []Outcome {
 	return v.outcomes
 }
 
-// ruleEnd returns the end of the rule's checks that begin at from.
+// ruleEnd returns the index after the last check of the rule whose checks begin at from.
 func (v *Verdict) ruleEnd(from int) int {
 	to := from + 1
 	for to < len(v.infos) && v.infos[to].matched == v.infos[from].matched {

@@ -76,7 +76,7 @@ func (tr *trial) requireWithinBound(l headgate.Limit, admitted *ledger) {
 // bound checks what was admitted to "alice" against the guarantee of the limit's algorithm.
 func bound(l headgate.Limit, admitted *ledger) error {
 	if promise, ok := algorithm.PromiseOf(l); ok {
-		return admitted.withinAnyInterval(promise.Within, promise.Units)
+		return admitted.withinAnyInterval(promise.Interval, promise.Units)
 	}
 	switch l.Algorithm {
 	case headgate.FixedWindow:

@@ -124,7 +124,7 @@ func (b *ledger) withinEachWindow(width, offset time.Duration, maxUnits int64) e
 // envelopeOf returns the envelope of a limit of any algorithm but concurrency.
 func envelopeOf(l headgate.Limit) envelope {
 	if promise, ok := algorithm.PromiseOf(l); ok {
-		return envelope{burst: promise.Units, count: promise.Units, period: promise.Within.Microseconds()}
+		return envelope{burst: promise.Units, count: promise.Units, period: promise.Interval.Microseconds()}
 	}
 	e := envelope{burst: l.Capacity(), count: l.Count, period: l.Period.Microseconds()}
 	switch l.Algorithm {

@@ -8,24 +8,25 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A script that finds the state of another limit changes nothing and returns it. The units consumed under that limit
-// are computed here, by the same code as in other stores, and the script is called again, to replace the state if it is
-// still the same. A script does this itself only for the most frequent change, of the rate of a bucket.
+// A key may have the state of another limit, for example after a rule was changed. A script that finds such a state
+// changes nothing and returns the state. The code below computes the units that were consumed under the other limit, as
+// other stores do. Then the script is called again, and replaces the state if it is still the same. Scripts convert a
+// state themselves only after the most frequent change, of the rate of a bucket.
 
-// carryTries is how often a script is called for one step. If nodes with different limits use a key in turn, it may
-// find the state of another limit each time.
+// carryTries is the maximum number of calls of a script for one step. If nodes with different limits use a key in turn,
+// every call may find the state of another limit.
 const carryTries = 8
 
-// shift returns how far the key's clock under this limit is ahead of its clock under the limit of a state.
+// shift returns, in µs, how far the key's clock under this limit is ahead of its clock under the limit of a state.
 func (r *request) shift(state algorithm.State) int64 {
 	if r.plan.Owns(state) {
 		return 0
 	}
-	return state.Offset(r.name) - r.offset
+	return state.Offset(r.checkKey) - r.offset
 }
 
-// carry parses the state of another limit and prepares the request for replacing it. It returns false if the text is
-// not such a state.
+// carry prepares the request to replace stored, the packed state of another limit. It returns false if stored is not
+// such a state.
 func (r *request) carry(now int64, stored string) bool {
 	var array [8]int64
 	state, ok := r.plan.DecodeState(stored, array[:0])
@@ -41,7 +42,7 @@ func (r *request) carry(now int64, stored string) bool {
 	return true
 }
 
-// foreignKey returns the error of a value that is not a state.
+// foreignKey returns the error for a key whose value is not a state.
 func (s *Store) foreignKey(key string) error {
 	return &ServerError{
 		Server: s.client.ShardOf(key), Problem: topology.ProblemForeignKey, Fix: topology.FixForeignKey, OneKey: true,
@@ -49,7 +50,7 @@ func (s *Store) foreignKey(key string) error {
 	}
 }
 
-// changingLimits returns the error of a key that had the state of another limit in every try.
+// changingLimits returns the error for a key that had the state of another limit in every try.
 func (s *Store) changingLimits(key string) error {
 	return &ServerError{
 		Server: s.client.ShardOf(key), Problem: "has a key, " + key + ", that is also used with another limit", OneKey: true,
@@ -57,17 +58,17 @@ func (s *Store) changingLimits(key string) error {
 	}
 }
 
-// giveArgs returns how to give units back under the limit of a state, which is not that of the request: the algorithm of
-// the script and its packed arguments. It returns false if the text is not such a state.
+// giveArgs returns the algorithm and the packed argument of the script that gives units back to stored, the packed
+// state of another limit. It returns false if stored is not such a state.
 func (r *request) giveArgs(stored string, receipt headgate.Receipt) (name headgate.Algorithm, packed string, ok bool) {
 	var array [8]int64
 	state, ok := r.plan.DecodeState(stored, array[:0])
 	if !ok || r.plan.Owns(state) {
 		return 0, "", false
 	}
-	name, x, y := state.LuaGiveBack(r.name)
+	name, a, b := state.LuaGiveBack(r.checkKey)
 	args := make([]byte, 0, 5*numberSize)
-	for _, n := range [...]int64{r.cost, r.plan.Capacity(), x, y, receipt.At - r.shift(state)} {
+	for _, n := range [...]int64{r.cost, r.plan.Capacity(), a, b, receipt.At - r.shift(state)} {
 		args = appendNumber(args, n)
 	}
 	return name, string(args), true

@@ -14,8 +14,8 @@ import (
 // A clockReading compares the clock of a server with that of this host.
 type clockReading struct {
 	known     bool
-	skew      time.Duration // how far the server is ahead
-	tolerance time.Duration // how much the skew may be off
+	skew      time.Duration // how far the server's clock is ahead of this host's
+	tolerance time.Duration // the maximum error of skew
 }
 
 // readClock reads the server's clock three times, and keeps the reading with the shortest round trip.
@@ -39,37 +39,37 @@ func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b
 		if c.skew > 0 {
 			direction = "ahead of"
 		}
-		r.warn(fmt.Sprintf("has a clock that is %v %s that of this host: limits and times in decisions go by it",
+		r.warn(fmt.Sprintf("has a clock that is %v %s that of this host: limits and times in decisions follow it",
 			roundSkew(c.skew.Abs()), direction), "synchronize the clocks of both hosts, for example with NTP")
 	}
 }
 
-// skewBetween compares the clocks of the primaries.
+// skewBetween returns a warning if the clocks of the primaries differ too much.
 func skewBetween(reports []serverReport) []Warning {
-	var first, last *serverReport
+	var slowest, fastest *serverReport
 	for i := range reports {
 		r := &reports[i]
 		if !r.clock.known {
 			continue
 		}
-		if first == nil || r.clock.skew < first.clock.skew {
-			first = r
+		if slowest == nil || r.clock.skew < slowest.clock.skew {
+			slowest = r
 		}
-		if last == nil || r.clock.skew > last.clock.skew {
-			last = r
+		if fastest == nil || r.clock.skew > fastest.clock.skew {
+			fastest = r
 		}
 	}
-	if first == nil {
+	if slowest == nil {
 		return nil
 	}
-	skew := last.clock.skew - first.clock.skew
-	if skew <= maxSkew+first.clock.tolerance+last.clock.tolerance {
+	skew := fastest.clock.skew - slowest.clock.skew
+	if skew <= maxSkew+slowest.clock.tolerance+fastest.clock.tolerance {
 		return nil
 	}
 	return []Warning{{
-		first.server,
+		slowest.server,
 		fmt.Sprintf("has a clock that is %v behind that of %s: windows of its clients end later",
-			roundSkew(skew), last.server),
+			roundSkew(skew), fastest.server),
 		"synchronize the clocks of the servers, for example with NTP",
 	}}
 }

@@ -19,7 +19,7 @@ import (
 // keyOf returns the Redis key of a key without an owner.
 func keyOf(t testing.TB, key string, l headgate.Limit) string {
 	t.Helper()
-	return newKeyMaker(DefaultPrefix, testSecret).key("", key, unsplit, "") + planOf(t, l).suffix
+	return newKeyMaker(DefaultPrefix, testSecret).key("", key, unsplit, "") + planOf(t, l).keySuffix
 }
 
 func pttl(t testing.TB, server *redistest.Server, key string) int64 {

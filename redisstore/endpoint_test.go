@@ -19,7 +19,7 @@ func TestURLAndOptionsAreJoined(t *testing.T) {
 	if o.TLSConfig.ServerName != "options" {
 		t.Error("the caller's TLS configuration was changed")
 	}
-	if _, err := o.endpoint("redis://h"); err == nil || !strings.Contains(err.Error(), "want rediss://") {
+	if _, err := o.endpoint("redis://h"); err == nil || !strings.Contains(err.Error(), "use rediss://") {
 		t.Errorf("TLSConfig with a URL without TLS: got %v", err)
 	}
 }

@@ -9,64 +9,66 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// maxGathered is how many keys a call has at most.
+// maxGathered is the maximum number of keys in a call.
 const maxGathered = 64
 
-// A gatherer sends the grants, and the units given back, that goroutines request at the same moment as one call of
-// grant.lua. A node with many keys of moderate rate requests a few units for each, many times a second: one call for
-// many keys costs a server far less than one for each.
+// A gatherer combines grants that goroutines request at the same moment into one call of grant.lua, and likewise units
+// that they give back. A node with many keys of moderate rate requests a few units for each key, many times a second.
+// One call for many keys costs the server far less than a call for each key.
 type gatherer struct {
 	mu   sync.Mutex
-	next map[*script]*gatheredCall // that are not sent yet
+	next map[*script]*gatheredCall // calls that still accept keys
 }
 
 // A gatheredCall is a call for several keys.
 type gatheredCall struct {
 	op         string
 	keys, args []string
-	callers    atomic.Int64 // that wait
+	callers    atomic.Int64 // callers that wait for the reply
 	cancel     context.CancelFunc
 	done       chan struct{}
 
-	replies []string // by key, when done; "" if the key must be asked for alone
+	// replies and err are set before done is closed. The replies are in the order of keys. An empty reply means that the
+	// key failed and needs a call of its own.
+	replies []string
 	err     error
 }
 
-// add adds a key, and returns its index.
+// add adds a key and its argument, and returns the key's index.
 func (call *gatheredCall) add(key, arg string) int {
 	call.keys, call.args = append(call.keys, key), append(call.args, arg)
 	call.callers.Add(1)
 	return len(call.keys) - 1
 }
 
-// runGathered runs a script of grant.lua for a key, alone or with others. A script has one op. The reply is that for
-// one key; see splitGathered.
+// runGathered runs a script of grant.lua for a key, alone or together with the keys of other goroutines. All calls of a
+// script have the same op. The reply is the part about this key, as returned by splitGathered.
 func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string) (string, error) {
-	if s.client.Clustered() { // where keys of different slots cannot be in one call
+	if s.client.Clustered() { // keys of different slots cannot be in one call
 		return s.runAlone(ctx, sc, op, key, arg)
 	}
-	q := &s.gatherer
-	q.mu.Lock()
-	if call := q.next[sc]; call != nil && len(call.keys) < maxGathered {
+	g := &s.gatherer
+	g.mu.Lock()
+	if call := g.next[sc]; call != nil && len(call.keys) < maxGathered {
 		i := call.add(key, arg)
-		q.mu.Unlock()
+		g.mu.Unlock()
 		return s.awaitGathered(ctx, sc, call, i)
 	}
 	call := &gatheredCall{op: op, done: make(chan struct{})}
 	call.add(key, arg)
-	if q.next == nil {
-		q.next = make(map[*script]*gatheredCall)
+	if g.next == nil {
+		g.next = make(map[*script]*gatheredCall)
 	}
-	q.next[sc] = call
-	q.mu.Unlock()
-	runtime.Gosched() // the others that are about to make the same call add their keys
+	g.next[sc] = call
+	g.mu.Unlock()
+	runtime.Gosched() // goroutines that are about to make the same call add their keys
 	var callCtx context.Context
-	q.mu.Lock()
-	if q.next[sc] == call {
-		delete(q.next, sc)
+	g.mu.Lock()
+	if g.next[sc] == call { // otherwise call is full, and another call has replaced it
+		delete(g.next, sc)
 	}
 	callCtx, call.cancel = context.WithCancel(s.background.Context())
-	q.mu.Unlock()
+	g.mu.Unlock()
 	if len(call.keys) == 1 {
 		call.cancel()
 		return s.runAlone(ctx, sc, op, key, arg)
@@ -78,7 +80,7 @@ func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string
 	return s.awaitGathered(ctx, sc, call, 0)
 }
 
-// sendGathered sends a call for several keys. It ends when no caller waits any more.
+// sendGathered sends a call for several keys. callCtx ends when no caller waits for the reply any more.
 func (s *Store) sendGathered(callCtx context.Context, sc *script, call *gatheredCall) {
 	defer close(call.done)
 	defer call.cancel()
@@ -90,7 +92,7 @@ func (s *Store) sendGathered(callCtx context.Context, sc *script, call *gathered
 	call.err = err
 }
 
-// awaitGathered waits for the reply for a key of a call.
+// awaitGathered waits for the reply about one key of a call.
 func (s *Store) awaitGathered(ctx context.Context, sc *script, call *gatheredCall, i int) (string, error) {
 	select {
 	case <-call.done:
@@ -122,11 +124,11 @@ func (s *Store) runAlone(ctx context.Context, sc *script, op, key, arg string) (
 	return replies[0], nil
 }
 
-// failedAmongOthers is the outcome of a key that has failed in a call for several.
-const failedAmongOthers = 3
+// outcomeKeyFailed is the outcome of one key that failed in a call for several keys.
+const outcomeKeyFailed = 3
 
-// splitGathered splits the reply to a call into replies for each key: the time, the outcome, the state, and the units.
-// The reply for a key that has failed is empty.
+// splitGathered splits the reply to a call into a reply for each key: the time, the outcome, the state, and the units.
+// The reply for a key that failed is empty.
 func splitGathered(reply string, keys int) ([]string, error) {
 	if len(reply) < numberSize {
 		return nil, errMalformed
@@ -138,14 +140,14 @@ func splitGathered(reply string, keys int) ([]string, error) {
 			return nil, errMalformed
 		}
 		outcome := rest[:1]
-		state, otherStates, err := cutState(rest[1:])
-		if err != nil || len(otherStates) < numberSize {
+		state, unitsAndRest, err := cutState(rest[1:])
+		if err != nil || len(unitsAndRest) < numberSize {
 			return nil, errMalformed
 		}
-		if outcome[0] != failedAmongOthers {
-			replies[i] = now + outcome + state + otherStates[:numberSize]
+		if outcome[0] != outcomeKeyFailed {
+			replies[i] = now + outcome + state + unitsAndRest[:numberSize]
 		}
-		rest = otherStates[numberSize:]
+		rest = unitsAndRest[numberSize:]
 	}
 	if rest != "" {
 		return nil, errMalformed

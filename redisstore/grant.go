@@ -7,11 +7,12 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Grant takes units that the caller hands out itself: at least c.Cost units or none, at most want, and at most the part
-// 1/share of the remaining units unless c.Cost is more. c.Cost is at least 1. Granted units count as taken at once. The
-// decision is that of a Take of the granted units, which are in its receipt, or of c.Cost if it is denied.
+// Grant takes units that the caller hands out itself. It takes at least c.Cost units or none, at most want, and at
+// most 1/share of the remaining units. c.Cost is at least 1, and is granted even if it exceeds want or that share.
+// Granted units count as taken at once. Grant returns the decision of a Take of the granted units, whose number is in
+// the receipt, or the denial of a Take of c.Cost.
 //
-// Unused units are returned with Give and the receipt, in parts or at once.
+// The caller returns unused units with Give and the receipt, in parts or at once.
 //
 // Grant returns headgate.ErrUnsupported for a split key, and for algorithms that must know when or by whom a unit is
 // used: leaky-bucket, sliding-log, sliding-buckets and concurrency.
@@ -30,12 +31,12 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if r.neverPasses() {
-		d, _, err := s.take(ctx, &r) // returns the denial
+	if r.neverPasses() { // take returns the denial
+		d, _, err := s.take(ctx, &r)
 		return d, err
 	}
 	d, err := s.grant(ctx, &r, max(r.cost, min(want, headgate.MaxCount)), max(1, min(share, headgate.MaxCount)))
-	if err == nil && d.Allowed && r.second != "" {
+	if err == nil && d.Allowed && r.secondKey != "" {
 		d, err = s.grantSecond(ctx, &r, d)
 	}
 	return d, s.explainReply(err, r.key)
@@ -46,11 +47,11 @@ const opGrant = "grant"
 func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headgate.Decision, error) {
 	var (
 		now    int64
-		out    = changed
+		out    = outcomeOtherLimit
 		packed string
 		units  int64
 	)
-	for try := 0; out == changed; try++ {
+	for try := 0; out == outcomeOtherLimit; try++ {
 		if try == carryTries {
 			return headgate.Decision{}, s.changingLimits(r.key)
 		}
@@ -65,7 +66,7 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		if packed, units, err = parseGrant(rest); err != nil {
 			return headgate.Decision{}, err
 		}
-		if out == changed && !r.carry(now, packed) {
+		if out == outcomeOtherLimit && !r.carry(now, packed) {
 			return headgate.Decision{}, s.foreignKey(r.key)
 		}
 	}
@@ -78,13 +79,14 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if d.Allowed != (out == allowed) || d.Allowed && d.Receipt.Units != units {
+	if d.Allowed != (out == outcomeAllowed) || d.Allowed && d.Receipt.Units != units {
 		return headgate.Decision{}, errMalformed
 	}
 	return d, nil
 }
 
-// parseGrant splits the rest of a reply to a grant into the state before it and the granted units.
+// parseGrant splits the rest of a reply to a grant, as returned by parseReply, into the state before the grant and the
+// granted units.
 func parseGrant(rest string) (state string, units int64, err error) {
 	at := len(rest) - numberSize
 	if at < 0 {

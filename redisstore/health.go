@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A ShardHealth is the state of one server. Figures are the server's own since it was started, unless noted otherwise.
+// A ShardHealth is the state of one server. The server counts its figures from its start, unless noted otherwise.
 type ShardHealth struct {
 	// Shard is the name of the shard, as returned by Store.Shard.
 	Shard string
@@ -22,71 +22,72 @@ type ShardHealth struct {
 	Primary bool
 	// Slots is the number of slots that the primary owns in a cluster, 0 for other servers.
 	Slots int
-	// Err says why the server did not report. Only Counts are known then.
+	// Err says why the server did not report. The figures below are then unknown, except Counts.
 	Err error
 
-	// Version is that of Redis or Valkey.
+	// Version is the version of Redis or Valkey.
 	Version string
-	// Ping is how long it took to respond just now.
+	// Ping is the round-trip time of a PING by this call of Health.
 	Ping time.Duration
-	// CPU is how many cores it used since the last Health, or -1 the first time.
+	// CPU is how many cores the server has used since the last call of Health, or -1 after the first call.
 	CPU float64
-	// MemoryUsed and MemoryMax are in bytes. MemoryMax is 0 if memory is not bounded.
+	// MemoryUsed and MemoryMax are in bytes. MemoryMax is 0 if the server's memory is not limited.
 	MemoryUsed, MemoryMax int64
-	// NetworkIn and NetworkOut are bytes that the server has received and sent since it started.
+	// NetworkIn and NetworkOut are the bytes that the server has received and sent.
 	NetworkIn, NetworkOut int64
-	// OpsPerSecond is as measured by the server.
+	// OpsPerSecond is the number of commands per second, as measured by the server.
 	OpsPerSecond int64
 	// Clients is the number of connected clients.
 	Clients int64
-	// Evicted is the number of keys deleted for lack of memory. Each is a client that starts again.
+	// Evicted is the number of keys deleted for lack of memory. The consumption under such a key is lost.
 	Evicted int64
 	// Expired is the number of keys deleted after their TTL.
 	Expired int64
-	// Scripts is the number of cached scripts, of Headgate and others.
+	// Scripts is the number of cached scripts, including those of other programs.
 	Scripts int64
 	// Replicas is the number of connected replicas.
 	Replicas int64
-	// LagBytes is how far a replica is behind, or the slowest replica of a primary. LagTime is the time since the last
-	// replication traffic. A failover loses what is behind.
+	// LagBytes is how far a replica, or the slowest replica of a primary, is behind. LagTime is the time since the last
+	// replication traffic. A failover to the replica loses these bytes.
 	LagBytes int64
 	LagTime  time.Duration
 	// LinkDown reports whether a replica has lost its primary.
 	LinkDown bool
 
-	// Counts are what this store counted about its own calls.
+	// Counts are figures about this store's own calls to the server.
 	Counts
 
-	offset int64 // of the replication stream
+	offset int64 // position in the replication stream, in bytes
 	cpu    cpuSample
 }
 
 // Counts are figures about the calls of this store to one server.
 type Counts = topology.Counts
 
-// A cpuSample is the CPU time that a server had used at a time.
+// A cpuSample is the CPU time that a server has used until a time.
 type cpuSample struct {
 	at      time.Time
 	seconds float64
-	cores   float64 // used before, or -1
+	cores   float64 // cores used between the sample before and this one, or -1
 }
 
 // coresSince returns how many cores were used since an earlier sample, or -1 if there is none.
 func (s cpuSample) coresSince(before cpuSample) float64 {
 	elapsed := s.at.Sub(before.at).Seconds()
-	if before.at.IsZero() || elapsed <= 0 || s.seconds < before.seconds { // less than before after a restart
+	restarted := s.seconds < before.seconds
+	if before.at.IsZero() || elapsed <= 0 || restarted {
 		return -1
 	}
 	return (s.seconds - before.seconds) / elapsed
 }
 
-// cpuSamples are the samples of the last Health, by server.
+// cpuSamples are the samples of the last call of Health, by server.
 type cpuSamples struct {
 	mu       sync.Mutex
 	byServer map[string]cpuSample
 }
 
-// update fills in CPU, and keeps the samples for the next time.
+// update sets the CPU of each server, and keeps the samples for the next call.
 func (c *cpuSamples) update(list []ShardHealth) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,12 +95,12 @@ func (c *cpuSamples) update(list []ShardHealth) {
 	for i := range list {
 		h := &list[i]
 		before := c.byServer[h.Server]
-		if h.cpu.at.IsZero() {
+		if h.cpu.at.IsZero() { // the server did not report
 			latest[h.Server] = before
 			continue
 		}
 		h.cpu.cores = h.cpu.coresSince(before)
-		if h.cpu.at.Equal(before.at) { // the same report
+		if h.cpu.at.Equal(before.at) { // the same report again, as shared by SharedHealth
 			h.cpu.cores = before.cores
 		}
 		h.CPU = h.cpu.cores
@@ -108,11 +109,11 @@ func (c *cpuSamples) update(list []ShardHealth) {
 	c.byServer = latest
 }
 
-// Health asks all servers for their state, and returns it by shard, the primary first. Servers that did not report have
-// an Err. Health itself fails if it is not known which servers there are.
+// Health asks all servers for their state. It returns the servers ordered by shard, with the primary of each shard
+// first. Err is set for servers that did not report. Health itself fails if the servers are not known.
 func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) { return s.health(ctx, s.info) }
 
-// An infoReader returns the report of a server: the reply to INFO.
+// An infoReader returns the reply of a server to INFO.
 type infoReader func(context.Context, *topology.Server) (string, error)
 
 func (s *Store) health(ctx context.Context, read infoReader) ([]ShardHealth, error) {
@@ -193,7 +194,7 @@ func (h *ShardHealth) readInfo(info map[string]string) {
 	user, _ := strconv.ParseFloat(info["used_cpu_user"], 64)
 	system, _ := strconv.ParseFloat(info["used_cpu_sys"], 64)
 	h.cpu.seconds = user + system
-	if micros := number("server_time_usec"); micros > 0 { // not sent by Redis 6
+	if micros := number("server_time_usec"); micros > 0 { // Redis 6 does not send it
 		h.cpu.at = time.UnixMicro(micros)
 	}
 	h.Primary = info["role"] == topology.RolePrimary

@@ -16,23 +16,23 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// minMajor is the oldest major version with everything that scripts need.
+// minMajor is the oldest major version of Redis that can run the scripts.
 const minMajor = 6
 
 const (
-	// maxSkew is the clock skew of a server above which there is a warning.
+	// maxSkew is the largest clock skew of a server without a warning.
 	maxSkew = time.Second
-	// nearlyFull is the use of memory above which there is a warning, in percent.
-	nearlyFull = 90
+	// nearlyFullPercent is the memory use above which there is a warning.
+	nearlyFullPercent = 90
 )
 
-// A Warning is a setting or state of a server that breaks limits, or soon will.
+// A Warning describes a setting or state of a server that breaks limits, or soon will.
 type Warning struct {
 	// Server is the address of the server.
 	Server string
-	// Problem says what is wrong, and what follows from it.
+	// Problem says what is wrong, and what the consequence is. The server is the subject of the sentence.
 	Problem string
-	// Fix says what to do.
+	// Fix says how to fix the problem.
 	Fix string
 }
 
@@ -41,11 +41,11 @@ func (w Warning) String() string { return w.Server + ": " + w.Problem + ": " + w
 // An inspection is what the store knows about its servers.
 type inspection struct {
 	warnings atomic.Pointer[[]Warning]
-	unusable atomic.Pointer[error] // why servers that were unreachable at the start cannot be used
+	unusable atomic.Pointer[error] // the permanent error of servers that were unreachable when the store was opened
 	cpu      cpuSamples
 }
 
-// Warnings returns the warnings of the last inspection of the servers, by Open or Inspect. They were also logged.
+// Warnings returns the warnings of the last inspection of the servers, by Open or Inspect, which also logged them.
 func (s *Store) Warnings() []Warning {
 	if p := s.servers.warnings.Load(); p != nil {
 		return slices.Clone(*p)
@@ -82,7 +82,7 @@ func (s *Store) inspect(ctx context.Context) (major int, err error) {
 	group.Wait()
 	var (
 		warnings []Warning
-		failed   error
+		lastErr  error
 		checked  int
 	)
 	for _, r := range reports {
@@ -90,7 +90,7 @@ func (s *Store) inspect(ctx context.Context) (major int, err error) {
 			return 0, r.err
 		}
 		if r.err != nil {
-			failed = r.err
+			lastErr = r.err
 			warnings = append(warnings, Warning{
 				r.server, "could not be checked: " + r.err.Error(), "fix that, and inspect the store again",
 			})
@@ -102,8 +102,8 @@ func (s *Store) inspect(ctx context.Context) (major int, err error) {
 			major = r.major
 		}
 	}
-	if checked == 0 && failed != nil {
-		return 0, failed
+	if checked == 0 && lastErr != nil {
+		return 0, lastErr
 	}
 	warnings = append(warnings, skewBetween(reports)...)
 	if n, total := m.UnassignedSlots(); n > 0 {
@@ -173,21 +173,21 @@ func checkScripts(ctx context.Context, server *topology.Server, b rueidis.Builde
 	if err == nil {
 		err = server.Do(ctx, b.Evalsha().Sha1(check.sha).Numkeys(0).Build()).Error()
 	}
-	if err == nil || isUnknownScript(err) { // the scripts were flushed meanwhile, but EVALSHA is allowed
+	if err == nil || isUnknownScript(err) { // NOSCRIPT: the scripts were flushed after EVAL, but EVALSHA is allowed
 		return nil
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		e := &ServerError{Server: server.Addr(), Err: err, Permanent: true}
 		switch text := reply.Error(); {
 		case strings.HasPrefix(text, "NOPERM"):
-			e.Problem, e.Fix = "does not let its user run scripts, which decide", topology.FixACL
+			e.Problem, e.Fix = "does not let its user run scripts, which decisions need", topology.FixACL
 			return e
 		case strings.Contains(text, "unknown command") && isSentinel(ctx, server, b):
 			e.Problem = "is a sentinel, which counts nothing"
 			e.Fix = "use redis-sentinel://host:port/name, with a name from SENTINEL MASTERS"
 			return e
 		case strings.Contains(text, "unknown command"), strings.Contains(text, "scripting engine"):
-			e.Problem = "has no Lua, which decides"
+			e.Problem = "has no Lua, which decisions need"
 			e.Fix = "load its Lua module, or use a server with Lua built in"
 			return e
 		}
@@ -232,37 +232,39 @@ func (r *serverReport) readInfo(info map[string]string, kind redisurl.Kind) erro
 
 func (r *serverReport) readMemory(info map[string]string) {
 	number := func(name string) int64 { return topology.Number(info, name) }
-	limit, used, policy := number("maxmemory"), number("used_memory"), info["maxmemory_policy"]
-	if system := number("total_system_memory"); limit == 0 && system > 0 && used*100 > system*nearlyFull {
-		r.warn(fmt.Sprintf("uses %s of its host's %s of memory, without a bound", formatBytes(used), formatBytes(system)),
-			"set its maxmemory below the memory of its host")
-	}
-	if limit == 0 {
+	maxMemory, used, policy := number("maxmemory"), number("used_memory"), info["maxmemory_policy"]
+	if maxMemory == 0 {
+		system := number("total_system_memory")
+		if system > 0 && used*100 > system*nearlyFullPercent {
+			r.warn(fmt.Sprintf("uses %s of its host's %s of memory, without a limit", formatBytes(used), formatBytes(system)),
+				"set its maxmemory below the memory of its host")
+		}
 		return
 	}
 	if policy != "" && policy != "noeviction" {
-		r.warn(fmt.Sprintf("evicts keys when its %s are full (maxmemory-policy is %s): their clients start again, "+
-			"and exceed their limits", formatBytes(limit), policy),
+		r.warn(fmt.Sprintf("evicts keys when its %s are full (maxmemory-policy is %s): evicted clients get their full "+
+			"limit again, and exceed it", formatBytes(maxMemory), policy),
 			"CONFIG SET maxmemory-policy noeviction, and keep caches elsewhere")
 		return
 	}
-	if used*100 > limit*nearlyFull {
-		r.warn(fmt.Sprintf("has used %s of its %s of memory: soon it takes no new clients, and decisions fail",
-			formatBytes(used), formatBytes(limit)), "raise its maxmemory")
+	if used*100 > maxMemory*nearlyFullPercent {
+		r.warn(fmt.Sprintf("has used %s of its %s of memory: soon it accepts no new clients, and decisions fail",
+			formatBytes(used), formatBytes(maxMemory)), "raise its maxmemory")
 	}
 }
 
 func (r *serverReport) readDisk(info map[string]string) {
 	if info["rdb_last_bgsave_status"] == "err" || info["aof_last_write_status"] == "err" {
-		r.warn("could not save to disk, and may therefore take no writes",
+		r.warn("could not save to disk, and may therefore refuse writes",
 			"see its log, free its disk, or CONFIG SET stop-writes-on-bgsave-error no")
 	}
 }
 
+// majorOf returns the major number of a version, or 0 if the version is unknown.
 func majorOf(version string) int {
-	major, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(major)
-	return n
+	text, _, _ := strings.Cut(version, ".")
+	major, _ := strconv.Atoi(text)
+	return major
 }
 
 func formatBytes(n int64) string {

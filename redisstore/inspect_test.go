@@ -40,7 +40,7 @@ func TestEvictionWarns(t *testing.T) {
 		server := redistest.Standalone(t, redistest.Options{MaxMemory: 64 << 20, MaxMemoryPolicy: policy})
 		var log logbook.Book
 		s := open(t, server.URL(), Options{Logger: log.Logger()})
-		warns(t, s, server, "evicts keys", policy, "start again", "maxmemory-policy noeviction")
+		warns(t, s, server, "evicts keys", policy, "full limit again", "maxmemory-policy noeviction")
 		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), policy) {
 			t.Errorf("the log says nothing of it: %s", &log)
 		}
@@ -263,7 +263,7 @@ func TestVersionsAreRead(t *testing.T) {
 func TestUnboundedMemoryWarns(t *testing.T) {
 	r := serverReport{server: "s"}
 	r.readMemory(map[string]string{"used_memory": "95", "maxmemory": "0", "total_system_memory": "100"})
-	if len(r.warnings) != 1 || !strings.Contains(r.warnings[0].String(), "without a bound") {
+	if len(r.warnings) != 1 || !strings.Contains(r.warnings[0].String(), "without a limit") {
 		t.Errorf("got %q", r.warnings)
 	}
 }

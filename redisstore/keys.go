@@ -12,36 +12,39 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A keyMaker makes Redis keys of the form prefix{tag}name and a suffix for the kind of state. The name is a keyed hash
-// of owner and key, of 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner, so that all
-// keys of an owner are in one slot. Neither identifies the client without the secret. With the default prefix a key has
-// 28 bytes, the most that Redis stores in 32.
+// A keyMaker makes Redis keys of the form prefix{tag}name followed by a suffix for the kind of state. The name is a
+// keyed hash of owner and key, with 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner,
+// so that all keys of an owner are in one slot. Without the secret, neither hash identifies the client. With the
+// default prefix a key has 28 bytes, the most that Redis stores in a block of 32.
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac
-	second *keyMaker // of Options.SecondSecret, or nil
+	second *keyMaker // makes the keys under Options.SecondSecret, or nil
 }
 
+// A mac computes keyed hashes and reuses its buffers.
 type mac struct {
 	hash.Hash
 	in  []byte
 	out [sha256.Size]byte
 }
 
+// Sizes in bytes.
 const (
-	tagBytes  = 3  // of base64
-	nameBytes = 20 // of base 85
-	nameSize  = 16
+	tagTextSize  = 3  // in base64
+	tagHashSize  = 3  // the part of the hash that is encoded, of which 18 bits are used
+	nameTextSize = 20 // in base 85
+	nameHashSize = 16
 )
 
-// Suffixes of keys. Leases of a concurrency limit are not consumption, and have a key of their own.
+// Suffixes of keys. Leases of a concurrency limit do not count as consumption, and have a key of their own.
 const (
 	consumedSuffix = "u"
 	leasesSuffix   = "c"
 )
 
-func suffixOf(k algorithm.Kind) string {
-	if k == algorithm.KindLeases {
+func suffixOf(kind algorithm.Kind) string {
+	if kind == algorithm.KindLeases {
 		return leasesSuffix
 	}
 	return consumedSuffix
@@ -57,7 +60,7 @@ func newKeyMaker(prefix string, secret []byte) *keyMaker {
 	return m
 }
 
-// key returns the Redis key of a part of a key.
+// key returns the Redis key of a part of a check's key, or of the whole key if part is unsplit.
 func (m *keyMaker) key(owner, key string, part int, suffix string) string {
 	h := m.macs.Get().(*mac)
 	defer m.macs.Put(h)
@@ -66,18 +69,19 @@ func (m *keyMaker) key(owner, key string, part int, suffix string) string {
 	if owner != "" && part == unsplit {
 		slot = h.sum(owner, "", unsplit)
 	}
-	var tag [4]byte // of bits that are not in the name
-	base64.RawURLEncoding.Encode(tag[:], slot[nameSize:nameSize+3])
+	var tag [4]byte // encodes bits of the hash that are not in the name
+	base64.RawURLEncoding.Encode(tag[:], slot[nameHashSize:nameHashSize+tagHashSize])
 
 	var array [64]byte
 	redisKey := append(append(array[:0], m.prefix...), '{')
-	redisKey = append(append(redisKey, tag[:tagBytes]...), '}')
-	var text [nameBytes]byte
-	size := ascii85.Encode(text[:], name[:nameSize])
+	redisKey = append(append(redisKey, tag[:tagTextSize]...), '}')
+	var text [nameTextSize]byte
+	size := ascii85.Encode(text[:], name[:nameHashSize]) // an all-zero group of 4 bytes takes one byte instead of 5
 	return string(append(append(redisKey, text[:size]...), suffix...))
 }
 
-// sum returns the keyed hash of its arguments, each with its length.
+// sum returns the keyed hash of its arguments. The length of owner is hashed too, so that different arguments never
+// result in the same input.
 func (h *mac) sum(owner, key string, part int) [sha256.Size]byte {
 	h.in = binary.AppendUvarint(h.in[:0], uint64(part+1))
 	h.in = binary.AppendUvarint(h.in, uint64(len(owner)))

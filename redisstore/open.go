@@ -22,9 +22,10 @@ import (
 // (true: do not verify certificates), sentinel_user and sentinel_password. Special characters in a user, password or
 // value are percent-encoded (%2F), and so is a + in the query (%2B).
 //
-// Open checks the settings that limits rely on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
+// Open checks the settings that limits depend on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
 // password, a replica instead of a primary, or a server without Lua. If the servers are unreachable, it fails unless
-// Options.StartUnreachable is set. Open loads the scripts, so that the first decisions are as fast as others.
+// Options.StartUnreachable is set. Open loads the scripts into Redis, so that the first decisions are as fast as later
+// ones.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -57,7 +58,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// suggestStartUnreachable adds Options.StartUnreachable to the fix of an error that is not permanent.
+// suggestStartUnreachable appends a hint at Options.StartUnreachable to the fix of an error that is not permanent.
 func suggestStartUnreachable(err error) error {
 	var e *ServerError
 	if topology.IsPermanent(err) || !errors.As(err, &e) {
@@ -91,7 +92,7 @@ const firstRetryDelay, maxRetryDelay = 100 * time.Millisecond, 2 * time.Second
 // store is closed.
 func (s *Store) connectLater() {
 	timeout := 2 * s.client.Endpoint().DialTimeout
-	var lastError string
+	var lastLogged string
 	for delay := firstRetryDelay; ; delay = min(2*delay, maxRetryDelay) {
 		if clock.Sleep(s.background.Context(), s.clock, delay) != nil {
 			return
@@ -109,8 +110,11 @@ func (s *Store) connectLater() {
 		}
 		if !topology.IsPermanent(err) {
 			s.servers.unusable.Store(nil)
-		} else if s.servers.unusable.Store(&err); err.Error() != lastError {
-			lastError = err.Error()
+			continue
+		}
+		s.servers.unusable.Store(&err)
+		if text := err.Error(); text != lastLogged {
+			lastLogged = text
 			s.log.Error("redis cannot be used", "err", err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// Defaults for Options that are zero.
+// Defaults of Options.
 const (
 	DefaultPrefix      = "hg"
 	DefaultDialTimeout = time.Second
@@ -23,45 +23,47 @@ const (
 )
 
 const (
-	maxPrefix  = 64
-	minSecret  = 16
+	maxPrefix  = 64 // bytes
+	minSecret  = 16 // bytes
 	minTimeout = redisurl.MinTimeout
 )
 
 // Options are the settings of a Store. The zero value is ready to use.
 type Options struct {
-	// Prefix begins all keys of the store. Stores with the same prefix and secret share their limits. It has letters,
-	// digits and . - _ : / only, at most 64 bytes. Default DefaultPrefix.
+	// Prefix is the start of all Redis keys of the store. Stores with the same prefix and secret share their limits. A
+	// prefix consists of letters, digits and . - _ : / and has at most 64 bytes. Default DefaultPrefix.
 	Prefix string
-	// Secret keys the hash that stands for a client in Redis, so that a reader of the keys cannot identify clients. All
-	// stores that share limits need the same secret, of at least 16 bytes. Default: a random secret, created once and
-	// kept in Redis.
+	// Secret is the key of the hashes that stand for clients in Redis, so that a reader of the Redis keys cannot identify
+	// clients. All stores that share limits need the same secret, of at least 16 bytes. Default: a random secret, created
+	// once and kept in Redis.
 	Secret []byte
-	// SecondSecret is another secret while Secret is being replaced. Everything is then counted under both secrets, and
-	// only allowed if both allow it. So stores with either secret or both share exact limits, if each of the two secrets
-	// has been used for as long as consumption counts. Each call to Redis is made twice. Default: none.
+	// SecondSecret is the new or the old secret while Secret is being replaced. Units are then counted under both
+	// secrets, and a check is allowed only if both counts allow it. So limits stay exact if some stores still use one
+	// secret and others use both, provided that each secret was used until consumption from before it expired. Each call
+	// to Redis is made twice. Default: none.
 	SecondSecret []byte
-	// TLSConfig is for URLs that ask for TLS. Settings in the URL take precedence. Default: the system's certificates.
+	// TLSConfig is used if the URL selects TLS. Settings in the URL take precedence. Default: the system's certificates.
 	TLSConfig *tls.Config
 	// StartUnreachable makes Open succeed although the servers are unreachable. Decisions fail with ErrUnreachable until
 	// they are reachable. Open still fails on permanent errors, such as a wrong password. Default false.
 	StartUnreachable bool
-	// ReadReplicas lets replicas answer checks of cost 0, in a cluster or behind sentinels, with Redis 7 or later.
-	// Replicas may be behind. Other checks are always decided by the primary. Default false.
+	// ReadReplicas lets replicas decide peeks, in a cluster or behind sentinels, with Redis 7 or later. Replicas may lag
+	// behind the primary. Calls that may take units always go to the primary. Default false.
 	ReadReplicas bool
 	// DialTimeout is how long connecting to a server may take, including TLS and login. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HangTimeout is how long a server may be silent while calls are active, before its connection is replaced; up to a
-	// quarter more. Callers do not wait that long: they return when their context ends. Default DefaultHangTimeout.
+	// HangTimeout is how long a server may be silent while calls are active. Then its connection is replaced, at the
+	// latest after another quarter of HangTimeout. Callers do not wait that long: they return when their context ends.
+	// Default DefaultHangTimeout.
 	HangTimeout time.Duration
-	// Logger receives lost and restored connections, and settings that break limits. Default slog.Default().
+	// Logger logs lost and restored connections, and settings that break limits. Default slog.Default().
 	Logger *slog.Logger
 	// Now, if set, returns the time of decisions in place of the servers' clocks. It is for tests.
 	Now func() time.Time
-	// Clock is the clock of this process: of retries, and of the times in Health and Warnings. Default clock.System.
+	// Clock is the clock of this process, for retries and for the times in Health and Warnings. Default clock.System.
 	Clock clock.Clock
-	// Rand returns a random number below n. It spreads retries and chooses leases and parts of split keys. Default
-	// math/rand/v2.
+	// Rand returns a random number below n, for delays between retries, for lease IDs, and to choose a part of a split
+	// key. Default rand.Int64N of math/rand/v2.
 	Rand func(n int64) int64
 }
 
@@ -77,29 +79,29 @@ func (o *Options) validate() error {
 		o.Rand = rand.Int64N
 	}
 	switch {
-	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, notInPrefix):
-		return fmt.Errorf("redisstore: Options.Prefix %s: want letters, digits and . - _ : / only, at most %d",
+	case len(o.Prefix) > maxPrefix || strings.ContainsFunc(o.Prefix, isInvalidInPrefix):
+		return fmt.Errorf("redisstore: Options.Prefix %s must consist of letters, digits and . - _ : /, at most %d",
 			strconv.Quote(o.Prefix[:min(len(o.Prefix), maxPrefix)]), maxPrefix)
 	case len(o.Secret) > 0 && len(o.Secret) < minSecret:
-		return fmt.Errorf("redisstore: Options.Secret has %d bytes: want at least %d, or none", len(o.Secret), minSecret)
+		return fmt.Errorf("redisstore: Options.Secret has %d bytes: it needs at least %d", len(o.Secret), minSecret)
 	case len(o.SecondSecret) > 0 && (len(o.Secret) == 0 || len(o.SecondSecret) < minSecret):
-		return fmt.Errorf("redisstore: Options.SecondSecret has %d bytes and Secret has %d: want at least %d in each",
+		return fmt.Errorf("redisstore: Options.SecondSecret has %d bytes and Secret has %d: each needs at least %d",
 			len(o.SecondSecret), len(o.Secret), minSecret)
 	case len(o.SecondSecret) > 0 && string(o.SecondSecret) == string(o.Secret):
-		return errors.New("redisstore: Options.SecondSecret is Options.Secret: want another one, or none")
+		return errors.New("redisstore: Options.SecondSecret must differ from Options.Secret")
 	case o.DialTimeout < minTimeout:
-		return fmt.Errorf("redisstore: Options.DialTimeout %v: want at least %v, or 0 for %v",
+		return fmt.Errorf("redisstore: Options.DialTimeout %v must be at least %v, or 0 for %v",
 			o.DialTimeout, minTimeout, DefaultDialTimeout)
 	case o.HangTimeout < minTimeout:
-		return fmt.Errorf("redisstore: Options.HangTimeout %v: want at least %v, or 0 for %v",
+		return fmt.Errorf("redisstore: Options.HangTimeout %v must be at least %v, or 0 for %v",
 			o.HangTimeout, minTimeout, DefaultHangTimeout)
 	}
 	return nil
 }
 
-// notInPrefix reports whether a rune must not be in a prefix. Braces, for example, would put all keys into one slot of
-// a cluster.
-func notInPrefix(r rune) bool {
+// isInvalidInPrefix reports whether a prefix must not contain a rune. Braces, for example, would put all keys into one
+// slot of a cluster.
+func isInvalidInPrefix(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return false
@@ -120,7 +122,7 @@ func (o *Options) endpoint(url string) (*redisurl.Endpoint, error) {
 	}
 	if e.TLS == nil {
 		return nil, errors.New(
-			"redisstore: Options.TLSConfig with a URL that does not ask for TLS: want rediss:// or tls=true")
+			"redisstore: Options.TLSConfig is set, but the URL does not select TLS: use rediss:// or tls=true")
 	}
 	config := o.TLSConfig.Clone()
 	config.ServerName = cmp.Or(e.TLS.ServerName, config.ServerName)

@@ -8,12 +8,12 @@ type Outage struct {
 	Shard string
 	// Err says why, and how to fix it.
 	Err error
-	// Since is when its connection was lost, or zero if that is not known.
+	// Since is when the connection to the shard's primary was lost, or zero if that is not known.
 	Since time.Time
 }
 
-// Outages returns the shards that cannot decide now: there is no connection to their primary, or the primary is not
-// known or cannot be used. It calls no server, so it works without traffic.
+// Outages returns the shards that cannot decide now, because their primary is unreachable, unknown or cannot be used.
+// It calls no server, and does not need other calls to notice an outage.
 func (s *Store) Outages() []Outage {
 	m, err := s.client.Map()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// Probe returns nil if the shard can decide now: its primary responds and takes writes. It also returns nil for a name
-// that belongs to no server any more.
+// Probe returns nil if the shard can decide now: its primary responds and accepts writes. name is a result of
+// Store.Shard. Probe also returns nil for a name that no longer belongs to any server.
 func (s *Store) Probe(ctx context.Context, name string) error {
 	for _, server := range shardNames(name) {
 		if err := s.probeServer(ctx, server); err != nil {
@@ -37,14 +37,14 @@ func (s *Store) probeServer(ctx context.Context, name string) error {
 		s.client.Refresh()
 		return err
 	}
-	// The server may lack memory, replicas or a disk. From Redis 7 on it then refuses a script that may write.
+	// The server may lack memory, replicas or a disk. Redis 7 and later then refuse a script that may write.
 	if err := s.runReady(ctx, server); err != nil || !s.client.Clustered() {
 		return err
 	}
-	// The server may work and serve no keys, while other servers of the cluster are down.
+	// The server may work but refuse all keys while other servers of its cluster are down.
 	text, err := server.Do(ctx, s.client.Builder().ClusterInfo().Build()).ToString()
 	switch {
-	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"): // then scripts are all that can be checked
 	case err != nil:
 		return topology.Explain(err, server.Addr())
 	case topology.ParseInfo(text)["cluster_state"] == "fail":
@@ -56,7 +56,7 @@ func (s *Store) probeServer(ctx context.Context, name string) error {
 	return nil
 }
 
-// runReady returns nil if a server runs scripts that decide.
+// runReady returns nil if a server can run the scripts that decide.
 func (s *Store) runReady(ctx context.Context, server *topology.Server) error {
 	ready := s.currentScripts().ready
 	err := server.Do(ctx, s.evalSHA(ready, nil, nil)).Error()

@@ -22,7 +22,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, receipt headgate.Re
 	if parts := partsOf(&c); parts > 1 {
 		number := int(receipt.Lease & partMask)
 		if number == 0 || number > parts {
-			return false, nil // the part does not exist any more
+			return false, nil // the part no longer exists: the check now has fewer parts
 		}
 		part = number - 1
 		check = shareOf(&c, parts, part)
@@ -33,7 +33,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, receipt headgate.Re
 	}
 	r.lease = receipt.Lease
 	_, held, _, err = s.runStep(ctx, opRenew, &r)
-	if err == nil && r.second != "" {
+	if err == nil && r.secondKey != "" {
 		return s.renewSecond(ctx, &r, held)
 	}
 	return held, err

@@ -11,9 +11,9 @@ import (
 // A plan is a limit prepared for this store.
 type plan struct {
 	*algorithm.Plan
-	algorithm headgate.Algorithm
-	costOne   string // the packed arguments for a cost of 1, or "" if they depend on the key
-	suffix    string // of its keys
+	algorithm   headgate.Algorithm
+	costOneArgs string // the packed arguments for a cost of 1, or "" if they differ between requests
+	keySuffix   string
 }
 
 func newPlan(limit headgate.Limit) (*plan, error) {
@@ -21,14 +21,14 @@ func newPlan(limit headgate.Limit) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepared := &plan{Plan: p, algorithm: limit.Algorithm, suffix: suffixOf(p.Kind())}
+	prepared := &plan{Plan: p, algorithm: limit.Algorithm, keySuffix: suffixOf(p.Kind())}
 	if !limit.Staggered && p.Kind() != algorithm.KindLeases {
-		prepared.costOne = string((&request{plan: prepared, cost: 1}).pack(nil))
+		prepared.costOneArgs = string((&request{plan: prepared, cost: 1}).appendArgs(nil))
 	}
 	return prepared, nil
 }
 
-// The operations of take.lua.
+// The operations of take.lua, by their names there.
 const (
 	opTake   = "take"
 	opPeek   = "look"
@@ -39,14 +39,15 @@ const (
 
 // A request is one check prepared for a script.
 type request struct {
-	plan   *plan
-	name   string // of the key, as in the check
-	key    string // in Redis
-	second string // its key under the second secret, or ""
-	cost   int64
-	offset int64 // how far the key's clock is behind the server's, in µs
-	lease  uint64
-	// carried is the packed state of another limit that the script must replace, or "". See carry.lua.
+	plan      *plan
+	checkKey  string // the key in the check
+	key       string // the Redis key
+	secondKey string // the Redis key under Options.SecondSecret, or ""
+	cost      int64
+	offset    int64 // how far the key's clock is behind the server's, in µs; see algorithm.Plan.Offset
+	lease     uint64
+	// carried is an additional argument for a key with the state of another limit, or "": the units consumed under that
+	// limit, and the state that the script must find and replace. See carry.lua.
 	carried string
 }
 
@@ -57,10 +58,11 @@ func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request
 		return request{}, err
 	}
 	r := request{
-		plan: p, name: c.Key, cost: c.Cost, offset: p.Offset(c.Key), key: keys.key(c.Owner, c.Key, part, p.suffix),
+		plan: p, checkKey: c.Key, cost: c.Cost, offset: p.Offset(c.Key),
+		key: keys.key(c.Owner, c.Key, part, p.keySuffix),
 	}
 	if keys.second != nil {
-		r.second = keys.second.key(c.Owner, c.Key, part, p.suffix)
+		r.secondKey = keys.second.key(c.Owner, c.Key, part, p.keySuffix)
 	}
 	if p.Kind() == algorithm.KindLeases && c.Cost > 0 {
 		r.lease = s.newLease()
@@ -68,51 +70,53 @@ func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request
 	return r, nil
 }
 
-// newLease returns a random lease ID that scripts can represent, in 53 bits.
+// newLease returns a random lease ID of 53 bits, the most that Lua represents exactly. The ID is not zero, even after
+// its part bits are cleared.
 func (s *Store) newLease() uint64 { return uint64(s.rand(1<<53)) | 1<<partBits }
 
 // neverPasses reports whether the cost exceeds the limit's capacity.
 func (r *request) neverPasses() bool { return r.cost > r.plan.Capacity() }
 
-// args returns the packed arguments of take.lua, followed by more numbers.
+// args returns the packed argument of take.lua. With more numbers it is an argument of give or grant.lua.
 func (r *request) args(more ...int64) string {
-	if r.cost == 1 && len(more) == 0 && r.plan.costOne != "" {
-		return r.plan.costOne + r.carried
+	if r.cost == 1 && len(more) == 0 && r.plan.costOneArgs != "" {
+		return r.plan.costOneArgs + r.carried
 	}
 	var array [6 * numberSize]byte
-	packed := r.pack(array[:0])
+	packed := r.appendArgs(array[:0])
 	for _, n := range more {
 		packed = appendNumber(packed, n)
 	}
 	return string(packed) + r.carried
 }
 
-// argsOfAll returns the packed arguments of takeall.lua.
-func (r *request) argsOfAll() string {
+// takeAllArgs returns the packed argument of takeall.lua for this request.
+func (r *request) takeAllArgs() string {
 	var array [1 + 4*numberSize]byte
-	return string(r.pack(append(array[:0], byte(r.plan.algorithm)))) + r.carried
+	return string(r.appendArgs(append(array[:0], byte(r.plan.algorithm)))) + r.carried
 }
 
-func (r *request) pack(dst []byte) []byte {
-	x, y := r.plan.LuaArgs(r.offset, r.lease)
-	for _, n := range [...]int64{r.cost, r.plan.Capacity(), x, y} {
+// appendArgs appends the cost, the capacity, and two numbers that depend on the algorithm.
+func (r *request) appendArgs(dst []byte) []byte {
+	a, b := r.plan.LuaArgs(r.offset, r.lease)
+	for _, n := range [...]int64{r.cost, r.plan.Capacity(), a, b} {
 		dst = appendNumber(dst, n)
 	}
 	return dst
 }
 
-// numberSize is the size of a packed number: 56 bits, big-endian.
+// numberSize is the size of a packed number in bytes. Packed numbers are big-endian.
 const numberSize = 7
 
 func appendNumber(dst []byte, n int64) []byte {
 	return append(dst, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// decide returns the decision of a take or peek. The script returned its time and the state before the step; the step
-// is made once more here, to find out what remains and when to retry.
+// decide returns the decision of a take or peek. now (in µs) and packed are the time and the state before the step, as
+// the script returned them. The step is repeated here to compute the remaining units and the time until a retry.
 func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decision, error) {
 	now -= r.offset
-	var array [8]int64
+	var array [8]int64 // keeps most states off the heap
 	state, ok := r.plan.DecodeState(packed, array[:0])
 	if !ok {
 		return headgate.Decision{}, errMalformed
@@ -127,26 +131,26 @@ func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decis
 	return d, nil
 }
 
-// A foundState is the state of a key before a step, and when the step was made by the key's clock.
-type foundState struct {
-	plan  *plan
-	now   int64
-	state string
+// A priorState is the state of a key before a step, with the time of the step.
+type priorState struct {
+	plan   *plan
+	now    int64 // by the key's clock, in µs
+	packed string
 }
 
-func (r *request) found(now int64, state string) foundState {
-	return foundState{plan: r.plan, now: now - r.offset, state: state}
+func (r *request) priorState(now int64, packed string) priorState {
+	return priorState{plan: r.plan, now: now - r.offset, packed: packed}
 }
 
-// untaken returns the decision of a check that was allowed but is not taken, because another one is denied. The state
-// must be valid.
-func (f foundState) untaken() headgate.Decision {
+// withoutTake returns the decision of a check that was allowed but takes nothing, because another check was denied. The
+// state must be valid.
+func (p priorState) withoutTake() headgate.Decision {
 	var array [8]int64
-	state, _ := f.plan.DecodeState(f.state, array[:0])
-	return f.plan.Decide(state, f.now, 0)
+	state, _ := p.plan.DecodeState(p.packed, array[:0])
+	return p.plan.Decide(state, p.now, 0)
 }
 
-// decideCharge returns the decision of a charge.
+// decideCharge returns the decision of a charge. Its parameters are those of decide.
 func (r *request) decideCharge(now int64, packed string) (headgate.Decision, error) {
 	now -= r.offset
 	var array [8]int64
@@ -158,7 +162,7 @@ func (r *request) decideCharge(now int64, packed string) (headgate.Decision, err
 	return d, err
 }
 
-// errMalformed is the error of a reply that is not from a script of this version.
+// errMalformed is the error for a reply that a script of this version cannot have sent.
 var errMalformed = errors.New("not a reply of this version's scripts")
 
 // explainReply adds the server to errMalformed. It returns other errors unchanged.
@@ -172,20 +176,20 @@ func (s *Store) explainReply(err error, key string) error {
 	}
 }
 
-// An outcome is what a script did.
+// An outcome is the result of a script, as the scripts encode it.
 type outcome byte
 
 const (
-	denied outcome = iota
-	allowed
-	changed // nothing: it found a state of another limit
+	outcomeDenied outcome = iota
+	outcomeAllowed
+	outcomeOtherLimit // the script found a state of another limit and did nothing
 )
 
-// parseReply splits a script's reply into its time, its outcome, and the state or states.
+// parseReply splits a script's reply into its time in µs, its outcome, and the state or states.
 func parseReply(reply string) (now int64, out outcome, rest string, err error) {
 	const headSize = numberSize + 1
-	if len(reply) < headSize || reply[headSize-1] > byte(changed) {
-		return 0, denied, "", errMalformed
+	if len(reply) < headSize || reply[headSize-1] > byte(outcomeOtherLimit) {
+		return 0, outcomeDenied, "", errMalformed
 	}
 	for i := range numberSize {
 		now = now<<8 | int64(reply[i])
@@ -193,7 +197,7 @@ func parseReply(reply string) (now int64, out outcome, rest string, err error) {
 	return now, outcome(reply[headSize-1]), reply[headSize:], nil
 }
 
-// cutState cuts the first state off the rest of a reply about several keys.
+// cutState cuts the first state off the rest of a reply about several keys. Two bytes before it hold its length.
 func cutState(rest string) (state, others string, err error) {
 	if len(rest) < 2 {
 		return "", "", errMalformed

@@ -21,16 +21,16 @@ func (s *Store) NewScript(lua string) *Script {
 	return &Script{store: s, script: newScript(s.currentScripts().major, writeLine, lua)}
 }
 
-// A ScriptCall is one call of a Script. Its keys are in one slot of a cluster.
+// A ScriptCall is one call of a Script. It has at least one key. In a cluster, all keys of a call must be in one slot.
 type ScriptCall struct{ Keys, Args []string }
 
-// A ScriptReply is the reply to a ScriptCall, with integers in decimal, or an error.
+// A ScriptReply is the reply to a ScriptCall.
 type ScriptReply struct {
-	Values []string
+	Values []string // integers are in decimal
 	Err    error
 }
 
-// Run makes all calls and returns their replies. Calls for one server are sent together.
+// Run makes all calls and returns their replies in the order of the calls. Calls to one server are sent together.
 func (sc *Script) Run(ctx context.Context, calls ...ScriptCall) []ScriptReply {
 	s, replies := sc.store, make([]ScriptReply, len(calls))
 	err := s.checkOpen(ctx)
@@ -82,18 +82,18 @@ func (s *Store) scriptReply(result rueidis.RedisResult, key string) ScriptReply 
 	return ScriptReply{Values: values}
 }
 
-// MalformedReply returns the error for a reply about a key that the script cannot have sent.
+// MalformedReply returns an error that says that the server of a key sent a reply that the script cannot have returned.
 func (s *Store) MalformedReply(key string) error { return s.explainReply(errMalformed, key) }
 
 // Prefix returns the start of all keys of the store.
 func (s *Store) Prefix() string { return s.prefix }
 
-// Time returns the time of a primary. In a cluster it is that of slot 0, so all callers read the same clock.
+// Time returns the time of a primary. In a cluster this is the primary of slot 0, so all callers read the same clock.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return time.Time{}, err
 	}
-	// Arbitrary makes it a command that is not read-only, so that it does not go to a replica.
+	// The client library does not treat an Arbitrary command as read-only, so the command does not go to a replica.
 	parts, err := s.client.Do(ctx, s.client.Builder().Arbitrary("TIME").Build()).AsStrSlice()
 	if err != nil {
 		return time.Time{}, s.explain(err, "")
@@ -115,8 +115,8 @@ func parseTime(parts []string) (now time.Time, ok bool) {
 	return time.Unix(seconds, micros*int64(time.Microsecond)), err1 == nil && err2 == nil
 }
 
-// DeriveSecret returns a secret for a purpose, derived from the store's own. It is the same for all stores that share
-// limits, and cannot be guessed by others.
+// DeriveSecret returns a secret for a purpose, derived from the store's own secret. All stores that share limits derive
+// the same secret. Others cannot guess it.
 func (s *Store) DeriveSecret(ctx context.Context, purpose string) ([]byte, error) {
 	keys, err := s.begin(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Store) DeriveSecret(ctx context.Context, purpose string) ([]byte, error
 	}
 	h := keys.macs.Get().(*mac)
 	defer keys.macs.Put(h)
-	const notAPart = 1 << 20 // so that no key has this hash
-	sum := h.sum("headgate", purpose, notAPart)
+	const part = 1 << 20 // no key has so many parts, so no key has this hash
+	sum := h.sum("headgate", purpose, part)
 	return sum[:], nil
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A script is a Lua script with its SHA-1, by which Redis names it.
+// A script is a Lua script and its SHA-1 hash, by which EVALSHA names it.
 type script struct {
 	body, sha string
 	readOnly  bool
 }
 
-// First lines of scripts for Redis 7 and later. Without allow-oom, a server whose memory is full refuses the script
-// before it has done anything.
+// First lines of scripts for Redis 7 and later. A server whose memory is full refuses scripts that may write, unless
+// they have the flag allow-oom.
 const (
-	writeLine = "#!lua\n"                 // the script takes units
-	freeLine  = "#!lua flags=allow-oom\n" // it gives units back
-	readLine  = "#!lua flags=no-writes\n" // it only reads
+	writeLine = "#!lua\n"                 // for scripts that take units
+	freeLine  = "#!lua flags=allow-oom\n" // for scripts that give units back
+	readLine  = "#!lua flags=no-writes\n" // for scripts that only read
 )
 
-// readyBody makes the call that every script makes, and nothing else.
+// readyBody is a script that only calls TIME, as every script does.
 const readyBody = "redis.call('TIME') return 1"
 
-// newScript returns a script for a major version of Redis.
+// newScript returns a script for a major version of Redis. Scripts for versions before 7 have no first line.
 func newScript(major int, firstLine, body string) *script {
 	if major >= 7 {
 		body = firstLine + body
@@ -43,11 +43,11 @@ func newScript(major int, firstLine, body string) *script {
 
 // scripts are the scripts for one major version of Redis.
 type scripts struct {
-	major            int       // 0 if it is not known
-	step, give, peek []*script // by algorithm
-	grant, giveAll   []*script // by algorithm, of grant.lua; nil if it has no grants
-	takeAll, peekAll *script
-	ready            *script // does nothing, and runs wherever step does
+	major            int       // 0 if the version is not known
+	step, give, peek []*script // take.lua, by algorithm
+	grant, giveAll   []*script // grant.lua, by algorithm; nil for algorithms without grants
+	takeAll, peekAll *script   // takeall.lua
+	ready            *script   // changes nothing; a server that runs it also runs step
 }
 
 func newScripts(major int) *scripts {
@@ -71,11 +71,11 @@ func newScripts(major int) *scripts {
 	return s
 }
 
-// all returns every script once.
-func (p *scripts) all() []*script {
-	list := []*script{p.takeAll, p.peekAll, p.ready}
-	for _, kind := range [...][]*script{p.step, p.give, p.peek, p.grant, p.giveAll} {
-		list = append(list, kind...)
+// all returns each distinct script once.
+func (s *scripts) all() []*script {
+	list := []*script{s.takeAll, s.peekAll, s.ready}
+	for _, byAlgorithm := range [...][]*script{s.step, s.give, s.peek, s.grant, s.giveAll} {
+		list = append(list, byAlgorithm...)
 	}
 	added := make(map[string]bool, len(list))
 	return slices.DeleteFunc(list, func(sc *script) bool {
@@ -87,18 +87,18 @@ func (p *scripts) all() []*script {
 	})
 }
 
-// currentScripts returns the scripts for the servers' version. Until it is known they are those for Redis 6, which also
-// run on later versions.
+// currentScripts returns the scripts for the servers' version. Until the version is known, it returns the scripts for
+// Redis 6, which also run on later versions.
 func (s *Store) currentScripts() *scripts {
-	if p := s.scripts.Load(); p != nil {
-		return p
+	if current := s.scripts.Load(); current != nil {
+		return current
 	}
 	s.scripts.CompareAndSwap(nil, newScripts(0))
 	return s.scripts.Load()
 }
 
-// preload prepares for the first decisions: it loads the secret and, on all primaries, the scripts. Errors are only
-// logged, since decisions load both if necessary.
+// preload prepares for the first decisions: it reads the secret, and loads the scripts into all primaries. Errors are
+// only logged, since decisions do both if necessary.
 func (s *Store) preload(ctx context.Context) {
 	_, err := s.begin(ctx)
 	if err == nil {
@@ -129,8 +129,8 @@ func (s *Store) loadScripts(ctx context.Context) error {
 	return nil
 }
 
-// run runs a script on keys of one slot and returns its reply. If the server does not know the script, it is sent with
-// its body; the first call did nothing then.
+// run runs a script on keys of one slot and returns its reply. If the server does not know the script, and so did
+// nothing, run sends the body of the script.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
 	withBody := false
 	build := func() rueidis.Completed {
@@ -139,10 +139,11 @@ func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (strin
 		}
 		return s.evalSHA(sc, keys, args)
 	}
-	result := s.client.DoBuilt(ctx, build, len(keys) > 1)
+	sameServer := len(keys) > 1
+	result := s.client.DoBuilt(ctx, build, sameServer)
 	if isUnknownScript(result.Error()) {
 		withBody = true
-		result = s.client.DoBuilt(ctx, build, len(keys) > 1)
+		result = s.client.DoBuilt(ctx, build, sameServer)
 	}
 	reply, err := result.ToString()
 	if err != nil {
@@ -151,12 +152,12 @@ func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (strin
 	return reply, nil
 }
 
-// withKeys adds the keys to an error that is about one of them. A server that finds a value of another type does not
-// name the key.
+// withKeys adds the keys to an error that is about one of them but does not name it. A server that finds a value of
+// another type does not name the key.
 func withKeys(err error, keys []string) error {
 	var e *ServerError
-	named := func(key string) bool { return strings.Contains(err.Error(), key) }
-	if errors.As(err, &e) && e.OneKey && !slices.ContainsFunc(keys, named) {
+	isNamed := func(key string) bool { return strings.Contains(err.Error(), key) }
+	if errors.As(err, &e) && e.OneKey && !slices.ContainsFunc(keys, isNamed) {
 		e.Problem = "has a value of another program under " + strings.Join(keys, " or ")
 	}
 	return err

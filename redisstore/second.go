@@ -8,22 +8,23 @@ import (
 )
 
 // With Options.SecondSecret, each check has two keys in Redis, one under each secret, with the same limit and cost. A
-// check takes from both or from none. So the key that has all consumption decides, whichever of the two it is: before
-// all stores have the new secret it is the key under the old one, and when stores without the old secret start it is
-// the key under the new one.
+// check takes from both keys or from neither. So the key that counts all consumption decides: while some stores lack
+// the new secret this is the key under the old one, and once some stores lack the old secret it is the key under the
+// new one.
 
-// underSecond returns the request for the key under the second secret.
-func (r *request) underSecond() *request {
+// underSecondSecret returns the request for the key under the second secret.
+func (r *request) underSecondSecret() *request {
 	second := *r
-	second.key, second.second, second.carried = r.second, "", ""
+	second.key, second.secondKey, second.carried = r.secondKey, "", ""
 	return &second
 }
 
-// takeSecond takes from the key under the second secret. If it denies, what was taken from the other key is given back.
+// takeSecond takes from the key under the second secret. d and before are the decision about the first key, from which
+// the units have been taken, and the state before it. If the second key denies, the units are given back to the first.
 func (s *Store) takeSecond(
-	ctx context.Context, r *request, d headgate.Decision, before foundState,
-) (headgate.Decision, foundState, error) {
-	other, beforeOther, err := s.takeKey(ctx, r.underSecond())
+	ctx context.Context, r *request, d headgate.Decision, before priorState,
+) (headgate.Decision, priorState, error) {
+	other, beforeOther, err := s.takeKey(ctx, r.underSecondSecret())
 	if err != nil || !other.Allowed {
 		s.refund(ctx, d.Receipt.Units, func(ctx context.Context) { s.refundKey(ctx, r, d.Receipt) })
 		return other, beforeOther, err
@@ -34,7 +35,8 @@ func (s *Store) takeSecond(
 	return tighter(d, other), before, nil
 }
 
-// refundKey gives back what was taken from one key of a request.
+// refundKey gives the units of a receipt back to the key of a request. It does not change the key under the second
+// secret.
 func (s *Store) refundKey(ctx context.Context, r *request, receipt headgate.Receipt) {
 	if receipt.Units == 0 {
 		return
@@ -46,7 +48,7 @@ func (s *Store) refundKey(ctx context.Context, r *request, receipt headgate.Rece
 	}
 }
 
-// tighter combines the decisions about the two keys of a check. The receipt is that of the first.
+// tighter combines the decisions about the two keys of a check. It keeps the receipt of d.
 func tighter(d, other headgate.Decision) headgate.Decision {
 	d.Allowed = d.Allowed && other.Allowed
 	d.Remaining = min(d.Remaining, other.Remaining)
@@ -58,10 +60,11 @@ func tighter(d, other headgate.Decision) headgate.Decision {
 	return d
 }
 
-// grantSecond takes the granted units from the key under the second secret as well, or as many of them as it has. The
-// others are given back.
+// grantSecond takes the granted units from the key under the second secret as well, or as many of them as that key has.
+// The rest is given back to the first key.
 func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision) (headgate.Decision, error) {
-	other, err := s.grant(ctx, r.underSecond(), d.Receipt.Units, 1)
+	const share = 1 // all remaining units may be granted
+	other, err := s.grant(ctx, r.underSecondSecret(), d.Receipt.Units, share)
 	unused := d.Receipt
 	if err == nil && other.Allowed {
 		unused.Units -= other.Receipt.Units
@@ -78,16 +81,17 @@ func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision
 	return d, nil
 }
 
-// renewSecond renews the lease under the second secret. A lease that only one key has, because it was taken by a store
-// with one secret, is added to the other: its holder may keep it for longer than the rotation takes.
-func (s *Store) renewSecond(ctx context.Context, r *request, held bool) (bool, error) {
-	second := r.underSecond()
-	_, heldSecond, _, err := s.runStep(ctx, opRenew, second)
-	if err != nil || held == heldSecond {
-		return held || heldSecond, err
+// renewSecond renews the lease under the second secret. ok says whether the first key has the lease. A lease that a
+// store with only one of the secrets took is under one key; renewSecond adds it to the other key, since the holder may
+// keep the lease until after the rotation.
+func (s *Store) renewSecond(ctx context.Context, r *request, ok bool) (bool, error) {
+	second := r.underSecondSecret()
+	_, okSecond, _, err := s.runStep(ctx, opRenew, second)
+	if err != nil || ok == okSecond {
+		return ok || okSecond, err
 	}
 	missing := second
-	if heldSecond {
+	if okSecond {
 		missing = r
 	}
 	_, _, _, err = s.runStep(ctx, opTake, missing)
@@ -105,5 +109,5 @@ func joinShards(a, b string) string {
 	return a + shardSeparator + b
 }
 
-// shardNames returns the names of the servers in a name of Shard.
+// shardNames returns the names of the servers in a shard name that joinShards has returned.
 func shardNames(shard string) []string { return strings.Split(shard, shardSeparator) }

@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A store without Options.Secret uses a random secret that is kept in Redis, where the first store puts it. A server
-// that loses its data loses the secret too. So every store checks the secret from time to time: it puts a lost secret
-// back, and takes over another secret that was put there first.
+// A store without Options.Secret uses a random secret that the first store writes to Redis. A server that loses its
+// data loses the secret too. So every store checks the secret from time to time: it writes a lost secret again, or
+// adopts the new secret if another store was faster.
 
 // defaultSecretInterval is how often the secret is checked.
 const defaultSecretInterval = 5 * time.Second
@@ -24,7 +24,7 @@ const secretTimeout = 5 * time.Second
 
 type secretLoader struct {
 	interval time.Duration
-	loading  chan struct{} // has an element while a caller loads the secret
+	loading  chan struct{} // a mutex that is held while a caller loads the secret, and can be waited for with a context
 }
 
 func newSecretLoader() secretLoader {
@@ -58,7 +58,7 @@ func (s *Store) loadSecret(ctx context.Context) (*keyMaker, error) {
 	return keys, nil
 }
 
-// putSecret puts a secret into Redis unless there is one, and returns the one in Redis.
+// putSecret writes a secret to Redis unless Redis already has one, and returns the secret that Redis then has.
 func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 	key := s.secretKey()
 	text := base64.RawStdEncoding.EncodeToString(secret)
@@ -66,7 +66,7 @@ func (s *Store) putSecret(ctx context.Context, secret []byte) ([]byte, error) {
 	if err := put.Error(); err != nil && !rueidis.IsRedisNil(err) {
 		return nil, s.explain(err, key)
 	}
-	// Arbitrary makes it a command that is not read-only, so that it goes to the primary: replicas may be behind.
+	// The client library does not treat an Arbitrary command as read-only, so it goes to the primary. Replicas may lag.
 	text, err := s.client.Do(ctx, s.client.Builder().Arbitrary("GET").Keys(key).Build()).ToString()
 	if err != nil {
 		return nil, s.explain(err, key)
@@ -88,7 +88,7 @@ func (s *Store) watchSecret(secret []byte, interval time.Duration) {
 		stored, err := s.putSecret(ctx, secret)
 		cancel()
 		if err != nil || string(stored) == string(secret) {
-			continue // unchanged; or the server failed, which decisions report
+			continue // on an error too: decisions report it
 		}
 		secret = stored
 		s.keys.Store(newKeyMaker(s.prefix, secret))

@@ -9,25 +9,26 @@ import (
 )
 
 // A key that is too hot for one server is split into parts in different slots. Each part has a share of the limit, and
-// the shares add up to the limit. A request takes from a random part whose share is large enough, and from a second one
-// if the first denies or is unreachable. So no more than the limit passes, but a request may be denied although other
-// parts have units left. Remaining and RetryAfter are estimates. A cost above the largest share never passes. Charges
-// are spread over all parts.
+// the shares add up to the limit. A request takes from a random part whose share is large enough. If that part denies
+// or is unreachable, the request tries a second part. So no more than the limit passes, but a request may be denied
+// although other parts have units left. Remaining and RetryAfter are estimates. A cost above the largest share never
+// passes. Charges are spread over all parts.
 
-// The last bits of the lease in a receipt are the part that it is of: its number plus one, or everyPart.
+// The last bits of the lease in a receipt identify the part that the units were taken from: the number of the part plus
+// one, or everyPart for a charge.
 const (
 	partBits  = 7
 	partMask  = 1<<partBits - 1
 	everyPart = partMask
 )
 
-// partsOf returns the number of parts of a key, at most so many that each has a share.
+// partsOf returns the number of parts of a key. It is small enough that each part has a share of at least one unit.
 func partsOf(c *headgate.Check) int {
 	return int(min(int64(c.Split), c.Limit.Count, c.Limit.Capacity()))
 }
 
-// validate checks a check, and its shares if the key is split: a share may be so small that its burst refills too
-// slowly.
+// validate validates a check and, if its key is split, the share of each part: a share may be so small that its burst
+// refills too slowly.
 func validate(c *headgate.Check) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -35,10 +36,10 @@ func validate(c *headgate.Check) error {
 	return validateShares(c)
 }
 
-// validateShares checks the shares of a check whose key is split.
+// validateShares validates the shares of a check whose key is split. It does nothing for other checks.
 func validateShares(c *headgate.Check) error {
 	if parts := partsOf(c); parts > 1 {
-		for _, part := range []int{0, parts - 1} {
+		for _, part := range []int{0, parts - 1} { // the largest and the smallest share
 			if err := shareOf(c, parts, part).Limit.Validate(); err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ func validateShares(c *headgate.Check) error {
 	return nil
 }
 
-// shareOf returns the check of one part.
+// shareOf returns the check for one part, with that part's share of the limit.
 func shareOf(c *headgate.Check, parts, part int) *headgate.Check {
 	share := *c
 	share.Limit.Count = divide(c.Limit.Count, parts, part)
@@ -57,7 +58,8 @@ func shareOf(c *headgate.Check, parts, part int) *headgate.Check {
 	return &share
 }
 
-// divide returns the share of n of one part. Shares add up to n and differ by at most one, the larger ones first.
+// divide returns one part's share of n. The shares of all parts add up to n. They differ by at most one, and the first
+// parts have the larger shares.
 func divide(n int64, parts, part int) int64 {
 	share := n / int64(parts)
 	if int64(part) < n%int64(parts) {
@@ -66,7 +68,7 @@ func divide(n int64, parts, part int) int64 {
 	return share
 }
 
-// candidateCount returns how many parts, from the first on, have a share of at least the cost.
+// candidateCount returns the number of parts whose capacity is at least the cost. They are the first parts.
 func candidateCount(c *headgate.Check, parts int) int {
 	capacity := c.Limit.Capacity()
 	switch {
@@ -79,34 +81,34 @@ func candidateCount(c *headgate.Check, parts int) int {
 	}
 }
 
-// takeSplit takes from one part, or from a second one.
+// takeSplit takes from a random part, or from a second part if the first denies or is unreachable.
 func (s *Store) takeSplit(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, parts int,
-) (headgate.Decision, foundState, error) {
-	choices := cmp.Or(candidateCount(c, parts), parts) // any part returns the denial
-	first := int(s.rand(int64(choices)))
-	d, before, err := s.takePart(ctx, keys, c, parts, first)
-	unreachable := errors.Is(err, ErrUnreachable) // so nothing was taken there
+) (headgate.Decision, priorState, error) {
+	candidates := cmp.Or(candidateCount(c, parts), parts) // any part returns the denial of a cost that never passes
+	part := int(s.rand(int64(candidates)))
+	d, before, err := s.takePart(ctx, keys, c, parts, part)
+	unreachable := errors.Is(err, ErrUnreachable) // nothing was taken from the part
 	final := err != nil && !unreachable || d.Allowed || d.RetryAfter == headgate.Never
-	if final || choices < 2 {
+	if final || candidates < 2 {
 		return d, before, err
 	}
-	second := (first + 1 + int(s.rand(int64(choices-1)))) % choices
-	secondTake, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, second)
+	otherPart := (part + 1 + int(s.rand(int64(candidates-1)))) % candidates
+	other, beforeOther, otherErr := s.takePart(ctx, keys, c, parts, otherPart)
 	switch {
-	case otherErr == nil && secondTake.Allowed:
-		return secondTake, beforeOther, nil
-	case unreachable: // a denial by the other part would hide it
+	case otherErr == nil && other.Allowed:
+		return other, beforeOther, nil
+	case unreachable: // a denial by the other part would hide the error
 		return d, before, err
-	case otherErr != nil || secondTake.RetryAfter < d.RetryAfter:
-		return secondTake, beforeOther, otherErr
+	case otherErr != nil || other.RetryAfter < d.RetryAfter:
+		return other, beforeOther, otherErr
 	}
 	return d, before, nil
 }
 
 func (s *Store) takePart(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, parts, part int,
-) (d headgate.Decision, before foundState, err error) {
+) (d headgate.Decision, before priorState, err error) {
 	r, err := s.newRequest(keys, shareOf(c, parts, part), part)
 	if err != nil {
 		return d, before, err
@@ -125,8 +127,8 @@ func (s *Store) takePart(
 	return d, before, nil
 }
 
-// extrapolate turns a decision about one part into one about the key, assuming that the other parts have as many units
-// left.
+// extrapolate turns a decision about one part into a decision about the key. It assumes that every part has as many
+// units left.
 func extrapolate(c *headgate.Check, parts int, d headgate.Decision) headgate.Decision {
 	d.Limit = c.Limit.Capacity()
 	d.Remaining = min(d.Remaining*int64(parts), d.Limit)
@@ -140,7 +142,8 @@ func (s *Store) chargeSplit(
 	sum := headgate.Decision{Allowed: true, Limit: c.Limit.Capacity(), Receipt: headgate.Receipt{Lease: everyPart}}
 	for part := range parts {
 		share, op := shareOf(c, parts, part), opCharge
-		if share.Cost = divide(c.Cost, parts, part); share.Cost == 0 {
+		share.Cost = divide(c.Cost, parts, part)
+		if share.Cost == 0 {
 			op = opPeek
 		}
 		d, err := s.chargeOrPeek(ctx, keys, share, part, op)
@@ -156,7 +159,7 @@ func (s *Store) chargeSplit(
 	return sum, nil
 }
 
-// chargeOrPeek charges or peeks at a part, according to op.
+// chargeOrPeek charges or peeks at a part, according to op. The part is unsplit for a key that is not split.
 func (s *Store) chargeOrPeek(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, part int, op string,
 ) (headgate.Decision, error) {
@@ -165,16 +168,16 @@ func (s *Store) chargeOrPeek(
 		return headgate.Decision{}, err
 	}
 	d, _, err := s.chargeOrPeekKey(ctx, &r, op)
-	if err != nil || r.second == "" {
+	if err != nil || r.secondKey == "" {
 		return d, err
 	}
-	other, _, err := s.chargeOrPeekKey(ctx, r.underSecond(), op)
+	other, _, err := s.chargeOrPeekKey(ctx, r.underSecondSecret(), op)
 	return tighter(d, other), err
 }
 
 func (s *Store) chargeOrPeekKey(
 	ctx context.Context, r *request, op string,
-) (d headgate.Decision, before foundState, err error) {
+) (d headgate.Decision, before priorState, err error) {
 	now, _, packed, err := s.runStep(ctx, op, r)
 	if err != nil {
 		return d, before, err
@@ -184,10 +187,11 @@ func (s *Store) chargeOrPeekKey(
 	} else {
 		d, err = r.decideCharge(now, packed)
 	}
-	return d, r.found(now, packed), s.explainReply(err, r.key)
+	return d, r.priorState(now, packed), s.explainReply(err, r.key)
 }
 
-// giveSplit gives back to the part of the receipt, or to all parts. A part that does not exist any more gets nothing.
+// giveSplit gives units back to the part that the receipt names, or to all parts. A part that does not exist any more,
+// because the check now has fewer parts, gets nothing.
 func (s *Store) giveSplit(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, receipt headgate.Receipt, parts int,
 ) error {
@@ -200,7 +204,8 @@ func (s *Store) giveSplit(
 	}
 	for part := range parts {
 		share := shareOf(c, parts, part)
-		if share.Cost = divide(c.Cost, parts, part); share.Cost == 0 {
+		share.Cost = divide(c.Cost, parts, part)
+		if share.Cost == 0 { // the shares of later parts are zero as well
 			break
 		}
 		if err := s.givePart(ctx, keys, share, receipt, part); err != nil {

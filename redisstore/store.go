@@ -23,8 +23,8 @@ var _ headgate.LimitValidator = (*Store)(nil)
 type Store struct {
 	client *topology.Client
 	prefix string
-	now    func() time.Time // nil for the server's clock
-	clock  clock.Clock
+	now    func() time.Time    // the time of decisions; nil for the server's clock
+	clock  clock.Clock         // the clock of this process
 	rand   func(n int64) int64 // returns a random number below n
 	log    *slog.Logger
 
@@ -64,11 +64,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// LostRefunds returns how many units were taken for requests that another limit denied and could not be returned,
+// LostRefunds returns how many units were taken for requests that another limit then denied, and could not be returned
 // because a server failed or did not respond for some seconds.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }
 
-// begin checks the context of a method, and returns what makes its keys.
+// begin checks that a method may run. It returns the keyMaker for the method's Redis keys.
 func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -85,7 +85,7 @@ func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	return s.loadSecret(ctx)
 }
 
-// checkOpen checks the context of a method that needs no keys.
+// checkOpen checks that a method without keys may run.
 func (s *Store) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -96,7 +96,7 @@ func (s *Store) checkOpen(ctx context.Context) error {
 	return nil
 }
 
-// beginCheck is begin for a method with a check.
+// beginCheck is like begin, and also validates the check that the method was called with.
 func (s *Store) beginCheck(ctx context.Context, c *headgate.Check) (*keyMaker, error) {
 	keys, err := s.begin(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) beginCheck(ctx context.Context, c *headgate.Check) (*keyMaker, e
 	return keys, validate(c)
 }
 
-// withTime appends the time to the arguments of a script, if the store has a clock of its own.
+// withTime appends the time to the arguments of a script if decisions do not use the server's clock.
 func (s *Store) withTime(args []string) []string {
 	if s.now == nil {
 		return args
@@ -113,16 +113,16 @@ func (s *Store) withTime(args []string) []string {
 	return append(args, decimal(s.now().UnixMicro()))
 }
 
-// runStep runs a script that makes one step of an algorithm. It returns the server's time, whether the step is allowed,
-// and the state before the step. A peek may return the state of another limit; other steps have replaced such a state.
+// runStep runs a script that makes one step of an algorithm. It returns the server's time in µs, whether the step is
+// allowed, and the state before the step. A peek may return the state of another limit; other steps replace it first.
 func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, ok bool, state string, err error) {
-	all := s.currentScripts()
-	sc := all.step[r.plan.algorithm]
+	current := s.currentScripts()
+	sc := current.step[r.plan.algorithm]
 	switch op {
 	case opPeek:
-		sc = all.peek[r.plan.algorithm]
-	case opRenew: // must also work on a server whose memory is full
-		sc = all.give[r.plan.algorithm]
+		sc = current.peek[r.plan.algorithm]
+	case opRenew: // must also work on a server whose memory is full, as this script does
+		sc = current.give[r.plan.algorithm]
 	}
 	for range carryTries {
 		args := s.withTime(append(make([]string, 0, 3), op, r.args()))
@@ -131,8 +131,8 @@ func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, 
 			return 0, false, "", err
 		}
 		now, out, state, err := parseReply(reply)
-		if err != nil || out != changed {
-			return now, out == allowed, state, s.explainReply(err, r.key)
+		if err != nil || out != outcomeOtherLimit {
+			return now, out == outcomeAllowed, state, s.explainReply(err, r.key)
 		}
 		if !r.carry(now, state) {
 			return 0, false, "", s.foreignKey(r.key)
@@ -170,7 +170,8 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	if parts < 2 {
 		return s.chargeOrPeek(ctx, keys, &c, unsplit, opPeek)
 	}
-	part := int(s.rand(int64(cmp.Or(candidateCount(&c, parts), parts))))
+	candidates := cmp.Or(candidateCount(&c, parts), parts) // any part returns the denial of a cost that never passes
+	part := int(s.rand(int64(candidates)))
 	d, err := s.chargeOrPeek(ctx, keys, shareOf(&c, parts, part), part, opPeek)
 	if err != nil {
 		return headgate.Decision{}, err
@@ -178,10 +179,10 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	return extrapolate(&c, parts, d), nil
 }
 
-// takeCheck decides a valid check, and also returns the state before it.
+// takeCheck decides a valid check. It also returns the state before the decision.
 func (s *Store) takeCheck(
 	ctx context.Context, keys *keyMaker, c *headgate.Check,
-) (d headgate.Decision, before foundState, err error) {
+) (d headgate.Decision, before priorState, err error) {
 	if parts := partsOf(c); parts > 1 {
 		return s.takeSplit(ctx, keys, c, parts)
 	}
@@ -192,18 +193,18 @@ func (s *Store) takeCheck(
 	return s.take(ctx, &r)
 }
 
-// take takes from the key of a request, and from its key under the second secret.
-func (s *Store) take(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
+// take takes from the key of a request and, with Options.SecondSecret, also from the key under the second secret.
+func (s *Store) take(ctx context.Context, r *request) (d headgate.Decision, before priorState, err error) {
 	d, before, err = s.takeKey(ctx, r)
-	if err != nil || !d.Allowed || r.second == "" {
+	if err != nil || !d.Allowed || r.secondKey == "" {
 		return d, before, err
 	}
 	return s.takeSecond(ctx, r, d, before)
 }
 
-func (s *Store) takeKey(ctx context.Context, r *request) (d headgate.Decision, before foundState, err error) {
+func (s *Store) takeKey(ctx context.Context, r *request) (d headgate.Decision, before priorState, err error) {
 	op := opTake
-	if r.neverPasses() {
+	if r.neverPasses() { // scripts expect a cost up to the capacity
 		op = opPeek
 	}
 	now, allowed, state, err := s.runStep(ctx, op, r)
@@ -211,7 +212,7 @@ func (s *Store) takeKey(ctx context.Context, r *request) (d headgate.Decision, b
 		return d, before, err
 	}
 	d, err = r.decide(now, state, allowed && op == opTake)
-	return d, r.found(now, state), s.explainReply(err, r.key)
+	return d, r.priorState(now, state), s.explainReply(err, r.key)
 }
 
 // Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
@@ -260,8 +261,8 @@ func (s *Store) givePart(
 	}
 	r.lease = receipt.Lease
 	err = s.giveKey(ctx, &r, receipt)
-	if r.second != "" {
-		err = errors.Join(err, s.giveKey(ctx, r.underSecond(), receipt))
+	if r.secondKey != "" {
+		err = errors.Join(err, s.giveKey(ctx, r.underSecondSecret(), receipt))
 	}
 	return err
 }
@@ -269,8 +270,8 @@ func (s *Store) givePart(
 func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receipt) error {
 	name, packed := r.plan.algorithm, r.args(r.plan.LuaReceipt(receipt))
 	if algorithm.Grantable(name) {
-		returned, err := s.giveGathered(ctx, r, packed)
-		if returned || err != nil {
+		done, err := s.giveGathered(ctx, r, packed)
+		if done || err != nil {
 			return err
 		}
 	}
@@ -281,9 +282,10 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 			return err
 		}
 		_, out, state, err := parseReply(reply)
-		if err != nil || out != changed {
+		if err != nil || out != outcomeOtherLimit {
 			return s.explainReply(err, r.key)
 		}
+		// The key has the state of another limit: the units are given back by that limit's script.
 		var ok bool
 		if name, packed, ok = r.giveArgs(state, receipt); !ok {
 			return s.foreignKey(r.key)
@@ -292,15 +294,15 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 	return s.changingLimits(r.key)
 }
 
-// giveGathered gives units back, together with others. It returns false if the key has a state of another limit, and
-// has done nothing then.
+// giveGathered gives units back in the same call as other goroutines, if there are any. It returns false, and has given
+// nothing back, if the key has a state of another limit.
 func (s *Store) giveGathered(ctx context.Context, r *request, packed string) (bool, error) {
 	reply, err := s.runGathered(ctx, s.currentScripts().giveAll[r.plan.algorithm], opGive, r.key, packed)
 	if err != nil {
 		return false, err
 	}
 	_, out, _, err := parseReply(reply)
-	return out != changed, s.explainReply(err, r.key)
+	return out != outcomeOtherLimit, s.explainReply(err, r.key)
 }
 
 // Reset forgets what was consumed under the check's key. See [headgate.Limiter].
@@ -320,7 +322,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	}
 	commands := make([]rueidis.Completed, 0, len(parts))
 	var names []string
-	for ; keys != nil; keys = keys.second {
+	for ; keys != nil; keys = keys.second { // under both secrets
 		for _, part := range parts {
 			key := keys.key(c.Owner, c.Key, part, "")
 			names = append(names, key)
@@ -335,11 +337,11 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// splitShard is the shard of keys that are split.
+// splitShard is the shard name of all split keys, since their parts are on many servers.
 const splitShard = "split keys"
 
-// Shard returns the name of the server that decides a check. Split keys are on many servers, and have a name of their
-// own. With a second secret, two servers may decide; the name then has both.
+// Shard returns the name of the shard that decides a check: the address of a primary, or its name at the sentinels. All
+// split keys share one name. With Options.SecondSecret two servers may decide; the name then contains both.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
 		return splitShard
@@ -348,7 +350,7 @@ func (s *Store) Shard(c headgate.Check) string {
 		return s.client.ShardOf("")
 	}
 	keys := s.keys.Load()
-	if keys == nil { // until the secret is known, every decision needs the server that has it
+	if keys == nil { // every decision first needs the secret, from the server that stores it
 		return s.client.ShardOf(s.secretKey())
 	}
 	shard := s.client.ShardOf(keys.key(c.Owner, c.Key, unsplit, ""))
@@ -358,7 +360,7 @@ func (s *Store) Shard(c headgate.Check) string {
 	return joinShards(shard, s.client.ShardOf(keys.second.key(c.Owner, c.Key, unsplit, "")))
 }
 
-// explain explains an error of a call about a key.
+// explain turns an error of a call about a key into a *ServerError.
 func (s *Store) explain(err error, key string) error {
 	return s.client.Explain(err, s.client.ShardOf(key))
 }

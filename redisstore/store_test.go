@@ -162,7 +162,7 @@ func TestOnlyIdleKeysExpire(t *testing.T) {
 		limit := headgate.MustParseLimit(text)
 		begin := time.Now()
 		mustTake(t, s, headgate.Check{Key: "alice", Limit: limit, Cost: 5})
-		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).suffix
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).keySuffix
 		reply, err := server.Do("PTTL", key)
 		left, _ := reply.(int64)
 		// Half a bucket refills in half a minute; a window may end at any moment, and weighs in for another; a log and a
@@ -218,7 +218,7 @@ func TestForeignValuesAreExplained(t *testing.T) {
 	for _, text := range []string{"10/m", "10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m sliding-buckets", "10 concurrent"} {
 		limit := headgate.MustParseLimit(text)
 		c := headgate.Check{Key: "alice", Limit: limit, Cost: 1}
-		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).suffix
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, "") + planOf(t, limit).keySuffix
 		for what, write := range map[string][]string{
 			"a string": {"SET", key, "hello"}, "a hash": {"HSET", key, "a", "b"},
 			"a sorted set": {"ZADD", key, "1", "one"}, "a list": {"RPUSH", key, "x"}, "nothing much": {"SET", key, ""},
@@ -235,7 +235,7 @@ func TestForeignValuesAreExplained(t *testing.T) {
 				t.Errorf("%s under %s: %+v, %v; want an error that names the server, the key and the cure", text, what, d, err)
 			}
 			mine := headgate.Check{Owner: "carol", Key: "carol", Limit: limit, Cost: 1}
-			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit, "") + planOf(t, limit).suffix
+			other := newKeyMaker(DefaultPrefix, testSecret).key("carol", "carol", unsplit, "") + planOf(t, limit).keySuffix
 			if _, err := server.Do("COPY", key, other, "REPLACE"); err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestMalformedListIsAnError(t *testing.T) {
 	later := now + time.Minute.Microseconds()/2 // lives, as the time of a log's entry and as the end of a lease
 	for _, text := range []string{"10/m sliding-log", "10 concurrent ttl 1m"} {
 		limit := headgate.MustParseLimit(text)
-		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, planOf(t, limit).suffix)
+		key := newKeyMaker(DefaultPrefix, testSecret).key("", "alice", unsplit, planOf(t, limit).keySuffix)
 		for what, list := range map[string][]string{
 			"no entries":               head(5),
 			"too few entries, of ten":  append(head(10), entry(later, 1)...),

@@ -31,7 +31,7 @@ func (s *Store) TakeAll(
 	for range checks {
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
-	b := batch{store: s, keys: keys, checks: checks, decisions: dst[size:], before: make([]foundState, len(checks))}
+	b := batch{store: s, keys: keys, checks: checks, decisions: dst[size:], before: make([]priorState, len(checks))}
 	if err := b.take(ctx); err != nil {
 		return dst[:size], err
 	}
@@ -44,19 +44,19 @@ type batch struct {
 	keys      *keyMaker
 	checks    []headgate.Check
 	decisions []headgate.Decision
-	before    []foundState // of the checks that were decided
+	before    []priorState // by check; the zero value until the check is decided
 }
 
-// take decides the checks owner by owner. If one denies or fails, it gives back what the owners before it took.
+// take decides the checks owner by owner. If a group denies or fails, it gives back the units of the earlier groups.
 func (b *batch) take(ctx context.Context) error {
 	for first := range b.checks {
-		if b.before[first].plan != nil { // decided together with an earlier check
+		if b.before[first].plan != nil { // decided in the group of an earlier check
 			continue
 		}
 		group := b.group(first)
 		allowed, err := b.takeGroup(ctx, group)
 		if err != nil || !allowed {
-			b.giveBack(ctx, group)
+			b.refundOthers(ctx, group)
 			if err != nil {
 				c := &b.checks[first]
 				err = b.store.explainReply(err, b.keys.key(c.Owner, c.Key, unsplit, ""))
@@ -67,8 +67,8 @@ func (b *batch) take(ctx context.Context) error {
 	return nil
 }
 
-// group returns the checks that are decided together with the first: those of the same owner. A key without an owner,
-// or that is split, is decided alone.
+// group returns the indexes of the checks that are decided in one call with the first: those of the same owner. A check
+// without an owner, or whose key is split, is decided alone.
 func (b *batch) group(first int) []int {
 	c := &b.checks[first]
 	group := []int{first}
@@ -83,7 +83,7 @@ func (b *batch) group(first int) []int {
 	return group
 }
 
-// takeGroup takes all or none of the checks of one owner, and reports whether they are allowed.
+// takeGroup takes all checks of a group or none, and reports whether they are allowed.
 func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 	if len(group) == 1 {
 		return b.takeOne(ctx, group[0])
@@ -106,45 +106,45 @@ func (b *batch) takeGroup(ctx context.Context, group []int) (bool, error) {
 	return allowed, err
 }
 
-// takeRequests takes all or none of the requests of a group, and reports whether they are allowed.
+// takeRequests takes all requests of a group or none, and reports whether they are allowed.
 func (b *batch) takeRequests(ctx context.Context, group []int, requests []request) (bool, error) {
 	op := opTake
-	never := slices.ContainsFunc(requests, func(r request) bool { return r.neverPasses() })
-	if never { // nothing is taken
+	neverPasses := slices.ContainsFunc(requests, func(r request) bool { return r.neverPasses() })
+	if neverPasses { // so nothing is taken
 		op = opPeek
 	}
 	now, allowed, rest, err := b.runAll(ctx, op, requests)
 	if err != nil {
 		return false, err
 	}
-	takes := allowed && op == opTake
+	taken := allowed && op == opTake
 	var state string
 	for j := range requests {
 		if state, rest, err = cutState(rest); err != nil {
 			return false, err
 		}
-		d, err := requests[j].decide(now, state, takes)
+		d, err := requests[j].decide(now, state, taken)
 		if err != nil {
 			return false, err
 		}
-		before := requests[j].found(now, state)
-		if !takes && d.Allowed {
-			d = before.untaken()
+		before := requests[j].priorState(now, state)
+		if !taken && d.Allowed {
+			d = before.withoutTake()
 		}
 		b.decisions[group[j]], b.before[group[j]] = d, before
 	}
-	return allowed && !never, nil
+	return taken, nil
 }
 
-// takeSecond takes the requests of a group, which were taken, from their keys under the second secret as well. If that
-// fails or they deny, it gives back what was taken.
+// takeSecond takes the requests of a group, which were taken under Options.Secret, also under Options.SecondSecret. If
+// that fails or is denied, it gives back the units taken under Options.Secret.
 func (b *batch) takeSecond(ctx context.Context, group []int, requests []request) (bool, error) {
-	first, firstBefore := make([]headgate.Decision, len(group)), make([]foundState, len(group))
+	first, firstBefore := make([]headgate.Decision, len(group)), make([]priorState, len(group))
 	second := make([]request, len(group))
 	var units int64
 	for j, i := range group {
 		first[j], firstBefore[j] = b.decisions[i], b.before[i]
-		second[j] = *requests[j].underSecond()
+		second[j] = *requests[j].underSecondSecret()
 		units += first[j].Receipt.Units
 	}
 	allowed, err := b.takeRequests(ctx, group, second)
@@ -165,8 +165,8 @@ func (b *batch) takeSecond(ctx context.Context, group []int, requests []request)
 	return true, nil
 }
 
-// runAll runs the script for several checks. It returns the server's time, whether all are allowed, and the states
-// before them.
+// runAll runs the script for several checks. It returns the server's time in µs, whether all are allowed, and the
+// states before the checks.
 func (b *batch) runAll(
 	ctx context.Context, op string, requests []request,
 ) (now int64, ok bool, states string, err error) {
@@ -181,15 +181,15 @@ func (b *batch) runAll(
 	for range carryTries {
 		args := append(make([]string, 0, 2+len(requests)), op)
 		for j := range requests {
-			args = append(args, requests[j].argsOfAll())
+			args = append(args, requests[j].takeAllArgs())
 		}
 		reply, err := b.store.run(ctx, sc, keys, b.store.withTime(args))
 		if err != nil {
 			return 0, false, "", err
 		}
 		now, out, states, err := parseReply(reply)
-		if err != nil || out != changed {
-			return now, out == allowed, states, err
+		if err != nil || out != outcomeOtherLimit {
+			return now, out == outcomeAllowed, states, err
 		}
 		if err := b.carryAll(requests, now, states); err != nil {
 			return 0, false, "", err
@@ -201,7 +201,7 @@ func (b *batch) runAll(
 	return 0, false, "", b.store.changingLimits(keys[0])
 }
 
-// carryAll prepares the requests for replacing those states that are of another limit.
+// carryAll prepares the requests whose keys have the state of another limit to replace that state.
 func (b *batch) carryAll(requests []request, now int64, states string) error {
 	for j := range requests {
 		r := &requests[j]
@@ -226,14 +226,14 @@ func (b *batch) takeOne(ctx context.Context, i int) (bool, error) {
 	return d.Allowed, err
 }
 
-// isTryAgain reports whether keys of one slot are on two servers, because the slot moves. Nothing was done.
+// isTryAgain reports whether a call did nothing because the keys of one slot are on two servers while the slot moves.
 func isTryAgain(err error) bool {
 	var e *ServerError
 	return errors.As(err, &e) && e.Err != nil && strings.HasPrefix(topology.ReplyText(e.Err), "TRYAGAIN")
 }
 
-// takeOneByOne takes the checks of one owner while their slot moves. If one denies, it gives back what the others took
-// and peeks at the rest.
+// takeOneByOne takes the checks of one owner in a call for each, while their slot moves. If a check is denied, it gives
+// back the units of the earlier checks and peeks at the later ones.
 func (b *batch) takeOneByOne(ctx context.Context, group []int) (bool, error) {
 	for j, i := range group {
 		allowed, err := b.takeOne(ctx, i)
@@ -261,7 +261,7 @@ func (b *batch) peek(ctx context.Context, group []int) error {
 			return err
 		}
 		if d.Allowed {
-			d = before.untaken()
+			d = before.withoutTake()
 		}
 		b.decisions[i] = d
 	}
@@ -271,35 +271,35 @@ func (b *batch) peek(ctx context.Context, group []int) error {
 const (
 	// refundWait is how long a caller waits for a refund.
 	refundWait = 50 * time.Millisecond
-	// refundTimeout is how long a refund may take. It is longer than a decision, because a refund that is given up is a
-	// loss, and a slow server or a slot that moves may need the time.
+	// refundTimeout is how long a refund may take in the background. It is long because units that are not given back are
+	// lost, and a slow server or a moving slot may need the time.
 	refundTimeout = 5 * time.Second
 )
 
-// giveBack returns what was taken before the last group, which took nothing.
-func (b *batch) giveBack(ctx context.Context, last []int) {
+// refundOthers gives back the units of all checks outside a group that took nothing.
+func (b *batch) refundOthers(ctx context.Context, group []int) {
 	var taken []int
 	for i := range b.checks {
-		if !slices.Contains(last, i) {
+		if !slices.Contains(group, i) {
 			taken = append(taken, i)
 		}
 	}
 	b.refund(ctx, taken)
 }
 
-// refund returns what checks took. The number of refunds is bounded by the calls that were active when the server
-// became slow: a call without a response takes nothing.
+// refund gives back the units of checks that took some. There are at most as many refunds at once as there were active
+// calls when the server became slow, since only a call with a response is known to have taken units.
 func (b *batch) refund(ctx context.Context, taken []int) {
 	taken = slices.DeleteFunc(taken, func(i int) bool { return b.decisions[i].Receipt.Units == 0 })
 	if len(taken) == 0 {
 		return
 	}
-	// The caller may reuse its slices when TakeAll has returned.
+	// The refund may outlast TakeAll, and the caller may then reuse its slices.
 	copied := batch{store: b.store, keys: b.keys, checks: slices.Clone(b.checks), decisions: slices.Clone(b.decisions)}
 	var units int64
 	for _, i := range taken {
 		units += b.decisions[i].Receipt.Units
-		b.untake(i)
+		b.undecide(i)
 	}
 	b.store.refund(ctx, units, func(ctx context.Context) {
 		for _, i := range taken {
@@ -308,8 +308,8 @@ func (b *batch) refund(ctx context.Context, taken []int) {
 	})
 }
 
-// refund gives units back with a function. The caller waits for it, but not longer than refundWait. If the store is
-// closed, the units are lost.
+// refund runs giveBack in the background. The caller waits for giveBack to end, but not longer than refundWait. If the
+// store is closed, the units are lost.
 func (s *Store) refund(ctx context.Context, units int64, giveBack func(context.Context)) {
 	if units == 0 {
 		return
@@ -342,9 +342,9 @@ func (b *batch) refundOne(ctx context.Context, i int) {
 	}
 }
 
-// untake sets the decision of a check to what it would be without the take.
-func (b *batch) untake(i int) {
-	c, d := &b.checks[i], b.before[i].untaken()
+// undecide replaces the decision of a check by the decision without its take.
+func (b *batch) undecide(i int) {
+	c, d := &b.checks[i], b.before[i].withoutTake()
 	if parts := partsOf(c); parts > 1 {
 		d = extrapolate(c, parts, d)
 	}

@@ -68,7 +68,7 @@ func testRefundsWaitForASlowServerAndASlotThatMoves(t *testing.T, cluster *redis
 		to = cluster.Servers()[1]
 	}
 	b := batch{
-		store: s, keys: s.keys.Load(), checks: []headgate.Check{c}, decisions: make([]headgate.Decision, 1), before: make([]foundState, 1),
+		store: s, keys: s.keys.Load(), checks: []headgate.Check{c}, decisions: make([]headgate.Decision, 1), before: make([]priorState, 1),
 	}
 	if allowed, err := b.takeOne(within(t, unhurried), 0); err != nil || !allowed {
 		t.Fatalf("allowed %v, %v; want it allowed", allowed, err)

@@ -7,8 +7,9 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// LastSent returns when a command was last sent to the server of a shard, or the zero time if that is not known. A
-// later call has not been sent yet, because this process is busy.
+// LastSent returns when a command was last sent to the server of a shard, or the zero time if that is not known. Calls
+// that began later have not been sent yet, because this process is busy. For a shard of several servers, it returns the
+// earliest of their times.
 func (s *Store) LastSent(shard string) time.Time {
 	var last time.Time
 	for _, server := range s.primaries(shard) {
@@ -19,7 +20,7 @@ func (s *Store) LastSent(shard string) time.Time {
 	return last
 }
 
-// LastReceived returns when data last arrived from the server of a shard, or the zero time if that is not known.
+// LastReceived returns when data last arrived from any server of a shard, or the zero time if that is not known.
 func (s *Store) LastReceived(shard string) time.Time {
 	var last time.Time
 	for _, server := range s.primaries(shard) {
@@ -30,8 +31,7 @@ func (s *Store) LastReceived(shard string) time.Time {
 	return last
 }
 
-// HasUnread reports whether data from the server of a shard has arrived that was not read yet, because this process is
-// busy.
+// HasUnread reports whether this process is too busy to read data that has arrived from a server of the shard.
 func (s *Store) HasUnread(shard string) bool {
 	for _, server := range s.primaries(shard) {
 		if server.HasUnread() {
@@ -41,7 +41,7 @@ func (s *Store) HasUnread(shard string) bool {
 	return false
 }
 
-// primaries returns the primaries of a shard, or all primaries for split keys.
+// primaries returns the primaries in a shard name, or all primaries if it is the name for split keys.
 func (s *Store) primaries(shard string) []*topology.Server {
 	m, err := s.client.Map()
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-// bodyName is the name of a body in messages.
+// bodyName is the file name of a body in error messages. Its extension selects the JSON parser.
 const bodyName = "body.json"
 
-// RuleBody returns the body of a rule: JSON as in rules files, on one line. Rules that differ only in the order of
-// attributes have the same body.
+// RuleBody returns the body of a rule: JSON as in rules files, on one line. Two rules whose conditions differ only in
+// the order of attributes have the same body.
 func RuleBody(r rules.Rule) []byte {
 	r.When = sortedCondition(r.When)
 	r.Overrides = slices.Clone(r.Overrides)
@@ -22,11 +22,12 @@ func RuleBody(r rules.Rule) []byte {
 	return file.RuleJSON(&r)
 }
 
-// ParseRule reads and validates the body of a rule, without looking at other rules. The error is a *source.Error with paths such
-// as "limits[0]".
+// ParseRule reads and validates the body of a rule. It does not check the rule against other rules. The error is a
+// *source.Error with paths such as "limits[0]".
 func ParseRule(body []byte) (rules.Rule, error) { return file.ReadRule(bodyName, body) }
 
-// ClientBody returns the body of a client, like RuleBody.
+// ClientBody returns the body of a client. Two clients that differ only in the order of attributes and properties have
+// the same body.
 func ClientBody(c rules.Client) []byte {
 	c.Attributes = sortedTests(c.Attributes)
 	c.Properties = slices.Clone(c.Properties)
@@ -35,7 +36,7 @@ func ClientBody(c rules.Client) []byte {
 }
 
 // ParseClient reads the body of a client. It checks only the syntax: match.Set.Check and registry.Registry.Add check
-// limits and attributes. The error is like that of ParseRule.
+// limits and attributes. Like that of ParseRule, the error is a *source.Error.
 func ParseClient(body []byte) (rules.Client, error) {
 	if c, ok := parseSimpleClient(body); ok {
 		return c, nil
@@ -62,8 +63,8 @@ func sortedTests(tests []rules.Test) []rules.Test {
 	return tests
 }
 
-// WithoutDefaultNames returns a client as it was before its registration: the registry names limits that have no name.
-// Only such default names begin with a digit.
+// WithoutDefaultNames returns a registered client without the names that the registry gave to its unnamed limits. Only
+// such default names begin with a digit.
 func WithoutDefaultNames(c rules.Client) rules.Client {
 	c.Limits = withoutDefaultNames(c.Limits)
 	c.Rules = slices.Clone(c.Rules)

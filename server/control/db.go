@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// A Kind is the kind of an object.
+// A Kind tells rules, clients and other objects apart.
 type Kind string
 
 // The kinds of objects.
 const (
-	KindRule     Kind = "rule"
-	KindClient   Kind = "client"
-	KindOverride Kind = "override" // temporary limits of one client
-	// KindSuspension is the kind of a Suspension.
-	KindSuspension Kind = "suspension"
+	KindRule       Kind = "rule"
+	KindClient     Kind = "client"
+	KindOverride   Kind = "override"   // temporary limits of one client
+	KindSuspension Kind = "suspension" // of the enforcement of rules
 	KindToken      Kind = "token"
 	KindWebhook    Kind = "webhook"
-	KindEvent      Kind = "event" // an action that changes no other object; the log has all of them
+	KindEvent      Kind = "event" // the last action of a type that changes no other object; the log has the earlier ones
 )
 
 // ForNodes reports whether nodes receive objects of the kind.
@@ -36,16 +35,16 @@ type Object struct {
 	Namespace string
 	Kind      Kind
 	ID        string
-	// Revision is the revision of its last change.
+	// Revision is the revision of the object's last change.
 	Revision int64
 	// Body is canonical JSON: equal objects have equal bytes.
 	Body []byte
-	// Created and Updated are the times of its first and last change, By the actor of the last.
+	// Created and Updated are the times of the first and the last change. By is the actor of the last change.
 	Created, Updated time.Time
 	By               string
 }
 
-// An Op is one object's part of a Change.
+// An Op creates, replaces or deletes one object as part of a Change.
 type Op struct {
 	Kind Kind
 	ID   string
@@ -69,43 +68,46 @@ type Change struct {
 	Revision int64
 	// Namespace is the namespace of all its objects.
 	Namespace string
-	// Time is the time of the commit, by the database's own clock if it has one. Commit sets it.
+	// Time is the time of the commit, by the clock of the database server if there is one. Commit sets it.
 	Time time.Time
-	// Actor is the author, From the author's address, Action the request ("rules.apply"), Note the author's comment.
+	// Actor is the author, such as the ID of a token. From is the author's network address, Action the type of request
+	// ("rules.apply"), and Note the author's comment.
 	Actor, From, Action, Note string
 	// Base is the revision that the namespace must have, Any if it does not matter.
 	Base int64
 	Ops  []Op
 }
 
-// Errors of a DB. They are wrapped in errors with details.
+// Errors of a DB. A DB may wrap them to add details.
 var (
 	// ErrNotFound means that an object or state does not exist.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by a *Conflict.
 	ErrConflict = errors.New("changed by somebody else")
-	// ErrNewer means that a later version of the program has written the database.
+	// ErrNewer means that a newer version of Headgate wrote the database.
 	ErrNewer = errors.New("the database was written by a newer version")
 	// ErrPruned means that changes are no longer in the log.
 	ErrPruned = errors.New("the log does not reach back that far")
-	// ErrNotEmpty means that a database to restore into is not empty.
+	// ErrNotEmpty means that a backup was not restored, because the database has content that may not be replaced.
 	ErrNotEmpty = errors.New("the database is not empty")
 	// ErrFull means that a disk or server has no space for a write. Reads still work.
 	ErrFull = errors.New("no space left to write")
 	// ErrUnwritable means that a database refuses writes but can be read: its disk is read-only or broken, or its server
 	// is a replica.
 	ErrUnwritable = errors.New("the database cannot be written")
-	// ErrFileGone is an ErrUnwritable: the file was removed or replaced while it was open. Writes would be lost when the
-	// process ends.
+	// ErrFileGone wraps ErrUnwritable: the database file was removed or replaced while it was open. Writes would be lost
+	// when the process ends.
 	ErrFileGone = fmt.Errorf("%w: its file was removed or replaced", ErrUnwritable)
 )
 
 // A Conflict names an object that does not have the revision that a change is based on.
 type Conflict struct { //nolint:errname // "Conflict" says it
-	Namespace  string
-	Kind       Kind // empty for the namespace itself
-	ID         string
-	Want, Have int64 // Have is Absent if it does not exist
+	Namespace string
+	Kind      Kind // empty for the namespace itself
+	ID        string
+	// Want is the revision that the change is based on, and Have the current one. Absent means that the object does not
+	// exist.
+	Want, Have int64
 }
 
 func (c *Conflict) Error() string {
@@ -124,12 +126,12 @@ func (c *Conflict) Error() string {
 
 func (c *Conflict) Unwrap() error { return ErrConflict }
 
-// A Query selects the objects that List returns, in the order of their IDs, by bytes.
+// A Query selects the objects that List returns. They are sorted by namespace, then by ID, bytewise.
 type Query struct {
-	Namespace string // empty for all; then in the order of namespaces, then IDs
+	Namespace string // empty for all
 	Kind      Kind
-	// Search, if any, is a text that the ID or the body must contain, ignoring the case of ASCII letters. Names of fields
-	// do not count.
+	// Search, if not empty, is a text that the ID or a value in the body must contain, ignoring the case of ASCII letters.
+	// Field names in the body are not searched.
 	Search string
 	// AfterNamespace and AfterID name the last object of the previous page.
 	AfterNamespace, AfterID string
@@ -163,12 +165,12 @@ func All(ctx context.Context, db DB, q Query) iter.Seq2[*Object, error] {
 // A LogQuery selects the changes that Log returns.
 type LogQuery struct {
 	Namespace string // empty for all
-	// Kind and ID, if any, select changes of such objects.
+	// Kind and ID, if not empty, select the changes of objects with this kind and this ID.
 	Kind Kind
 	ID   string
-	// After and Before are exclusive bounds of revisions. Before 0 is no bound.
+	// After and Before are exclusive bounds of revisions. If Before is 0, there is no upper bound.
 	After, Before int64
-	// Newest returns the latest first.
+	// Newest reverses the order: the newest change comes first.
 	Newest bool
 	// Limit is the maximum number to return, at least 1.
 	Limit int
@@ -183,14 +185,15 @@ type State struct {
 	Expires time.Time
 }
 
-// A DB stores objects, the log of their changes, and states. It is safe for concurrent use, also by several processes.
-// Writes are durable when a method returns. Errors other than those above are specific to the database.
+// A DB stores objects, the log of their changes, and states. It is safe for concurrent use, even by several processes.
+// A write is durable once its method has returned. Errors other than ErrNotFound and those below it are specific to
+// the database.
 type DB interface {
-	// Commit commits a change if all its objects have the revisions that it is based on, and sets Revision, Time and each
-	// Before. Otherwise the error is a *Conflict. It refuses a change without operations.
+	// Commit commits a change if all its objects have the revisions that it is based on, and sets the change's Revision
+	// and Time and the Before of each Op. Otherwise the error is a *Conflict. Commit refuses a change without operations.
 	Commit(ctx context.Context, c *Change) error
-	// Revision returns the revision of the last change of a namespace, or of all namespaces if it is empty; 0 if there is
-	// none. ForNodes is the last one with objects that nodes receive.
+	// Revision returns the revision of the last change of a namespace, or of all namespaces if the name is empty; 0 if
+	// there is none. forNodes is the revision of the last change of an object that nodes receive.
 	Revision(ctx context.Context, namespace string) (last, forNodes int64, err error)
 	// Get returns an object, or ErrNotFound.
 	Get(ctx context.Context, namespace string, kind Kind, id string) (*Object, error)
@@ -200,43 +203,45 @@ type DB interface {
 	Count(ctx context.Context, q Query) (int, error)
 	// Namespaces returns the names of the namespaces with objects.
 	Namespaces(ctx context.Context) ([]string, error)
-	// Snapshot calls each for all objects of a namespace that nodes receive, rules first. They are consistent: all are as
-	// of the returned revision, which is the forNodes of Revision. It stops at an error of each.
-	Snapshot(ctx context.Context, namespace string, each func(*Object) error) (revision int64, err error)
-	// Log returns changes in the order of their revisions. They contain the secrets in bodies of tokens and webhooks:
-	// callers must hide them.
+	// Snapshot calls visit for all objects of a namespace that nodes receive, rules first. All objects have the state
+	// that they had at the returned revision, which is the forNodes of Revision. Snapshot stops if visit returns an error.
+	Snapshot(ctx context.Context, namespace string, visit func(*Object) error) (revision int64, err error)
+	// Log returns changes in the order of their revisions. The bodies of tokens and webhooks in them contain secrets,
+	// which callers must hide.
 	Log(ctx context.Context, q LogQuery) ([]Change, error)
 	// Committed returns the time of a revision's commit, zero if it is not in the log.
 	Committed(ctx context.Context, revision int64) (time.Time, error)
-	// Since returns the current state of the objects of a namespace that nodes receive and that were changed after a
-	// revision (Body is nil if they were deleted), and the revision of that state. The error is ErrPruned if the log does
-	// not reach back that far, or if there are more than limit objects: then a snapshot is better.
+	// Since returns the objects of a namespace that nodes receive and that were changed after a revision. They are as of
+	// the returned revision, and those that were deleted have a nil Body. The error is ErrPruned if the log does not reach
+	// back that far, or if more than limit objects have changed: the caller should then fetch a snapshot.
 	Since(ctx context.Context, namespace string, after int64, limit int) (changed []Object, revision int64, err error)
-	// At returns the objects of a kind of a namespace as of a revision. The error is ErrPruned as for Since.
+	// At returns the objects of a namespace with this kind, as of a revision. The error is ErrPruned if the log does not
+	// reach back that far.
 	At(ctx context.Context, namespace string, kind Kind, revision int64) ([]Object, error)
-	// Watch yields the revision of each change of any process soon after its commit, the current one first, until ctx
-	// ends. Of several changes, it may yield only the last. It continues after the database was unreachable.
+	// Watch first yields the current revision, then the revision of each change by any process soon after its commit,
+	// until ctx ends. Of several changes, it may yield only the last. It continues after outages of the database.
 	Watch(ctx context.Context) iter.Seq[int64]
 
-	// PutState stores a state until it expires, GetState returns it or ErrNotFound, States returns those of a bucket by
-	// ID, and DeleteState deletes one. Expired states do not exist.
+	// PutState stores a state until it expires. GetState returns a state, or ErrNotFound. States returns the states of a
+	// bucket, sorted by ID. DeleteState deletes a state. None of them returns expired states.
 	PutState(ctx context.Context, s State) error
 	GetState(ctx context.Context, bucket, id string) (*State, error)
 	States(ctx context.Context, bucket string, limit int) ([]State, error)
 	DeleteState(ctx context.Context, bucket, id string) error
 
-	// Prune deletes changes before a time from the log, except the last one of each object, so that Since and At know how
-	// far back the log reaches. It returns the number of deleted changes.
+	// Prune deletes changes before a time from the log. It keeps the last change of each object, so that Since and At know
+	// how far back the log reaches. It returns the number of deleted changes.
 	Prune(ctx context.Context, before time.Time) (int, error)
 	// Dump writes a consistent backup. The format is the same for all databases, so that content can be moved from one to
 	// another. It does not block other calls.
 	Dump(ctx context.Context, w io.Writer) error
-	// Restore replaces all content by a backup, completely or not at all. Base is the revision that the database must have
-	// (else ErrNotEmpty): Absent if it must be empty, Any to replace any content.
+	// Restore replaces all content by a backup, completely or not at all. base is the revision that the database must
+	// have: Absent if it must be empty, or Any to replace any content. At another revision, the error is ErrNotEmpty.
 	Restore(ctx context.Context, r io.Reader, base int64) error
-	// Writable returns an ErrUnwritable if the database knows that writes fail, without trying one. It is cheap.
+	// Writable returns an error that wraps ErrUnwritable if the database knows that writes would fail. It does not try to
+	// write, so it is cheap.
 	Writable(ctx context.Context) error
-	// Name describes the database for people, without passwords: "sqlite /var/lib/headgate/rules.db".
+	// Name describes the database in logs, without passwords: "sqlite /var/lib/headgate/rules.db".
 	Name() string
 	// Close closes the database and ends all watches.
 	Close() error

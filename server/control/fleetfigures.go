@@ -10,50 +10,52 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// FleetFigures are figures about the limits that a node shares with others, for its heartbeats, its status and its
-// metrics. Counters start at 0 when the node starts.
+// FleetFigures are figures about the limits that a node shares with other nodes. They are shown in its heartbeats, its
+// status and its metrics. Counters start at 0 when the node starts.
 type FleetFigures struct {
-	// Live is the number of live nodes including this one, Known that of all nodes. 0 if they are unknown.
+	// Live is the number of live nodes including this one, and Known the number of all nodes. Both are 0 if the node does
+	// not know the others.
 	Live  int64 `json:"live"`
 	Known int64 `json:"known"`
-	// Sync are the figures of each mode in which nodes or regions synchronize.
+	// Sync has an element for each mode in which nodes or regions synchronize their counters.
 	Sync []SyncFigures `json:"sync,omitempty"`
-	// Leases are the figures of leases. Nil if the node uses none.
+	// Leases is nil if the node uses no leases.
 	Leases *LeaseFigures `json:"leases,omitempty"`
 }
 
-// SyncFigures are the figures of one mode in which nodes or regions synchronize.
+// SyncFigures are the figures of one mode in which nodes or regions synchronize their counters.
 type SyncFigures struct {
 	// Mode is "async", "gossip", or "global" between regions. Later versions may have others.
 	Mode string `json:"mode"`
 	// Up reports whether updates are sent and received.
 	Up bool `json:"up"`
-	// LagMS is the average age of updates when they are applied, LagMaxMS the recent maximum.
+	// LagMS is the average age of updates when they are applied, and LagMaxMS the recent maximum.
 	LagMS    float64 `json:"lag_ms"`
 	LagMaxMS float64 `json:"lag_max_ms"`
-	// Over is the number of units admitted above limits, OverMax the maximum for one key.
+	// Over is the number of units admitted above limits, and OverMax the maximum for one key.
 	Over    int64 `json:"over"`
 	OverMax int64 `json:"over_max"`
-	// Applied is the number of units that others consumed, Lost that of units of other regions that could not be charged.
+	// Applied is the number of units that other nodes or regions consumed. Lost is the number of units of other regions
+	// that could not be charged.
 	Applied int64 `json:"applied"`
 	Lost    int64 `json:"lost"`
-	// ClockAheadMS is how far the fleet's clock is ahead of the node's, ClocksOff the number of clocks that are off by
+	// ClockAheadMS is how far the fleet's clock is ahead of the node's. ClocksOff is the number of clocks that are off by
 	// more than a second.
 	ClockAheadMS float64 `json:"clock_ahead_ms"`
 	ClocksOff    int64   `json:"clocks_off"`
-	// Keys is the number of keys in memory, Waiting that of keys with an update to send.
+	// Keys is the number of keys in memory. Waiting is the number of keys with an update to send.
 	Keys    int64 `json:"keys"`
 	Waiting int64 `json:"waiting"`
-	// Sent and Received count updates, Failed failed requests, and Refused implausible updates.
+	// Sent and Received count updates, Failed counts failed requests, and Refused counts implausible updates.
 	Sent     int64 `json:"sent"`
 	Received int64 `json:"received"`
 	Failed   int64 `json:"failed"`
 	Refused  int64 `json:"refused"`
-	// Evicted is the number of keys dropped early, Full that of new keys refused, both for lack of room.
+	// Evicted counts keys dropped early, and Full counts new keys refused, both for lack of memory.
 	Evicted int64 `json:"evicted"`
 	Full    int64 `json:"full"`
-	// Lookups is the number of keys whose consumption by others was looked up. LookupWaits is the number of decisions that
-	// waited for a lookup, LookupsDropped that of decisions made without its result.
+	// Lookups counts the keys whose consumption by others was looked up. LookupWaits counts the decisions that waited for
+	// a lookup, and LookupsDropped those that were made without its result.
 	Lookups        int64 `json:"lookups"`
 	LookupWaits    int64 `json:"lookup_waits"`
 	LookupsDropped int64 `json:"lookups_dropped"`
@@ -63,15 +65,15 @@ type SyncFigures struct {
 type LeaseFigures struct {
 	// Keys is the number of keys with leases.
 	Keys int64 `json:"keys"`
-	// Calls is the number of store calls, Failed that of failed ones.
+	// Calls counts store calls, and Failed those that failed.
 	Calls  int64 `json:"calls"`
 	Failed int64 `json:"failed"`
-	// Granted, Returned and Expired are units.
+	// Granted, Returned and Expired count units.
 	Granted  int64 `json:"granted"`
 	Returned int64 `json:"returned"`
 	Expired  int64 `json:"expired"`
-	// Denied, Waits, Exact and Degraded are checks that had no leased units: denied without a store call, held back until a
-	// call returned, decided one by one in the store, and decided by a failure policy.
+	// Checks that found no leased units: Denied were denied without a store call, Waits were held back until a call
+	// returned, Exact were decided one by one in the store, and Degraded were decided by a failure policy.
 	Denied   int64 `json:"denied"`
 	Waits    int64 `json:"waits"`
 	Exact    int64 `json:"exact"`
@@ -82,58 +84,63 @@ type LeaseFigures struct {
 const (
 	// MaxFigure is the largest integer that all readers of JSON can represent.
 	MaxFigure = 1<<53 - 1
-	// MaxFigureMS is about three hundred years: the clock of a host may start in 1970.
+	// MaxFigureMS is the maximum of a time in milliseconds, about three hundred years. A host with a wrong clock may report
+	// decades, because clocks may start in 1970.
 	MaxFigureMS = 1e13
-	// MaxSyncModes is the maximum number of modes, MaxModeName the maximum size of a name in bytes.
+	// MaxSyncModes is the maximum number of modes, and MaxModeName the maximum size of a mode's name in bytes.
 	MaxSyncModes = 8
 	MaxModeName  = 32
 )
 
-// Isolated reports whether updates of a mode are neither sent nor received. It is false for nil.
+// Isolated reports whether there is a mode whose updates are neither sent nor received. It returns false if f is nil.
 func (f *FleetFigures) Isolated() bool {
 	return f != nil && slices.ContainsFunc(f.Sync, func(s SyncFigures) bool { return !s.Up })
 }
 
-// each calls count for all counters and ms for all times, with their paths. minimum is the lowest valid time.
-func (f *FleetFigures) each(count func(path string, n *int64), ms func(path string, v *float64, minimum float64)) {
-	eachFigure(reflect.ValueOf(f).Elem(), "", func(path string, figure any) {
+// visit calls visitCount for all counters and visitMS for all times, with their JSON paths. minimum is the lowest valid
+// time.
+func (f *FleetFigures) visit(
+	visitCount func(path string, n *int64), visitMS func(path string, v *float64, minimum float64),
+) {
+	visitFigures(reflect.ValueOf(f).Elem(), "", func(path string, figure any) {
 		switch v := figure.(type) {
 		case *int64:
-			count(path, v)
+			visitCount(path, v)
 		case *float64:
 			minimum := 0.0
 			if strings.HasSuffix(path, ".clock_ahead_ms") {
 				minimum = -MaxFigureMS
 			}
-			ms(path, v, minimum)
+			visitMS(path, v, minimum)
 		}
 	})
 }
 
-// eachFigure calls do with a pointer to each field of a struct, and of the structs in it.
-func eachFigure(v reflect.Value, path string, do func(path string, figure any)) {
+// visitFigures calls do with a pointer to each field of a struct, and of the structs in it.
+func visitFigures(v reflect.Value, path string, do func(path string, figure any)) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			eachFigure(v.Field(i), source.Join(path, name), do)
+			visitFigures(v.Field(i), source.Join(path, name), do)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			eachFigure(v.Index(i), fmt.Sprintf("%s[%d]", path, i), do)
+			visitFigures(v.Index(i), fmt.Sprintf("%s[%d]", path, i), do)
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
-			eachFigure(v.Elem(), path, do)
+			visitFigures(v.Elem(), path, do)
 		}
 	default:
 		do(path, v.Addr().Interface())
 	}
 }
 
-// Clamp sets figures outside the limits to the nearest valid ones, so that a heartbeat is not refused because of them.
+// Clamp sets each figure outside its limits to the nearest valid value, so that a heartbeat is not refused because of
+// it.
 func (f *FleetFigures) Clamp() {
-	f.each(func(_ string, n *int64) {
+	f.visit(func(_ string, n *int64) {
 		*n = min(max(*n, 0), MaxFigure)
 	}, func(_ string, v *float64, minimum float64) {
 		if math.IsNaN(*v) {
@@ -153,12 +160,12 @@ func (f *FleetFigures) Problems() (list []source.Problem) {
 		add("sync", fmt.Sprintf("%d modes", len(f.Sync)), fmt.Sprintf("at most %d", MaxSyncModes))
 		return list
 	}
-	f.each(func(path string, n *int64) {
+	f.visit(func(path string, n *int64) {
 		if *n < 0 || *n > MaxFigure {
 			add(path, fmt.Sprint(*n), fmt.Sprintf("0 to %d", int64(MaxFigure)))
 		}
 	}, func(path string, v *float64, minimum float64) {
-		if !(*v >= minimum && *v <= MaxFigureMS) {
+		if !(*v >= minimum && *v <= MaxFigureMS) { // also true for NaN
 			add(path, fmt.Sprint(*v), fmt.Sprintf("%g to %g", minimum, float64(MaxFigureMS)))
 		}
 	})

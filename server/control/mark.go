@@ -12,11 +12,11 @@ import (
 // was restored, or whose server has lost its last changes, assigns the same numbers again.
 type Mark struct {
 	Revision int64
-	// At is the time in microseconds since 1970, by the database's clock; 0 if it is unknown.
+	// At is the time of the commit in Unix microseconds, by the database's clock; 0 if it is unknown.
 	At int64
 }
 
-// MarkOf returns the mark of a revision that was committed at a time. The time is zero if it is unknown.
+// MarkOf returns the mark of a revision and the time of its commit, which is zero if it is unknown.
 func MarkOf(revision int64, at time.Time) Mark {
 	if at.IsZero() {
 		return Mark{Revision: revision}
@@ -61,9 +61,9 @@ func (m Mark) String() string {
 // ParseMark reads the form that String returns.
 func ParseMark(text string) (Mark, error) {
 	first, second, ok := strings.Cut(text, "-")
-	revision, err := strconv.ParseUint(first, 10, 63)
-	at, err2 := strconv.ParseUint(second, 10, 63)
-	if !ok || err != nil || err2 != nil {
+	revision, errRevision := strconv.ParseUint(first, 10, 63)
+	at, errAt := strconv.ParseUint(second, 10, 63)
+	if !ok || errRevision != nil || errAt != nil {
 		return Mark{}, fmt.Errorf("mark %.64q: want a revision and microseconds, such as 42-1763200000000000", text)
 	}
 	return Mark{Revision: int64(revision), At: int64(at)}, nil

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// A Monitor is a DB that knows whether writes succeed, and logs when that changes. Heartbeats of nodes are writes, so
-// it knows within seconds even if nobody edits rules. It is safe for concurrent use.
+// A Monitor wraps a DB. It remembers whether the last write succeeded, and logs when writes start to fail or to succeed
+// again. Heartbeats of nodes are writes, so it notices within seconds even if nobody edits rules. It is safe for
+// concurrent use.
 type Monitor struct {
 	DB
 	log *slog.Logger
 
 	mu  sync.Mutex
-	err error
+	err error // why writes fail; nil if they succeed
 }
 
 var _ DB = (*Monitor)(nil)
@@ -24,42 +25,44 @@ var _ DB = (*Monitor)(nil)
 // NewMonitor returns a Monitor of a database. It assumes that writes succeed.
 func NewMonitor(db DB, log *slog.Logger) *Monitor { return &Monitor{DB: db, log: log} }
 
-// Writable returns why writes fail: the error of the database or, if it has none, that of the last write.
+// Writable returns why writes fail: the error of the database's own Writable or, if that is nil, the error of the last
+// write.
 func (m *Monitor) Writable(ctx context.Context) error {
 	err := m.DB.Writable(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil || errors.Is(m.err, ErrFileGone) { // a restored file is found without a write
-		m.set(err)
+	if err != nil || errors.Is(m.err, ErrFileGone) { // that the file is back shows without a write
+		m.setErr(err)
 	}
 	return m.err
 }
 
-// wrote records the result of a write, and returns err. Errors of the change rather than the database do not count.
-func (m *Monitor) wrote(err error) error {
+// recordWrite records the result of a write, and returns it. Errors that do not show whether the database can be
+// written, such as conflicts, leave the state unchanged.
+func (m *Monitor) recordWrite(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil || errors.Is(err, ErrUnwritable) || errors.Is(err, ErrFull) {
-		m.set(err)
+		m.setErr(err)
 	}
 	return err
 }
 
-// set sets the state, and logs it if it has changed. The caller holds mu.
-func (m *Monitor) set(err error) {
-	before := m.err
+// setErr sets the state, and logs it if it has changed. The caller holds mu.
+func (m *Monitor) setErr(err error) {
+	previous := m.err
 	m.err = err
 	switch {
-	case err == nil && before != nil:
+	case err == nil && previous != nil:
 		m.log.Info("the database can be written again", "db", m.Name())
-	case err != nil && (before == nil || !errors.Is(before, stateOf(err))):
+	case err != nil && (previous == nil || !errors.Is(previous, errorKind(err))):
 		m.log.Error("the database cannot be written: changes of rules are refused, decisions go on", "db", m.Name(),
 			"err", err.Error(), "todo", Remedy(err))
 	}
 }
 
-// stateOf returns the kind of an error. Different errors of one kind are logged once.
-func stateOf(err error) error {
+// errorKind returns the kind of an error. Different errors of one kind are logged only once.
+func errorKind(err error) error {
 	for _, kind := range []error{ErrFileGone, ErrUnwritable, ErrFull} {
 		if errors.Is(err, kind) {
 			return kind
@@ -68,8 +71,8 @@ func stateOf(err error) error {
 	return nil
 }
 
-// Remedy returns what an operator can do about an ErrFileGone, ErrUnwritable or ErrFull: a sentence without a full
-// stop.
+// Remedy returns what an operator can do about an ErrFileGone, ErrUnwritable or ErrFull, as an imperative sentence
+// without its first capital and its full stop.
 func Remedy(err error) string {
 	switch {
 	case errors.Is(err, ErrFileGone):
@@ -83,23 +86,27 @@ func Remedy(err error) string {
 }
 
 // Commit commits a change.
-func (m *Monitor) Commit(ctx context.Context, c *Change) error { return m.wrote(m.DB.Commit(ctx, c)) }
+func (m *Monitor) Commit(ctx context.Context, c *Change) error {
+	return m.recordWrite(m.DB.Commit(ctx, c))
+}
 
 // PutState stores a state.
-func (m *Monitor) PutState(ctx context.Context, s State) error { return m.wrote(m.DB.PutState(ctx, s)) }
+func (m *Monitor) PutState(ctx context.Context, s State) error {
+	return m.recordWrite(m.DB.PutState(ctx, s))
+}
 
 // DeleteState deletes a state.
 func (m *Monitor) DeleteState(ctx context.Context, bucket, id string) error {
-	return m.wrote(m.DB.DeleteState(ctx, bucket, id))
+	return m.recordWrite(m.DB.DeleteState(ctx, bucket, id))
 }
 
 // Prune deletes changes before a time.
 func (m *Monitor) Prune(ctx context.Context, before time.Time) (int, error) {
 	count, err := m.DB.Prune(ctx, before)
-	return count, m.wrote(err)
+	return count, m.recordWrite(err)
 }
 
 // Restore replaces all content by a backup.
 func (m *Monitor) Restore(ctx context.Context, r io.Reader, base int64) error {
-	return m.wrote(m.DB.Restore(ctx, r, base))
+	return m.recordWrite(m.DB.Restore(ctx, r, base))
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// DefaultNamespace is the namespace of calls that name none.
+// DefaultNamespace is the namespace of calls that do not name one.
 const DefaultNamespace = "default"
 
-// SystemNamespace is the namespace of tokens. It is not a valid name, so no caller can name it.
+// SystemNamespace is the namespace of tokens. IsName rejects it, so that no caller can name it.
 const SystemNamespace = "_system"
 
 // SystemActor is the actor of changes that the rules service makes by itself.

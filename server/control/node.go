@@ -15,29 +15,30 @@ type Node struct {
 	Version   string `json:"version"`
 	Address   string `json:"address,omitempty"` // URL of its admin listener, if any
 	Region    string `json:"region,omitempty"`
-	// Revision is the revision of the rules in force.
+	// Revision is the revision of the rules that the node applies.
 	Revision int64 `json:"revision"`
 	// LagMS is the time between the commit of that revision and its use by the node; 0 if the node started later.
 	LagMS int64 `json:"lag_ms"`
 	// FromDisk means that the rules are from the node's disk, because the rules service is unreachable.
 	FromDisk bool `json:"from_disk,omitempty"`
-	// Error is why the node cannot use later rules.
+	// Error is why the node refuses newer rules.
 	Error string `json:"error,omitempty"`
-	// Store is the state of its counter store: "ok" or an error. StoreSince is when the error began.
+	// Store is "ok" or the error of the node's counter store. StoreSince is when the error began.
 	Store      string    `json:"store"`
 	StoreSince time.Time `json:"store_since,omitzero"`
-	// Counters identifies the store of its counters. Nodes with the same value share the store. Empty means the node's own
-	// memory.
+	// Counters identifies the node's counter store. Nodes with the same value share a store. Empty means that the node
+	// counts in its own memory.
 	Counters string `json:"counters,omitempty"`
-	// Fleet are figures about shared limits. Nil if the node shares none, or has an old version.
+	// Fleet are figures about shared limits. It is nil if the node shares none, or has an old version.
 	Fleet *FleetFigures `json:"fleet,omitempty"`
-	// Health are figures that alerts depend on. Nil if the node has an old version.
+	// Health are figures that alerts depend on. It is nil if the node has an old version.
 	Health *HealthFigures `json:"health,omitempty"`
-	// QueryKey is the key that signs queries to the node, see package nodequery. It is secret.
+	// QueryKey is the key that signs the rules service's queries to the node, see package nodequery. It is secret.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
-	// The rules service sets these: Seen is the time of the last heartbeat, By the ID of its token, Behind reports whether
-	// there are later rules.
+
+	// The rules service sets the following fields. Seen is the time of the last heartbeat, and By the ID of the token
+	// that the node used for it. Behind reports whether there are newer rules.
 	Seen   time.Time `json:"seen,omitzero"`
 	By     string    `json:"by,omitempty"`
 	Behind bool      `json:"behind,omitempty"`
@@ -56,7 +57,7 @@ func (n *Node) Problems() []source.Problem {
 		{"ask_key", n.QueryKey},
 	} {
 		if len(text.value) > rules.MaxText {
-			list = append(list, source.Problem{Path: text.path, Want: "at most 4096 bytes"})
+			list = append(list, source.Problem{Path: text.path, Want: fmt.Sprintf("at most %d bytes", rules.MaxText)})
 		}
 	}
 	for _, figure := range []struct {

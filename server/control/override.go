@@ -18,15 +18,16 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// An Override temporarily gives one client other limits. It takes precedence over the client's own limits and the
-// overrides of rules, but not over a block.
+// An Override temporarily gives one client other limits. It takes precedence over the client's own limits and over the
+// overrides in rules, but not over a block.
 type Override struct {
 	ID string `json:"id"`
-	// Client are attributes of the client, such as user: acme. A request with any of them matches.
+	// Client are attributes of the client, such as user: acme. A request with any of these attributes matches.
 	Client map[string]string `json:"client"`
-	// Rule is the ID of a rule. Empty means every rule with one of these attributes in its key.
+	// Rule is the ID of a rule. Empty means every rule with one of the attributes in its key.
 	Rule string `json:"rule,omitempty"`
-	// Exactly one of these is set: Limits replace the client's limits, Unlimited removes them, Block rejects all requests.
+	// Exactly one of the following fields is set: Limits replaces the client's limits, Unlimited removes them, and Block
+	// rejects all requests.
 	Limits    []string  `json:"limits,omitempty"`
 	Unlimited bool      `json:"unlimited,omitempty"`
 	Block     bool      `json:"block,omitempty"`
@@ -52,7 +53,7 @@ func OverrideBody(o Override) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// overrideForm is an override as people write it, with a duration or a time.
+// overrideForm is an override as people write it: with the time when it expires, or with the duration For.
 type overrideForm struct {
 	ID        string            `field:"id"`
 	Client    map[string]string `field:"client"`
@@ -65,56 +66,57 @@ type overrideForm struct {
 	Note      string            `field:"note"`
 }
 
-// ParseOverride reads and validates an override: the body of a stored one, or one that a caller has sent, which may
-// have "for": "72h" instead of "expires", and is YAML if the name ends in .yaml. Unless now is zero, it must expire
-// after now, at most MaxOverride later. The error is like that of ParseRule.
+// ParseOverride reads and validates an override that was stored or that a caller has sent. It may have "for": "72h"
+// instead of "expires". It is YAML if the name ends in .yaml. Unless now is zero, the override must expire after now,
+// at most MaxOverride later. Like that of ParseRule, the error is a *source.Error.
 func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	f, err := source.Read(name, body)
 	if err != nil {
 		return Override{}, err
 	}
 	var form overrideForm
-	found := overrideCodec().Decode(f, &form)
+	problems := overrideCodec().Decode(f, &form)
 	o := Override{
 		ID: form.ID, Client: form.Client, Rule: form.Rule, Limits: form.Limits, Unlimited: form.Unlimited, Block: form.Block,
 		Expires: form.Expires, Note: form.Note,
 	}
-	if form.For > 0 && !has(f.Root, "expires") {
+	if form.For > 0 && !hasField(f.Root, "expires") {
 		o.Expires = now.Add(form.For).UTC().Truncate(time.Second)
 	}
-	invalid := o.problems()
+	contentProblems := o.problems()
 	badTime := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
 	switch {
-	case has(f.Root, "expires") == has(f.Root, "for"):
+	case hasField(f.Root, "expires") == hasField(f.Root, "for"):
 		want := `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`
-		invalid = append(invalid, rules.Problem{Path: "expires", Want: want})
-	case badTime && has(f.Root, "for"):
+		contentProblems = append(contentProblems, rules.Problem{Path: "expires", Want: want})
+	case badTime && hasField(f.Root, "for"):
 		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
-		invalid = append(invalid, rules.Problem{Path: "for", Value: value, Want: want})
+		contentProblems = append(contentProblems, rules.Problem{Path: "for", Value: value, Want: want})
 	case badTime:
 		value, want := o.Expires.Format(time.RFC3339), "a future time, at most 366 days from now"
-		invalid = append(invalid, rules.Problem{Path: "expires", Value: value, Want: want})
+		contentProblems = append(contentProblems, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
-	unreadable := slices.ContainsFunc(found, func(p source.Problem) bool { return p.Path == "" })
-	for _, p := range invalid {
-		if unreadable || source.Follows(p.Path, found) {
+	// Leave out problems that only follow from another one.
+	unreadable := slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" })
+	for _, p := range contentProblems {
+		if unreadable || source.Follows(p.Path, problems) {
 			continue
 		}
 		located := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
 		located.Line, located.Column = f.Locate(p.Path)
-		found = append(found, located)
+		problems = append(problems, located)
 	}
-	if err := f.Error(found, 0, rules.ErrInvalid); err != nil {
+	if err := f.Error(problems, 0, rules.ErrInvalid); err != nil {
 		return Override{}, err
 	}
-	granted, _ := o.limits() // problems has checked them
-	for i := range granted {
-		o.Limits[i] = granted[i].String()
+	limits, _ := o.limits() // o.problems has reported their problems
+	for i := range limits {
+		o.Limits[i] = limits[i].String() // the canonical form
 	}
 	return o, nil
 }
 
-func has(n *source.Node, field string) bool { return n != nil && n.Field(field) != nil }
+func hasField(n *source.Node, field string) bool { return n != nil && n.Field(field) != nil }
 
 var overrideCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
@@ -125,7 +127,7 @@ var overrideCodec = sync.OnceValue(func() *source.Codec {
 	return c
 })
 
-// DecodeTime decodes a time. It is for a source.Codec.
+// DecodeTime decodes a time in RFC 3339. Register it in a source.Codec.
 func DecodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time) {
 	t, err := time.Parse(time.RFC3339, n.Text)
 	if n.Kind != source.Scalar || err != nil || t.Year() < 1970 || t.Year() > 9999 {
@@ -153,7 +155,7 @@ func decodeValues(d *source.Decoder, n *source.Node, path string, into *map[stri
 	}
 }
 
-// problems returns the problems of an override. An expired one is valid.
+// problems returns the invalid fields of an override. An expired override is valid.
 func (o *Override) problems() []rules.Problem {
 	var list []rules.Problem
 	add := func(path, value, want string) {
@@ -182,8 +184,8 @@ func (o *Override) problems() []rules.Problem {
 	if count != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
 		return list // a registry would report the same problems again
 	}
-	// An override grants what a client can have, so a registry finds the other problems.
-	c.ID = cmp.Or(o.ID, "x")
+	// An override can contain whatever a client can, so registering a client with its content finds the other problems.
+	c.ID = cmp.Or(o.ID, "x") // a missing ID was already reported
 	_, err := registry.New(c)
 	var invalid *rules.Error
 	if errors.As(err, &invalid) {
@@ -200,7 +202,8 @@ func (o *Override) problems() []rules.Problem {
 	return list
 }
 
-// OverridePath converts a path in the client that AsClient returns to the path in the override.
+// OverridePath converts the path of a field in the client that AsClient returns to the path of the same field in the
+// override.
 func OverridePath(path string) string {
 	inRule := strings.HasPrefix(path, "rules[0]")
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "rules[0]"), ".")
@@ -216,14 +219,14 @@ func OverridePath(path string) string {
 	return path
 }
 
-// limits returns the valid limits of the override, and the problems of the others.
+// limits returns the valid limits of the override, and the problems of the invalid ones.
 func (o *Override) limits() ([]rules.Limit, []rules.Problem) {
 	var list []rules.Problem
 	limits := make([]rules.Limit, 0, len(o.Limits))
 	for i, text := range o.Limits {
 		limit, err := headgate.ParseLimit(text)
 		if err != nil {
-			list = append(list, limitProblem("limits["+strconv.Itoa(i)+"]", err))
+			list = append(list, explain("limits["+strconv.Itoa(i)+"]", err))
 			continue
 		}
 		limits = append(limits, rules.Limit{Limit: limit})
@@ -231,19 +234,19 @@ func (o *Override) limits() ([]rules.Limit, []rules.Problem) {
 	return limits, list
 }
 
-func limitProblem(path string, err error) rules.Problem {
+func explain(path string, err error) rules.Problem {
 	value, want := rules.Explain(err)
 	return rules.Problem{Path: path, Value: value, Want: want}
 }
 
-// client returns the override's client without an ID, and problems.
+// client returns the override as a client without an ID, and the problems of its attributes and limits.
 func (o *Override) client() (rules.Client, []rules.Problem) {
 	var list []rules.Problem
 	var c rules.Client
 	for _, name := range slices.Sorted(maps.Keys(o.Client)) {
 		attribute, err := headgate.ParseAttribute(name)
 		if err != nil {
-			list = append(list, limitProblem(source.Join("client", name), err))
+			list = append(list, explain(source.Join("client", name), err))
 			continue
 		}
 		c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: []string{o.Client[name]}})
@@ -269,30 +272,30 @@ func (o *Override) AsClient() (rules.Client, error) {
 	return c, nil
 }
 
-// ApplyTo returns a registered client with the override's limits. Blocks of the client stay.
+// ApplyTo returns a registered client with the override's limits. The client's blocks remain.
 func (o *Override) ApplyTo(c rules.Client) (rules.Client, error) {
-	granted, err := o.AsClient()
+	replacement, err := o.AsClient()
 	if err != nil {
 		return rules.Client{}, err
 	}
 	if o.Rule == "" {
 		// The override also replaces the client's limits for single rules.
-		blocked := slices.DeleteFunc(slices.Clone(c.Rules), func(r rules.ClientRule) bool { return !r.Block })
+		blocks := slices.DeleteFunc(slices.Clone(c.Rules), func(r rules.ClientRule) bool { return !r.Block })
 		if c.Block {
 			return c, nil
 		}
-		c.Limits, c.Unlimited, c.Block, c.Rules = granted.Limits, granted.Unlimited, granted.Block, blocked
+		c.Limits, c.Unlimited, c.Block, c.Rules = replacement.Limits, replacement.Unlimited, replacement.Block, blocks
 		return c, nil
 	}
-	at := slices.IndexFunc(c.Rules, func(r rules.ClientRule) bool { return r.ID == o.Rule })
+	index := slices.IndexFunc(c.Rules, func(r rules.ClientRule) bool { return r.ID == o.Rule })
 	switch {
-	case at < 0 && c.Block, at >= 0 && c.Rules[at].Block:
+	case index < 0 && c.Block, index >= 0 && c.Rules[index].Block:
 		return c, nil
-	case at < 0:
-		c.Rules = append(slices.Clone(c.Rules), granted.Rules[0])
+	case index < 0:
+		c.Rules = append(slices.Clone(c.Rules), replacement.Rules[0])
 	default:
 		c.Rules = slices.Clone(c.Rules)
-		c.Rules[at] = granted.Rules[0]
+		c.Rules[index] = replacement.Rules[0]
 	}
 	return c, nil
 }

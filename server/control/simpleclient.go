@@ -13,15 +13,15 @@ import (
 //	{"id":"acme","attributes":{"user":"acme"},"limits":["100/s"]}
 //
 // parseSimpleClient reads only this form, many times faster than the general parser. A test compares the results of
-// both.
+// both parsers.
 
 // A simpleParser parses the simple form.
 type simpleParser struct {
-	rest   string
-	failed bool
+	rest   string // not parsed yet
+	failed bool   // the body does not have the simple form
 }
 
-// skip skips a text, and reports whether it was there.
+// skip skips text if the rest begins with it, and reports whether it did.
 func (p *simpleParser) skip(text string) bool {
 	rest, ok := strings.CutPrefix(p.rest, text)
 	p.rest = rest
@@ -49,7 +49,7 @@ func (p *simpleParser) text() string {
 	return ""
 }
 
-// texts reads the rest of a list after "[". It has at least one string.
+// texts reads a list of at least one string, after its "[".
 func (p *simpleParser) texts() []string {
 	list := []string{p.text()}
 	for !p.failed && p.skip(",") {
@@ -69,7 +69,7 @@ func (p *simpleParser) values() []string {
 
 // parseSimpleClient parses a client. It returns false if the client does not have the simple form.
 func parseSimpleClient(body []byte) (rules.Client, bool) {
-	// One copy: all strings of the client share its memory.
+	// body is copied once: all strings of the client are parts of this copy.
 	p := &simpleParser{rest: string(body)}
 	var c rules.Client
 	p.expect(`{"id":`)
@@ -90,7 +90,7 @@ func parseSimpleClient(body []byte) (rules.Client, bool) {
 	return c, !p.failed && p.rest == ""
 }
 
-// attributes reads the rest of a mapping after "{". It has at least one attribute.
+// attributes reads a mapping of at least one attribute, after its "{".
 func (p *simpleParser) attributes(c *rules.Client) {
 	for {
 		name := p.text()

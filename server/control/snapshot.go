@@ -16,10 +16,12 @@ const SnapshotType = "application/x-ndjson"
 // MaxLine is the maximum size of a line of a snapshot in bytes.
 const MaxLine = 1 << 20
 
-// A Header is the first line of a snapshot: of all content of a namespace, or of what has changed since a revision.
+// A Header is the first line of a snapshot. A snapshot contains all objects of a namespace, or only those that have
+// changed since a revision.
 type Header struct {
 	Namespace string `json:"namespace"`
-	// Revision is the revision of the content. Since is the revision that changes are based on, 0 for all content.
+	// Revision is the revision of the content. Since is the revision after which the objects have changed, 0 if the
+	// snapshot contains all objects.
 	Revision int64 `json:"revision"`
 	Since    int64 `json:"since,omitempty"`
 	// Time is the time of Revision's commit, zero if it is unknown.
@@ -35,7 +37,7 @@ type Item struct {
 	Deleted  bool            `json:"deleted,omitempty"`
 }
 
-// Item returns the object for a snapshot. It was deleted if it has no body.
+// Item returns the object for a snapshot. An object without a body was deleted.
 func (o *Object) Item() *Item {
 	return &Item{Kind: o.Kind, ID: o.ID, Revision: o.Revision, Body: o.Body, Deleted: o.Body == nil}
 }
@@ -43,19 +45,19 @@ func (o *Object) Item() *Item {
 // A Writer writes a snapshot, one line per object. The format is the same on the wire and in a node's file.
 type Writer struct{ lines *lines.Writer }
 
-// counted is the name of the number of objects in the last line of a snapshot.
-const counted = "objects"
+// countField is the name of the field with the number of objects, in the last line of a snapshot.
+const countField = "objects"
 
 // NewWriter writes the header and returns a Writer.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	snapshot := &Writer{lines.NewWriter(w, MaxLine, counted)}
+	snapshot := &Writer{lines.NewWriter(w, MaxLine, countField)}
 	return snapshot, writeError(snapshot.lines.Write(h))
 }
 
 // Write writes one object.
 func (w *Writer) Write(i *Item) error { return writeError(w.lines.Write(i)) }
 
-// Close writes the last line. A Reader refuses a snapshot without it.
+// Close writes the last line. A Reader refuses a snapshot without this line.
 func (w *Writer) Close() error { return writeError(w.lines.Close()) }
 
 func writeError(err error) error {
@@ -77,7 +79,7 @@ type Reader struct {
 
 // NewReader reads the header and returns a Reader.
 func NewReader(r io.Reader) (*Reader, error) {
-	snapshot := &Reader{lines: lines.NewReader(r, MaxLine, counted)}
+	snapshot := &Reader{lines: lines.NewReader(r, MaxLine, countField)}
 	if _, err := snapshot.lines.Next(&snapshot.Header); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}

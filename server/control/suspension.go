@@ -11,8 +11,8 @@ import (
 // A Suspension turns off the enforcement of one rule, or of all rules of its namespace, until it expires: requests over
 // a limit are admitted and counted, as with on_limit: shadow. Its ID is SuspensionID.
 type Suspension struct {
-	// Namespace and Scope are only in responses: Scope is ScopeFleet if the rules service has turned enforcement off, and
-	// ScopeNode if one node has.
+	// Namespace and Scope are set only in responses. Scope is ScopeFleet if enforcement was turned off by the rules
+	// service, for all nodes, and ScopeNode if it was turned off on one node.
 	Namespace string `json:"namespace,omitempty"`
 	// Rule is the ID of the rule. Empty means all rules of the namespace.
 	Rule    string    `json:"rule,omitempty"`
@@ -20,7 +20,7 @@ type Suspension struct {
 	Since   time.Time `json:"since"`
 	Expires time.Time `json:"expires"`
 	Note    string    `json:"note,omitempty"`
-	// By is the ID of the token that created it.
+	// By is the ID of the token that created the suspension.
 	By string `json:"by"`
 }
 
@@ -30,13 +30,15 @@ const (
 	ScopeNode  = "node"
 )
 
-// MaxSuspension is the maximum duration of a suspension. A rule that should stay a shadow rule says so itself.
+// MaxSuspension is the maximum duration of a suspension. A rule that should never be enforced sets on_limit: shadow
+// instead.
 const MaxSuspension = 7 * 24 * time.Hour
 
 // allRulesID is the ID of the suspension of all rules. No rule has this ID.
 const allRulesID = "*"
 
-// SuspensionID returns the ID of the suspension of a rule, or of all rules if it is empty. There is at most one of each.
+// SuspensionID returns the ID of the suspension of a rule, or of all rules if rule is empty. So a namespace has at most
+// one suspension for each rule, and one for all rules.
 func SuspensionID(rule string) string {
 	if rule == "" {
 		return allRulesID
@@ -53,7 +55,7 @@ func (s Suspension) Body() ([]byte, error) {
 // ParseSuspension reads a stored suspension.
 func ParseSuspension(id string, body []byte) (s Suspension, err error) {
 	if err = json.Unmarshal(body, &s); err == nil && SuspensionID(s.Rule) != id {
-		err = fmt.Errorf("its body is of %s", rules.Quote(SuspensionID(s.Rule)))
+		err = fmt.Errorf("its body belongs to %s", rules.Quote(SuspensionID(s.Rule)))
 	}
 	if err != nil {
 		return s, fmt.Errorf("suspension %s: %w", rules.Quote(id), err)
@@ -61,7 +63,7 @@ func ParseSuspension(id string, body []byte) (s Suspension, err error) {
 	return s, nil
 }
 
-// CheckSuspensionTime returns what is wanted instead of a duration that a suspension cannot have, empty if it can.
+// CheckSuspensionTime returns "" if d is a valid duration of a suspension, else a description of the valid ones.
 func CheckSuspensionTime(d time.Duration) string {
 	if d < time.Second || d > MaxSuspension {
 		return `a time of 1s to 168h, as in "30m"`

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a DB.
+// Limits of the content of a DB.
 const (
 	MaxOps  = 100_000        // operations of a change
-	MaxID   = 512            // bytes of an ID, a namespace and a bucket
-	MaxBody = MaxLine - 4096 // bytes of a body, which must fit in a line of a snapshot
-	MaxText = 4096           // bytes of each text of a change
+	MaxID   = 512            // bytes of an ID, a namespace or a bucket
+	MaxBody = MaxLine - 4096 // bytes of a body, which must fit with its Item in a line of a snapshot
+	MaxText = 4096           // bytes of each of a change's actor, address, action and note
 )
 
-// ErrInvalid means that no database accepts a change or a state, whatever its content.
+// ErrInvalid means that a change or a state is invalid in itself: no database accepts it.
 var ErrInvalid = errors.New("cannot be stored")
 
 // Kinds returns all kinds, in the order of snapshots.
@@ -24,7 +24,7 @@ func Kinds() []Kind {
 	return []Kind{KindRule, KindClient, KindOverride, KindSuspension, KindToken, KindWebhook, KindEvent}
 }
 
-// Validate returns an error that wraps ErrInvalid if the change itself is invalid. Every DB calls it first.
+// Validate returns an error that wraps ErrInvalid if the change is invalid. Every DB calls Validate first.
 func (c *Change) Validate() error {
 	if err := checkID("namespace", c.Namespace); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (op *Op) validate() error {
 	return checkBody(string(op.Kind)+" "+op.ID, op.Body)
 }
 
-// Validate returns an error that wraps ErrInvalid if the state is invalid. Every DB calls it first.
+// Validate returns an error that wraps ErrInvalid if the state is invalid. Every DB calls Validate first.
 func (s *State) Validate() error {
 	if err := checkID("bucket", s.Bucket); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Package service has the parts that the protocols of the decision service share: tokens, TLS and a bounded HTTP
-// server.
+// Package service contains what the protocols of the decision service share: token checks, TLS, and an HTTP server
+// with limits on connections, sizes and durations. The decision service is Headgate as a server that other programs ask
+// whether a request may pass.
 //
 // Each protocol is a package: httpapi (HTTP with JSON, and forward-auth for proxies), grpcapi (gRPC), envoyrls
-// (Envoy's rate limit service) and resp (the Redis protocol). All of them use one engine.
+// (Envoy's rate limit service) and resp (the Redis protocol). They share one engine.Engine, which decides by rules.
 package service

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Hold extends the server's deadlines for a response that is delayed. The request must have been read.
-func Hold(w http.ResponseWriter, hold time.Duration) {
-	until := time.Now().Add(hold + defaultWriteTimeout)
+// Hold extends the connection's deadlines so that the response can be sent after delay. It must be called after the
+// whole request was read, because it also extends the deadline for reading.
+func Hold(w http.ResponseWriter, delay time.Duration) {
+	deadline := time.Now().Add(delay + defaultWriteTimeout)
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(until) // without deadlines there is nothing to extend
-	_ = c.SetWriteDeadline(until)
+	_ = c.SetReadDeadline(deadline) // an error means that w has no deadlines, so there is nothing to extend
+	_ = c.SetWriteDeadline(deadline)
 }
 
 // WithHold returns a handler that lets next delay its response for up to maxDelay after it has read the whole request.
@@ -21,23 +22,23 @@ func WithHold(next http.Handler, maxDelay time.Duration) http.Handler {
 		if r.Body == nil || r.Body == http.NoBody {
 			Hold(w, maxDelay)
 		} else {
-			r.Body = &holdingBody{ReadCloser: r.Body, w: w, max: maxDelay}
+			r.Body = &holdingBody{ReadCloser: r.Body, w: w, maxDelay: maxDelay}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// A holdingBody calls Hold when the body was read.
+// A holdingBody calls Hold at the end of the body.
 type holdingBody struct {
 	io.ReadCloser
-	w   http.ResponseWriter
-	max time.Duration
+	w        http.ResponseWriter
+	maxDelay time.Duration
 }
 
 func (b *holdingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
-		Hold(b.w, b.max)
+		Hold(b.w, b.maxDelay)
 	}
 	return n, err
 }

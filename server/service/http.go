@@ -26,19 +26,19 @@ const (
 type HTTPConfig struct {
 	// Handler serves requests.
 	Handler http.Handler
-	// TLS has the certificates. Default nil: no TLS.
+	// TLS configures the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxConns bounds open connections; more are closed at once. Default DefaultMaxConns.
+	// MaxConns bounds the open connections. Further connections are closed at once. Default DefaultMaxConns.
 	MaxConns int
-	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
-	// but at least 64, and no bound on descriptors.
+	// Conns bounds the connections of one address and the file descriptors. By default an address may have a quarter of
+	// MaxConns, but at least 64, and file descriptors are not bounded.
 	Conns ConnLimits
 	// HeaderTimeout bounds the time for a request's header. Default 5s.
 	HeaderTimeout time.Duration
 	// ReadTimeout bounds the time for a whole request. Default 10s.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds the time from the end of the request's header to the end of the response. Hold extends it.
-	// Default 10s.
+	// WriteTimeout bounds the time from the end of the request's header to the end of the response. Hold extends this
+	// time. Default 10s.
 	WriteTimeout time.Duration
 	// IdleTimeout bounds the time between requests of a connection. Default 2m.
 	IdleTimeout time.Duration
@@ -69,7 +69,8 @@ func (c *HTTPConfig) validate() error {
 }
 
 // An HTTPServer is an http.Server that no client can keep busy: the number of connections and the size and duration of
-// requests are bounded. It speaks HTTP/1.1, and HTTP/2 with clients that start with it or negotiate it over TLS.
+// requests are bounded. It speaks HTTP/1.1 and HTTP/2. Clients select HTTP/2 by negotiation over TLS, or without TLS by
+// prior knowledge.
 type HTTPServer struct {
 	http  *http.Server
 	conns *Conns
@@ -77,24 +78,24 @@ type HTTPServer struct {
 
 	stopping context.Context //nolint:containedctx // it ends when Shutdown is called
 	stop     context.CancelFunc
-	running  sync.WaitGroup // the certificate watcher
+	watcher  sync.WaitGroup // the goroutine that watches the certificate files
 }
 
-// NewHTTP returns a server. The error says what is wrong with the HTTPConfig.
+// NewHTTP returns a server. The error names what is wrong with the HTTPConfig.
 func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	set, err := c.TLS.Open(c.Logger)
+	certs, err := c.TLS.Open(c.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	s := &HTTPServer{conns: c.Conns.New("api", c.MaxConns, "", c.Logger), certs: set}
+	s := &HTTPServer{conns: c.Conns.New("api", c.MaxConns, "", c.Logger), certs: certs}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(set != nil)
-	protocols.SetUnencryptedHTTP2(set == nil)
+	protocols.SetHTTP2(certs != nil)
+	protocols.SetUnencryptedHTTP2(certs == nil)
 	s.http = &http.Server{
 		Handler:           c.Handler,
 		ReadHeaderTimeout: c.HeaderTimeout,
@@ -105,11 +106,11 @@ func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
 		ConnState:         conns.SetState,
-		ConnContext:       withProven,
+		ConnContext:       withAuthenticated,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
-	if set != nil {
-		s.http.TLSConfig = set.Config("h2", "http/1.1")
+	if certs != nil {
+		s.http.TLSConfig = certs.Config("h2", "http/1.1")
 	}
 	return s, nil
 }
@@ -119,7 +120,7 @@ func (s *HTTPServer) Serve(l net.Listener) error {
 	serve := s.http.Serve
 	if s.certs != nil {
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
-		s.running.Go(func() { s.certs.Watch(s.stopping) })
+		s.watcher.Go(func() { s.certs.Watch(s.stopping) })
 	}
 	if err := serve(s.conns.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -127,39 +128,41 @@ func (s *HTTPServer) Serve(l net.Listener) error {
 	return nil
 }
 
-// Reload reads the certificate files now instead of at the next check.
+// Reload reads the certificate files now instead of at the next regular check. Without TLS it does nothing.
 func (s *HTTPServer) Reload() error { return s.certs.Reload() }
 
-// Shutdown refuses new connections and lets requests finish. If ctx ends earlier, Shutdown aborts them and returns the
-// error of ctx.
+// Shutdown refuses new connections and waits for the requests in progress. If ctx ends first, Shutdown aborts these
+// requests and returns the error of ctx.
 func (s *HTTPServer) Shutdown(ctx context.Context) error {
 	s.stop()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		_ = s.http.Close() // the connections are closed anyway
+		_ = s.http.Close() // its error is unimportant: the connections are closed even after an error
 	}
-	s.running.Wait()
+	s.watcher.Wait()
 	return err
 }
 
-// Conns returns the connections of the server.
+// Conns returns the server's connections, for example to count them.
 func (s *HTTPServer) Conns() *Conns { return s.conns }
 
-// Conns are the connections of a server, whose number is bounded.
+// Conns is the set of open connections of a server. The size of the set is bounded.
 type Conns = conns.Conns
 
-// ConnLimits bound the connections of a server beyond their total. The zero value has the defaults.
+// ConnLimits bounds the connections of a server, in addition to the bound on their total number. The zero value applies
+// the defaults.
 type ConnLimits struct {
-	// PerAddress bounds the connections of one address; an IPv6 address counts as its /64 network. Default a quarter of
-	// all, but at least 64; negative for no bound.
+	// PerAddress bounds the connections of one address; an IPv6 address counts as its /64 network. A negative value means
+	// no bound. Default a quarter of the total, but at least 64.
 	PerAddress int
-	// Exempt, if set, reports whether an address has no bound, for example a proxy with many clients.
+	// Exempt, if set, reports whether PerAddress does not apply to an address, for example to a proxy with many clients.
 	Exempt func(netip.Addr) bool
-	// Descriptors are the file descriptors that connections may use, shared by the whole program. Default no bound.
+	// Descriptors bounds the file descriptors of connections. The whole program shares this bound. Default no bound.
 	Descriptors conns.Share
 }
 
-// New returns the connections of a listener, at most maxConns of them. refusal is sent to refused connections.
+// New returns an empty Conns for at most maxConns connections. listener is the listener's name in the log. The text
+// refusal is sent to connections that are refused; if it is empty, they are closed without a text.
 func (l ConnLimits) New(listener string, maxConns int, refusal string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
 		Name: listener, Max: maxConns, PerAddress: l.PerAddress, Exempt: l.Exempt,

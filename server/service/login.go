@@ -13,23 +13,25 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// Logins counts wrong tokens by address and refuses addresses with too many. Listeners of one process should share
-// one. Create it with NewLogins.
+// Logins counts wrong tokens by address, and refuses addresses that sent too many. All listeners of a process should
+// share one Logins, so that a wrong token on any of them counts for all. Create it with NewLogins.
 type Logins = logins.Throttle
 
 // LoginOptions are the settings of Logins. The zero value is usable.
 type LoginOptions = logins.Options
 
-// NewLogins returns Logins. Close it after use.
+// NewLogins returns a Logins. The caller must close it after use.
 func NewLogins(o LoginOptions) (*Logins, error) { return logins.New(o) }
 
-// Tokens are the tokens that a listener accepts.
+// Tokens configures the tokens that a listener accepts.
 type Tokens struct {
-	// Listener is the listener's name in the log.
+	// Listener is the name of the listener in log lines.
 	Listener string
-	// Token is required from callers, nil for none. Admin is accepted too; nil for none.
-	Token, Admin *Token
-	// Logins counts wrong tokens. Required with a token.
+	// Token is the token that callers must send. If it is nil, callers need no token.
+	Token *Token
+	// Admin is the administrator's token, which is accepted wherever Token is. Nil if there is none.
+	Admin *Token
+	// Logins counts wrong tokens. Required if Token or Admin is set.
 	Logins *Logins
 }
 
@@ -44,7 +46,7 @@ func (t *Tokens) Validate() error {
 	return nil
 }
 
-var errNoLogins = errors.New("service: a Token without Logins: want one of NewLogins to count wrong tokens")
+var errNoLogins = errors.New("service: a Token needs Logins to count wrong tokens; create it with NewLogins")
 
 // ErrWrongToken is returned by Tokens.Check for an invalid token.
 var ErrWrongToken = errors.New("the token is wrong")
@@ -56,54 +58,58 @@ func (e *TooManyLoginsError) Error() string {
 	return fmt.Sprintf("too many wrong tokens from this address: try again in %d s", e.Seconds())
 }
 
-// Seconds is RetryAfter in whole seconds, rounded up.
+// Seconds returns RetryAfter in whole seconds, rounded up.
 func (e *TooManyLoginsError) Seconds() int64 {
 	return int64((e.RetryAfter + time.Second - 1) / time.Second)
 }
 
-// Check returns nil if a token is valid. from is the caller's address. proven, if not nil, belongs to the connection:
-// once a connection has shown Token, Token stays valid on it even while its address is refused, so that a caller with
-// a wrong token does not lock out others behind the same address.
-func (t *Tokens) Check(ctx context.Context, token string, from netip.Addr, proven *atomic.Bool) error {
-	if retry := t.Logins.Denied(ctx, t.Listener, logins.Guess, from); retry > 0 {
-		if proven != nil && proven.Load() && t.Token != nil && t.Token.Is(token) {
+// Check returns nil if token is valid. addr is the caller's IP address. The flag authenticated belongs to the caller's
+// connection and may be nil: Check sets the flag when the connection has sent Token. From then on, Token stays valid on
+// this connection even while its address is refused, so that a caller with a wrong token does not lock out other
+// callers behind the same address.
+func (t *Tokens) Check(ctx context.Context, token string, addr netip.Addr, authenticated *atomic.Bool) error {
+	if retryAfter := t.Logins.Denied(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
+		if authenticated != nil && authenticated.Load() && t.Token != nil && t.Token.Is(token) {
 			return nil
 		}
-		return &TooManyLoginsError{retry}
+		return &TooManyLoginsError{retryAfter}
 	}
 	switch {
 	case t.Token != nil && t.Token.Is(token):
-		if proven != nil && !proven.Load() {
-			proven.Store(true)
+		if authenticated != nil && !authenticated.Load() {
+			authenticated.Store(true)
 		}
 		return nil
 	case t.Admin != nil && t.Admin.Is(token):
 		return nil
 	}
-	if retry := t.Logins.Failed(ctx, t.Listener, logins.Guess, from); retry > 0 {
-		return &TooManyLoginsError{retry}
+	if retryAfter := t.Logins.Failed(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
+		return &TooManyLoginsError{retryAfter}
 	}
 	return ErrWrongToken
 }
 
-// CheckBearer is Check for the value of an Authorization header. A value without a bearer token is ErrWrongToken, and
-// is not counted, because nothing was guessed.
-func (t *Tokens) CheckBearer(ctx context.Context, authorization string, from netip.Addr, proven *atomic.Bool) error {
-	token, ok := bearer(authorization)
+// CheckBearer calls Check with the bearer token of an Authorization header. If the header has no bearer token, it
+// returns ErrWrongToken without counting a wrong token, because the caller did not guess one.
+func (t *Tokens) CheckBearer(
+	ctx context.Context, authorization string, addr netip.Addr, authenticated *atomic.Bool,
+) error {
+	token, ok := bearerToken(authorization)
 	if !ok {
 		return ErrWrongToken
 	}
-	return t.Check(ctx, token, from, proven)
+	return t.Check(ctx, token, addr, authenticated)
 }
 
-// bearer returns the token of an Authorization header.
-func bearer(authorization string) (token string, ok bool) {
-	name, token, _ := strings.Cut(authorization, " ")
+// bearerToken returns the token of an Authorization header. ok is false if there is none.
+func bearerToken(authorization string) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(authorization, " ")
 	token = strings.TrimSpace(token)
-	return token, strings.EqualFold(name, scheme) && token != ""
+	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// AddrOf returns the IP address of a peer. It is invalid for a peer without one, as over a Unix socket.
+// AddrOf returns the IP address of a peer. For a peer without an IP address, for example over a Unix socket, it returns
+// the zero Addr, which is invalid.
 func AddrOf(peer net.Addr) netip.Addr {
 	if tcp, ok := peer.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()
@@ -114,7 +120,8 @@ func AddrOf(peer net.Addr) netip.Addr {
 	return ParseAddr(peer.String())
 }
 
-// ParseAddr returns the IP address of host:port, such as http.Request.RemoteAddr.
+// ParseAddr returns the IP address in a text of the form host:port, such as http.Request.RemoteAddr. If there is none,
+// it returns the zero Addr.
 func ParseAddr(hostPort string) netip.Addr {
 	ap, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
@@ -123,16 +130,17 @@ func ParseAddr(hostPort string) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// provenKey is the context key of a connection's proven flag.
-type provenKey struct{}
+// authenticatedKey is the context key of the flag that ConnAuthenticated returns.
+type authenticatedKey struct{}
 
-// withProven adds a proven flag to the context of a connection.
-func withProven(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, provenKey{}, new(atomic.Bool))
+// withAuthenticated adds a new flag to the context of a connection.
+func withAuthenticated(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, authenticatedKey{}, new(atomic.Bool))
 }
 
-// Proven returns the flag for Tokens.Check of the HTTPServer connection of a request; nil if there is none.
-func Proven(ctx context.Context) *atomic.Bool {
-	proven, _ := ctx.Value(provenKey{}).(*atomic.Bool)
-	return proven
+// ConnAuthenticated returns the last argument of Tokens.Check for a request: a flag that belongs to the request's
+// connection. It returns nil if the request was not received by an HTTPServer.
+func ConnAuthenticated(ctx context.Context) *atomic.Bool {
+	authenticated, _ := ctx.Value(authenticatedKey{}).(*atomic.Bool)
+	return authenticated
 }

@@ -7,36 +7,38 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// Options sets the defaults of a configuration and checks the bounds of its numbers. Err returns the first problem.
+// Options sets the defaults of a configuration and checks that its numbers are within their bounds. Call one method for
+// each field, and then Err.
 type Options struct {
 	prefix string
 	err    error
 }
 
-// CheckOptions returns Options whose errors begin with prefix, such as "grpcapi: ".
+// CheckOptions returns an Options whose errors begin with prefix, such as "grpcapi: ".
 func CheckOptions(prefix string) *Options { return &Options{prefix: prefix} }
 
-// Err returns the error of the first option out of its bounds.
+// Err returns an error about the first option that is out of its bounds, or nil.
 func (o *Options) Err() error { return o.err }
 
 const (
-	// MaxInt is the upper bound of options that need none: sums of several still fit into an int everywhere.
+	// MaxInt is the upper bound of integer options that need no lower one. It leaves room: the sum of a few options
+	// still fits into an int on 32-bit systems.
 	MaxInt = 1 << 29
-	// MaxDuration is the upper bound of all durations.
+	// MaxDuration is the upper bound of all options that are durations.
 	MaxDuration = 365 * 24 * time.Hour
 )
 
-// Int sets an option that is 0 to its default, and checks that it is between least and most.
+// Int sets an option that is 0 to its default, and checks that it is between minimum and maximum.
 func (o *Options) Int(name string, value *int, defaultValue, minimum, maximum int) {
 	checkOption(o, name, value, defaultValue, minimum, maximum)
 }
 
-// Duration is Int for a duration of at most MaxDuration.
+// Duration sets a duration that is 0 to its default, and checks that it is between minimum and MaxDuration.
 func (o *Options) Duration(name string, value *time.Duration, defaultValue, minimum time.Duration) {
 	checkOption(o, name, value, defaultValue, minimum, MaxDuration)
 }
 
-// Identifier sets an identifier that is nil to one of the zero identity.Config.
+// Identifier sets an identifier that is nil to the one that the zero identity.Config creates.
 func (o *Options) Identifier(id **identity.Identifier) {
 	if *id == nil && o.err == nil {
 		*id, o.err = identity.New(identity.Config{})

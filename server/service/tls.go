@@ -14,32 +14,34 @@ import (
 // DefaultCheckFilesEvery is the default interval between checks of the certificate files.
 const DefaultCheckFilesEvery = 10 * time.Second
 
-// TLS configures the certificates of a server. Their files are watched: when they change, new connections get the new
-// certificates. If the new files are invalid, the old certificates stay in use, and this is logged.
+// TLS configures the certificates of a server. The server watches their files: after a change, new connections get the
+// new certificates. If the new files are invalid, the server logs an error and continues to use the old certificates.
 type TLS struct {
-	// Certificates are pairs of files. A client gets the first certificate for its server name, or the first of all.
+	// Certificates lists the certificates and their keys. A client gets the first certificate that matches its server
+	// name. If none matches, the client gets the first certificate of the list.
 	Certificates []CertificateFiles
-	// ClientCAFile has the CA certificates for clients, in PEM; callers then need a certificate that one of them
+	// ClientCAFile is a PEM file of CA certificates. If it is set, callers need a certificate that one of these CAs
 	// signed. Default none: callers need no certificate.
 	ClientCAFile string
 	// MinVersion is the oldest accepted TLS version: tls.VersionTLS12 (default) or tls.VersionTLS13.
 	MinVersion uint16
-	// CheckFilesEvery is the interval between checks of the files. Default DefaultCheckFilesEvery.
+	// CheckFilesEvery is the interval between checks of the files for changes. Default DefaultCheckFilesEvery.
 	CheckFilesEvery time.Duration
 }
 
-// CertificateFiles is a certificate and its key, in PEM. Intermediate certificates follow it in its file.
+// CertificateFiles names the PEM files of a certificate and its key. Intermediate certificates follow the certificate
+// in CertFile.
 type CertificateFiles struct{ CertFile, KeyFile string }
 
-// Certificates are the loaded certificates of a TLS. They are safe for concurrent use.
+// Certificates holds the certificates that TLS.Open has loaded. It is safe for concurrent use.
 type Certificates struct {
 	set        *certs.Set
 	minVersion uint16
-	checkFiles time.Duration
+	checkEvery time.Duration
 	log        *slog.Logger
 }
 
-// Open loads the certificates. Later changes of the files are logged to log. Open returns nil for a nil TLS.
+// Open loads the certificates. Later loads of changed files are logged to log. If t is nil, Open returns nil.
 func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if t == nil {
 		return nil, nil
@@ -47,9 +49,9 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if v := t.MinVersion; v != 0 && v != tls.VersionTLS12 && v != tls.VersionTLS13 {
 		return nil, fmt.Errorf("TLS.MinVersion %s: want TLS 1.2 or TLS 1.3", tls.VersionName(v))
 	}
-	checkFiles := cmp.Or(t.CheckFilesEvery, DefaultCheckFilesEvery)
-	if checkFiles < time.Millisecond {
-		return nil, fmt.Errorf("TLS.CheckFilesEvery %s: want at least 1ms, or 0 for %s", checkFiles, DefaultCheckFilesEvery)
+	checkEvery := cmp.Or(t.CheckFilesEvery, DefaultCheckFilesEvery)
+	if checkEvery < time.Millisecond {
+		return nil, fmt.Errorf("TLS.CheckFilesEvery %s: want at least 1ms, or 0 for %s", checkEvery, DefaultCheckFilesEvery)
 	}
 	files := make([]certs.Files, len(t.Certificates))
 	for i, f := range t.Certificates {
@@ -59,20 +61,21 @@ func (t *TLS) Open(log *slog.Logger) (*Certificates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	return &Certificates{set: set, minVersion: t.MinVersion, checkFiles: checkFiles, log: log}, nil
+	return &Certificates{set: set, minVersion: t.MinVersion, checkEvery: checkEvery, log: log}, nil
 }
 
-// Config returns a configuration that always uses the current certificates. protocols are the server's ALPN names.
+// Config returns a configuration that always uses the current certificates. protocols are the ALPN protocols that the
+// server offers.
 func (c *Certificates) Config(protocols ...string) *tls.Config {
 	config := c.set.Config(c.minVersion)
 	config.NextProtos = protocols
 	return config
 }
 
-// Watch checks the files regularly until ctx ends.
-func (c *Certificates) Watch(ctx context.Context) { c.set.Watch(ctx, c.checkFiles, c.log) }
+// Watch checks the files for changes every TLS.CheckFilesEvery until ctx ends.
+func (c *Certificates) Watch(ctx context.Context) { c.set.Watch(ctx, c.checkEvery, c.log) }
 
-// Reload checks the files now. It does nothing if c is nil.
+// Reload loads the files now if they have changed. It does nothing if c is nil.
 func (c *Certificates) Reload() error {
 	if c == nil {
 		return nil

@@ -12,24 +12,24 @@ import (
 	"github.com/headgate/headgate/internal/secretfile"
 )
 
-// The bounds of a token, in bytes.
+// The minimum and maximum length of a token, in bytes.
 const (
 	MinToken = 16
 	MaxToken = 4096
 )
 
-// ErrToken is wrapped by errors about invalid tokens.
+// ErrToken is wrapped by the errors of NewToken and ReadToken about an invalid token.
 var ErrToken = errors.New("service: invalid token")
 
-// A Token is the secret that callers of the decision service must show. A nil Token accepts every caller. It is safe
+// A Token is the secret that callers of the decision service must send. A nil Token accepts every caller. It is safe
 // for concurrent use.
 type Token struct {
-	sum     [sha256.Size]byte // the token itself is not kept
+	hash    [sha256.Size]byte // only the hash is stored, not the token itself
 	warning string
 }
 
-// NewToken returns a token of one line of at least MinToken visible ASCII characters. Surrounding white space is
-// ignored.
+// NewToken returns the token in text, which must be one line of MinToken to MaxToken visible ASCII characters.
+// Surrounding white space is ignored.
 func NewToken(text string) (*Token, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -46,7 +46,7 @@ func NewToken(text string) (*Token, error) {
 				ErrToken, i+1)
 		}
 	}
-	return &Token{sum: sha256.Sum256([]byte(text))}, nil
+	return &Token{hash: sha256.Sum256([]byte(text))}, nil
 }
 
 // ReadToken reads a token from a file.
@@ -60,12 +60,12 @@ func ReadToken(path string) (*Token, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
-		t.warning = fmt.Sprintf("%s can be read by everybody (%v): want 0600", path, info.Mode().Perm())
+		t.warning = fmt.Sprintf("%s can be read by everybody (%v): set its mode to 0600", path, info.Mode().Perm())
 	}
 	return t, nil
 }
 
-// Warning returns a problem with the token's file permissions, for the log, or "".
+// Warning returns a warning about the permissions of the token's file, or "".
 func (t *Token) Warning() string {
 	if t == nil {
 		return ""
@@ -73,7 +73,7 @@ func (t *Token) Warning() string {
 	return t.warning
 }
 
-// Is reports whether this is the token, in constant time.
+// Is reports whether presented is the token. The time of the comparison reveals nothing about the token.
 func (t *Token) Is(presented string) bool {
 	if t == nil {
 		return true
@@ -82,9 +82,6 @@ func (t *Token) Is(presented string) bool {
 		return false
 	}
 	var buffer [256]byte // keeps the copy on the stack
-	sum := sha256.Sum256(append(buffer[:0], presented...))
-	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
+	hash := sha256.Sum256(append(buffer[:0], presented...))
+	return subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1
 }
-
-// scheme is the authentication scheme of the Authorization header.
-const scheme = "Bearer"

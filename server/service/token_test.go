@@ -63,7 +63,7 @@ func TestWorldReadableTokenWarns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := token.Warning(); !strings.Contains(got, "can be read by everybody (-rw-r--r--): want 0600") {
+	if got := token.Warning(); !strings.Contains(got, "can be read by everybody (-rw-r--r--): set its mode to 0600") {
 		t.Errorf("got %q", got)
 	}
 }

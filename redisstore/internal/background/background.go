@@ -1,4 +1,4 @@
-// Package background runs the goroutines of a value until the value is stopped.
+// Package background runs the background goroutines of a value, such as a store, until the value is closed.
 package background
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A Group is the goroutines of a value. Create one with New. It is safe for concurrent use.
+// A Group is a set of goroutines that are stopped together. Create one with New. It is safe for concurrent use.
 type Group struct {
 	clock   clock.Clock
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex // held to start a goroutine, and to stop
+	mu      sync.Mutex // held by Start and Stop, so that no goroutine starts after Stop
 	stopped atomic.Bool
 }
 
-// New returns a Group without goroutines. They run by the clock.
+// New returns a Group without goroutines. The clock learns of each goroutine; see clock.Go.
 func New(c clock.Clock) *Group {
 	g := &Group{clock: c}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -48,7 +48,7 @@ func (g *Group) Start(run func()) bool {
 	return true
 }
 
-// Stop refuses new goroutines and ends the context, without waiting for the goroutines. It returns false if it was
+// Stop cancels the context and prevents new goroutines, without waiting for the running ones. It returns false if it was
 // called before.
 func (g *Group) Stop() bool {
 	g.mu.Lock()

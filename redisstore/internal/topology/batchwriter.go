@@ -7,28 +7,29 @@ import (
 
 // A batchWriter delays small writes so that commands are sent in batches.
 //
-// The client library writes as soon as its queue is empty, so on a busy core most commands are written alone, and the
-// system calls here and at the server cost more than the decision. A batchWriter collects commands until they fill a
-// packet, but only while many calls are active and a reply to an earlier write is due. That reply sends the collected
-// commands, so they never wait longer than for the server.
+// The client library writes as soon as its queue is empty, so on a busy core it writes most commands one by one. Then
+// the system calls of this process and the server cost more than the decision in the server. A batchWriter collects
+// commands until they fill a packet, but only while many calls are active and a reply to an earlier write is
+// outstanding. When that reply arrives, the collected commands are sent. So no command waits longer than one round trip.
 //
-// The lock is not held while sending. A write wakes the server, which may take the core for some milliseconds. The
-// reader of replies goes on meanwhile and leaves the next batch to the sender.
+// The lock is released while a goroutine writes to the connection. If the server runs on the same core, it may take over
+// the core for some milliseconds as soon as it gets the data. The goroutine that reads replies goes on meanwhile, and
+// leaves the next batch to the goroutine that writes.
 type batchWriter struct {
 	conn net.Conn
-	busy func() bool // many calls are active
+	busy func() bool // reports whether many calls are active
 
-	mu       sync.Mutex
-	replyDue bool // something was written since the last reply
-	sending  bool
-	// checkAfterSend tells the sender to send the collected commands or, if there are none, to clear replyDue.
-	checkAfterSend bool
+	mu            sync.Mutex
+	awaitingReply bool // something was written since the last reply
+	sending       bool // a goroutine is in send
+	// flushAfterSend tells that goroutine to send the collected commands or, if there are none, to clear awaitingReply.
+	flushAfterSend bool
 	collected      []byte
 	spare          []byte // the buffer of the last batch, for reuse
-	err            error  // of sending
+	err            error  // the first error of a write; all later writes return it
 }
 
-// packetSize fits into one packet on most networks.
+// packetSize is the number of bytes that fit into one packet on most networks.
 const packetSize = 1400
 
 func (w *batchWriter) write(b []byte) (int, error) {
@@ -37,10 +38,11 @@ func (w *batchWriter) write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	mayWait := w.replyDue && len(w.collected)+len(b) < packetSize && w.busy()
+	// A command may wait if a later call of replied sends it, if it does not fill a packet, and if others may join it.
+	mayWait := w.awaitingReply && len(w.collected)+len(b) < packetSize && w.busy()
 	if mayWait || w.sending {
 		w.collected = append(w.collected, b...)
-		w.checkAfterSend = w.checkAfterSend || !mayWait
+		w.flushAfterSend = w.flushAfterSend || !mayWait
 		return len(b), nil
 	}
 	size := len(b)
@@ -60,38 +62,40 @@ func (w *batchWriter) replied() {
 	defer w.mu.Unlock()
 	switch {
 	case w.err != nil:
-	case w.sending: // the reply may be to the batch that is being sent
-		w.checkAfterSend = true
+	case w.sending: // this may be the reply to the batch that is being sent
+		w.flushAfterSend = true
 	case len(w.collected) == 0:
-		w.replyDue = false
-	case w.send(w.takeBatch()) != nil:
-		_ = w.conn.Close() // so that callers waiting for replies learn of it
+		w.awaitingReply = false
+	default:
+		if w.send(w.takeBatch()) != nil {
+			_ = w.conn.Close() // so that the calls of the batch, which were told that the write succeeded, fail
+		}
 	}
 }
 
 // takeBatch returns the collected commands. They are valid until the next takeBatch.
 func (w *batchWriter) takeBatch() []byte {
 	b := w.collected
-	if cap(w.spare) > 4*packetSize {
+	if cap(w.spare) > 4*packetSize { // do not keep the memory of an unusually large batch
 		w.spare = nil
 	}
 	w.collected, w.spare = w.spare[:0], b
 	return b
 }
 
-// send sends b, then the commands collected meanwhile. It releases the lock while it writes.
+// send sends b, then the commands collected meanwhile. The caller holds the lock; send releases it while it writes.
 func (w *batchWriter) send(b []byte) error {
-	w.sending, w.replyDue = true, true
+	w.sending, w.awaitingReply = true, true
 	for {
 		w.mu.Unlock()
 		_, err := w.conn.Write(b)
 		w.mu.Lock()
-		if w.err = err; err != nil || !w.checkAfterSend {
+		if w.err = err; err != nil || !w.flushAfterSend {
 			break
 		}
-		w.checkAfterSend = false
+		w.flushAfterSend = false
 		if len(w.collected) == 0 {
-			w.replyDue = false
+			w.awaitingReply = false
 			break
 		}
 		b = w.takeBatch()

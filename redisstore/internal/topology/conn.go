@@ -20,13 +20,13 @@ type dialer struct {
 // A dialAttempt is the connector's attempt to connect.
 type dialAttempt struct {
 	dialed bool
-	err    error // of dialing
+	err    error // why dialing or the TLS handshake failed
 }
 
-// dialAttemptKey is the context key of a dialAttempt. The context of a caller has none.
+// dialAttemptKey is the context key of a dialAttempt. Only the connector's context has a dialAttempt.
 type dialAttemptKey struct{}
 
-// dial is called by the client library when it needs a connection. Only the connector gets one.
+// dial is called by the client library when it needs a connection. It fails unless the connector asked for one.
 func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	attempt, ok := ctx.Value(dialAttemptKey{}).(*dialAttempt)
 	if !ok {
@@ -44,14 +44,14 @@ func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Co
 		return nil, err
 	}
 	c := &serverConn{Conn: conn, socket: socket, server: s, writer: batchWriter{conn: conn, busy: s.busy}}
-	c.loginDeadline, _ = ctx.Deadline() // the connector's context always has one
+	c.loginDeadline, _ = ctx.Deadline() // the connector's context always has a deadline
 	s.link.set(c, s.options.clock.Now())
 	s.counts.connects.Add(1)
 	return c, nil
 }
 
 func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
-	if config.ServerName == "" { // needed even if it is not verified: it tells apart servers behind one address
+	if config.ServerName == "" { // sent even if it is not verified: a proxy may select the server by it
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
 			host = addr
@@ -67,17 +67,17 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	return secure, nil
 }
 
-// A link is the current connection of a server.
+// A link holds the current connection to a server.
 type link struct {
-	mu    sync.Mutex
-	conn  *serverConn // nil if there is none
-	since time.Time
+	mu     sync.Mutex
+	conn   *serverConn // nil if there is none
+	dialed time.Time   // when the last connection was made
 }
 
 func (l *link) set(c *serverConn, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conn, l.since = c, now
+	l.conn, l.dialed = c, now
 }
 
 func (l *link) current() *serverConn {
@@ -86,11 +86,11 @@ func (l *link) current() *serverConn {
 	return l.conn
 }
 
-// connectedAt returns when the last connection was made.
-func (l *link) connectedAt() time.Time {
+// dialedAt returns when the last connection was made.
+func (l *link) dialedAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.since
+	return l.dialed
 }
 
 // clear removes a connection, and reports whether it was the current one.
@@ -104,21 +104,21 @@ func (l *link) clear(c *serverConn) bool {
 	return true
 }
 
-// A serverConn is a connection that sends commands in batches and tells its server when data arrives and when the
-// client library closes it.
+// A serverConn is a connection that sends commands in batches. It tells its server when data arrives and when the client
+// library closes the connection.
 type serverConn struct {
 	net.Conn
-	socket        syscall.Conn // of Conn; nil if it has none
+	socket        syscall.Conn // the socket under Conn, or nil
 	server        *Server
 	writer        batchWriter
-	closeReason   atomic.Pointer[error] // the first error, nil until there is one
+	closeReason   atomic.Pointer[error] // the first error of Read or dropConnection
 	loginDeadline time.Time
-	lastWrite     atomic.Int64 // when the library last wrote, as Server.age
+	lastWrite     atomic.Int64 // when the library last wrote, in ns since Server.created
 	reading       atomic.Bool  // the library is in Read
 }
 
-// SetDeadline is called by the client library for the login, and with the zero time after it. The login has until the
-// dial timeout instead of the shorter hang timeout.
+// SetDeadline is called by the client library with a deadline before the login, and with the zero time after it. The
+// library uses the hang timeout, so SetDeadline replaces the deadline by the end of the dial timeout.
 func (c *serverConn) SetDeadline(at time.Time) error {
 	if !at.IsZero() {
 		at = c.loginDeadline
@@ -151,7 +151,7 @@ func (c *serverConn) Close() error {
 		if p := c.closeReason.Load(); p != nil {
 			reason = *p
 		}
-		c.server.lost(c.server.status.Load(), reason)
+		c.server.markLost(c.server.status.Load(), reason)
 	}
 	return c.Conn.Close()
 }
@@ -173,7 +173,7 @@ func (s *Server) LastRead() time.Time {
 	return s.timeAt(s.replies.lastAt.Load())
 }
 
-// HasUnread reports whether data of the server has arrived that this process has not read or handled yet.
+// HasUnread reports whether the server has sent data that this process has not read, or has read and not yet handled.
 func (s *Server) HasUnread() bool {
 	c := s.workingConn()
 	return c != nil && (!c.reading.Load() || unread(c.socket))

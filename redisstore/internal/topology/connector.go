@@ -36,8 +36,8 @@ func newConnector() connector {
 	return connector{wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// requestCheck makes the connector check the connection.
-func (c *connector) requestCheck() {
+// requestPing makes the connector check the connection.
+func (c *connector) requestPing() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -55,7 +55,7 @@ func (s *Server) dropConnection(reason error) {
 // reconnectDemoted connects again, at most every pingInterval, to a server that was a primary and is now a replica: its
 // name may lead to another server by now.
 func (s *Server) reconnectDemoted() {
-	if s.options.clock.Since(s.link.connectedAt()) >= pingInterval {
+	if s.options.clock.Since(s.link.dialedAt()) >= pingInterval {
 		s.dropConnection(errDemoted)
 	}
 }
@@ -86,7 +86,7 @@ func (s *Server) keepConnected(ctx context.Context) {
 	}
 }
 
-// awaitTrouble waits until the connection needs a check: a time has passed, requestCheck was called, or the server has
+// awaitTrouble waits until the connection needs a check: a time has passed, requestPing was called, or the server has
 // been silent for half of its hang timeout. It returns false when ctx ends.
 func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
 	clk := s.options.clock
@@ -150,7 +150,7 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 	s.setStatus(&status{connected: true})
 	if s.link.current() == nil { // lost again
-		s.lost(s.status.Load(), net.ErrClosed)
+		s.markLost(s.status.Load(), net.ErrClosed)
 	}
 	if s.connector.reported {
 		s.connector.reported = false

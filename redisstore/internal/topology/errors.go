@@ -8,45 +8,46 @@ import (
 
 // Classes of errors, for errors.Is.
 var (
-	// ErrUnreachable is the class of errors of calls that were not sent.
+	// ErrUnreachable is the class of errors for calls that were not sent.
 	ErrUnreachable = errors.New("server unreachable")
-	// ErrNoResponse is the class of errors of calls that were sent and got no response. They may have been executed.
+	// ErrNoResponse is the class of errors for calls that were sent and got no response. The server may have executed
+	// them.
 	ErrNoResponse = errors.New("no response from the server")
 )
 
-// A ServerError says what is wrong with a server, or with the network to it, and how to fix it. It wraps
-// ErrUnreachable, ErrNoResponse or headgate.ErrFull if it belongs to one of these classes. Errors of no class were
-// refused by the server and took nothing.
+// A ServerError describes a problem of a server, or of the network to it, and how to fix the problem. It wraps
+// ErrUnreachable, ErrNoResponse or headgate.ErrFull if it belongs to one of these classes. If it belongs to no class,
+// the server refused the call, and nothing was taken.
 type ServerError struct {
-	// Server is the server's address, or the name that its sentinels have for it.
+	// Server is the server's address, or the sentinels' name for the primary.
 	Server string
-	// Problem says what is wrong, as a predicate of Server.
+	// Problem says what is wrong. Server is the subject of the sentence: "is out of memory".
 	Problem string
-	// Fix says what to do. It is empty if waiting is all there is to do.
+	// Fix says how to fix the problem. It is empty if one can only wait.
 	Fix string
-	// Err is the cause: the server's reply, or an error of the network.
+	// Err is the cause: the server's error reply, or a network error.
 	Err error
-	// Permanent reports that the error does not go away by waiting.
+	// Permanent is set if the error does not go away by waiting.
 	Permanent bool
-	// OneKey reports that the error concerns one key only, and the server works.
+	// OneKey is set if the error concerns only one key, and the server works.
 	OneKey bool
 
 	class error // ErrUnreachable, ErrNoResponse, headgate.ErrFull or nil
 }
 
-// Refused reports whether the server works and only this key cannot be decided, because it has a value of another
-// program.
+// Refused reports whether the server works and only this key cannot be decided, because another program has stored a
+// value under it.
 func (e *ServerError) Refused() bool { return e.OneKey }
 
 func (e *ServerError) Error() string {
-	s := "redisstore: " + e.Server + ": " + e.Problem
+	text := "redisstore: " + e.Server + ": " + e.Problem
 	if e.Err != nil {
-		s += " (" + e.Err.Error() + ")"
+		text += " (" + e.Err.Error() + ")"
 	}
 	if e.Fix != "" {
-		s += ": " + e.Fix
+		text += ": " + e.Fix
 	}
-	return s
+	return text
 }
 
 // Unwrap returns the class of the error and its cause.
@@ -60,13 +61,14 @@ func (e *ServerError) Unwrap() []error {
 	return all
 }
 
-// sameProblem reports whether two errors say the same. The causes may differ, for example in the local port.
-func sameProblem(a, b error) bool {
-	var x, y *ServerError
-	if errors.As(a, &x) && errors.As(b, &y) {
-		return x.Server == y.Server && x.Problem == y.Problem && x.Fix == y.Fix
+// sameProblem reports whether two errors describe the same problem. Their causes may differ, for example in the local
+// port.
+func sameProblem(err1, err2 error) bool {
+	var e1, e2 *ServerError
+	if errors.As(err1, &e1) && errors.As(err2, &e2) {
+		return e1.Server == e2.Server && e1.Problem == e2.Problem && e1.Fix == e2.Fix
 	}
-	return a.Error() == b.Error()
+	return err1.Error() == err2.Error()
 }
 
 // IsPermanent reports whether an error does not go away by waiting.
@@ -75,8 +77,8 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &e) && e.Permanent
 }
 
-// unreachable returns the error of a call that was not sent.
-func unreachable(server string, cause error) *ServerError {
+// unreachableError returns the error for a call that was not sent.
+func unreachableError(server string, cause error) *ServerError {
 	var e *ServerError
 	if errors.As(cause, &e) {
 		clone := *e
@@ -90,7 +92,7 @@ func unreachable(server string, cause error) *ServerError {
 	return &ServerError{Server: server, Problem: problem, Err: cause, class: ErrUnreachable}
 }
 
-// malformedReply returns the error of a reply that cannot be parsed.
+// malformedReply returns the error for a reply that cannot be parsed.
 func malformedReply(server, command string, err error) error {
 	return &ServerError{
 		Server: server, Problem: fmt.Sprintf("sent a malformed reply to %s", command), Err: err,

@@ -68,7 +68,7 @@ func TestNetworkErrorsAreExplained(t *testing.T) {
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, ErrNoResponse, "s: closed the connection"},
 		{rueidis.ErrClosing, headgate.ErrClosed, "limiter is closed"},
 		{rueidis.Nil, nil, "sent an empty reply"},
-		{unreachable("s", context.DeadlineExceeded), ErrUnreachable, "was not called, because no time was left"},
+		{unreachableError("s", context.DeadlineExceeded), ErrUnreachable, "was not called, because no time was left"},
 		{fmt.Errorf("wrapped: %w", &ServerError{Server: "s", Problem: "is known"}), nil, "is known"},
 	} {
 		got := c.Explain(tt.err, "s")

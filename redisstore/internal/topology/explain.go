@@ -134,7 +134,7 @@ func Explain(err error, server string) error {
 		}
 		return explainReply(reply, server)
 	}
-	return explainNetwork(err, server)
+	return noResponseError(err, server)
 }
 
 func explainReply(reply *rueidis.RedisError, server string) *ServerError {
@@ -171,8 +171,8 @@ func ReplyText(err error) string {
 	return text
 }
 
-// explainNetwork explains an error of a call that may have been sent.
-func explainNetwork(err error, server string) *ServerError {
+// noResponseError explains an error of a call that may have been sent.
+func noResponseError(err error, server string) *ServerError {
 	e := &ServerError{Server: server, Err: err, class: ErrNoResponse}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

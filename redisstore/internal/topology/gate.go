@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxCalls leaves room in the library's queue for its own commands.
+	// maxCalls leaves room in the library's queue for the library's own commands.
 	maxCalls = 1<<queueScale - 32
-	// A server hangs if this many calls in a row were abandoned without any reply from it, for at least minHangSilence:
-	// deadlines may be shorter than the round trip.
+	// A server is considered hung if this many calls in a row were abandoned and it sent nothing meanwhile, for at least
+	// minHangSilence. The minimum matters if deadlines are shorter than the round trip.
 	hangCalls      = 64
 	minHangSilence = 15 * time.Millisecond
-	// reconnectWait is how long callers wait for a connection that was just lost.
+	// reconnectWait is how long callers wait for a new connection when the old one was just lost.
 	reconnectWait = 50 * time.Millisecond
-	// batchCalls is the number of concurrent calls from which commands are sent in batches.
+	// batchCalls is the number of concurrent calls at which batching starts.
 	batchCalls = 16
 )
 
@@ -32,17 +32,17 @@ var (
 // A status is the state of a server's connection. It is immutable.
 type status struct {
 	connected bool
-	err       error // why it is not connected
-	since     time.Time
+	err       error         // why the server is not connected
+	since     time.Time     // when the connection was made or lost
 	failures  int           // failed attempts to connect since then
 	changed   chan struct{} // closed when another status replaces this one
 }
 
-// calls counts the calls of a connection, and bounds them by the room in the library's queue.
+// calls counts the calls on a connection, and limits them to the room in the library's queue.
 type calls struct {
-	active    atomic.Int64  // calls let in, including abandoned ones until their replies have arrived
+	active    atomic.Int64  // calls that entered the gate; abandoned calls count until their replies arrive
 	abandoned atomic.Int64  // active calls whose caller has returned without a reply
-	busySince atomic.Int64  // when active became 1, as Server.age
+	busySince atomic.Int64  // when active became 1, in ns since Server.created
 	waiting   atomic.Int64  // callers that wait for room
 	room      chan struct{} // receives a value when a call ends and callers wait
 }
@@ -52,12 +52,13 @@ func newCalls() calls { return calls{room: make(chan struct{}, 1)} }
 // replies records when data last arrived from a server.
 type replies struct {
 	reads  atomic.Int64 // reads that returned data
-	lastAt atomic.Int64 // when the last of them returned, as Server.age
-	// readsAtCheck is the value of reads when the oldest abandoned call was abandoned, or when checkHang last ran.
+	lastAt atomic.Int64 // when the last of these reads returned, in ns since Server.created
+	// readsAtCheck is the value of reads when the first call was abandoned or when checkHang last ran, whichever is later.
 	readsAtCheck atomic.Int64
 }
 
-// enter lets a call in, or returns why it must not be sent.
+// enter counts a call as active, or returns why the call must not be sent. Each entered call ends with leave or
+// leaveFailed.
 func (s *Server) enter(ctx context.Context) (*status, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.refuse(err)
@@ -80,7 +81,8 @@ func (s *Server) enter(ctx context.Context) (*status, error) {
 			}
 			continue
 		}
-		// The connector connects only while no call is active. So no call meets it in the library and waits for it there.
+		// The connector connects only while no call is active. Otherwise a call could block inside the library while the
+		// connector dials.
 		if s.status.Load() == st {
 			return st, nil
 		}
@@ -103,10 +105,10 @@ func (s *Server) refuse(err error) error {
 	if st := s.status.Load(); !st.connected && errors.Is(err, context.DeadlineExceeded) {
 		err = st.err
 	}
-	return unreachable(s.addr, err)
+	return unreachableError(s.addr, err)
 }
 
-// awaitReconnect waits until another status replaces st, if the connection was lost just now.
+// awaitReconnect waits up to reconnectWait after the connection was lost until another status replaces st.
 func (s *Server) awaitReconnect(ctx context.Context, st *status) error {
 	wait := reconnectWait - s.options.clock.Since(st.since)
 	if wait <= 0 || errors.Is(st.err, headgate.ErrClosed) || IsPermanent(st.err) {
@@ -133,7 +135,7 @@ func (c *calls) awaitRoom(ctx context.Context, st *status) error {
 	}
 	select {
 	case <-c.room:
-		if c.active.Load() < maxCalls-1 { // room for another one
+		if c.active.Load() < maxCalls-1 { // there is room for another caller too
 			c.offerRoom()
 		}
 		return nil
@@ -144,7 +146,7 @@ func (c *calls) awaitRoom(ctx context.Context, st *status) error {
 	}
 }
 
-// release ends n calls.
+// release ends n calls, and makes room for a waiting caller.
 func (c *calls) release(n int64) {
 	c.active.Add(-n)
 	if c.waiting.Load() > 0 {
@@ -159,7 +161,8 @@ func (c *calls) offerRoom() {
 	}
 }
 
-// leave ends a call that got a reply. Replies arrive in order, so the abandoned calls have ended too.
+// leave ends a call that got a reply or lost its connection. Replies arrive in order, so the calls that were abandoned
+// before have ended too.
 func (s *Server) leave() {
 	n := int64(1)
 	if s.calls.abandoned.Load() != 0 {
@@ -172,47 +175,51 @@ func (s *Server) leave() {
 func (s *Server) leaveFailed(ctx context.Context, st *status, err error) error {
 	s.counts.unanswered.Add(1)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		// The call stays in the queue until its reply arrives.
+		// The caller gives up, but the call stays in the library's queue until its reply arrives.
 		switch abandoned := s.calls.abandoned.Add(1); {
 		case abandoned == 1:
 			s.replies.readsAtCheck.Store(s.replies.reads.Load())
 		case abandoned%hangCalls == 0:
 			s.checkHang(st)
 		}
-		return explainNetwork(err, s.addr)
+		return noResponseError(err, s.addr)
 	}
 	s.leave()
-	s.lost(st, err)
-	if errors.Is(err, errNotConnected) || errors.Is(err, rueidis.ErrClosing) { // lost between enter and sending
+	s.markLost(st, err)
+	if errors.Is(err, errNotConnected) || errors.Is(err, rueidis.ErrClosing) {
+		// The connection was lost between enter and sending, so the call was not sent.
 		return s.refuse(s.status.Load().err)
 	}
 	return Explain(err, s.addr)
 }
 
-// checkHang decides after many abandoned calls whether the server hangs. It does not if it has sent anything meanwhile
-// or has hardly had the time to. Then the connector's next ping tells when all abandoned calls have their replies.
+// checkHang decides after many abandoned calls whether the server hangs. A server does not hang if it has sent anything
+// meanwhile, or if minHangSilence has not passed. Then the connector pings the server: replies arrive in order, so after
+// the reply to the ping all abandoned calls have ended.
 func (s *Server) checkHang(st *status) {
 	reads := s.replies.reads.Load()
 	silence := s.age() - max(s.replies.lastAt.Load(), s.calls.busySince.Load())
 	if s.replies.readsAtCheck.Swap(reads) != reads || silence < int64(minHangSilence) {
-		s.connector.requestCheck()
+		s.connector.requestPing()
 		return
 	}
 	s.counts.hangs.Add(1)
-	s.lost(st, &ServerError{Server: s.addr, Problem: "hangs", Err: errHangs, Fix: "see its SLOWLOG and its host"})
+	s.markLost(st, &ServerError{
+		Server: s.addr, Problem: "hangs", Err: errHangs, Fix: "check its SLOWLOG, and the load of its host",
+	})
 }
 
-// lost closes the gate if st is still the status.
-func (s *Server) lost(st *status, err error) {
+// markLost records that the connection is lost, so that no calls enter, unless another status has replaced st.
+func (s *Server) markLost(st *status, err error) {
 	down := &status{err: Explain(err, s.addr), since: s.options.clock.Now(), changed: make(chan struct{})}
 	if !st.connected || !s.status.CompareAndSwap(st, down) {
 		return
 	}
 	close(st.changed)
-	s.connector.requestCheck()
+	s.connector.requestPing()
 }
 
-// setStatus replaces the status.
+// setStatus replaces the status, whatever it is now.
 func (s *Server) setStatus(st *status) {
 	st.since, st.changed = s.options.clock.Now(), make(chan struct{})
 	if old := s.status.Swap(st); old.changed != nil {
@@ -233,17 +240,17 @@ func (s *Server) Await(ctx context.Context) error {
 		select {
 		case <-st.changed:
 		case <-ctx.Done():
-			return unreachable(s.addr, ctx.Err())
+			return unreachableError(s.addr, ctx.Err())
 		}
 	}
 }
 
-// Outage returns since when the server is unreachable, and why. The error is nil if the server is connected, or is
-// being connected to for the first time.
+// Outage returns when the server became unreachable, and why. The error is nil if the server is connected, or if the
+// first attempt to connect has not ended yet.
 func (s *Server) Outage() (since time.Time, err error) {
 	st := s.status.Load()
 	if st.connected || st.failures == 0 && errors.Is(st.err, errNotConnected) {
 		return time.Time{}, nil
 	}
-	return st.since, unreachable(s.addr, st.err)
+	return st.since, unreachableError(s.addr, st.err)
 }

@@ -14,28 +14,28 @@ type Map struct {
 	// Shards are the primaries and their replicas.
 	Shards []Shard
 
-	owners []int16 // by slot, the index in Shards, or -1; nil if there is only one shard
+	owners []int16 // for each slot, the index of its shard in Shards, or -1; nil unless the servers form a cluster
 	epoch  int64   // configuration epoch of the sentinels, which grows with every failover
 }
 
 // A Shard is a primary and its replicas.
 type Shard struct {
-	// Name is the primary's address, or the name that sentinels have for it.
+	// Name is the primary's address, or the sentinels' name for the primary.
 	Name string
-	// Primary is the server that decides.
+	// Primary is the server that accepts writes.
 	Primary *Server
 	// Replicas are the addresses of the replicas.
 	Replicas []string
 
 	readable []*Server // the replicas that may run read-only commands
-	epoch    int64     // configuration epoch of the primary in a cluster: a new owner of a slot has a higher one
+	epoch    int64     // configuration epoch of the primary in a cluster: a new owner of a slot has a higher epoch
 }
 
 func standaloneMap(s *Server) *Map {
 	return &Map{Shards: []Shard{{Name: s.addr, Primary: s}}}
 }
 
-// SlotsOf returns the number of slots that each of Shards owns in a cluster. Nil if there is only one shard.
+// SlotsOf returns the number of slots that each of Shards owns in a cluster. Without a cluster it returns nil.
 func (m *Map) SlotsOf() []int {
 	if m.owners == nil {
 		return nil
@@ -49,6 +49,7 @@ func (m *Map) SlotsOf() []int {
 	return counts
 }
 
+// shard returns the shard that owns a slot, or nil if there is none.
 func (m *Map) shard(slot uint16) *Shard {
 	i := 0
 	if m.owners != nil {
@@ -81,7 +82,7 @@ func (m *Map) replica(slot uint16) *Server {
 }
 
 // unreachable returns the number of shards without a connection to their primary.
-func (m *Map) unreachable() int {
+func (m *Map) unreachableCount() int {
 	n := 0
 	if m != nil {
 		for i := range m.Shards {
@@ -93,7 +94,7 @@ func (m *Map) unreachable() int {
 	return n
 }
 
-// UnassignedSlots returns the number of slots without a server, and of all slots.
+// UnassignedSlots returns the number of slots without a server, and the number of all slots.
 func (m *Map) UnassignedSlots() (unassigned, total int) {
 	for _, i := range m.owners {
 		if i < 0 {
@@ -121,7 +122,7 @@ func (c *Client) Map() (*Map, error) {
 	if m := c.current.Load(); m != nil {
 		return m, nil
 	}
-	return nil, unreachable(c.endpoint.Addrs[0], c.whyNoMap())
+	return nil, unreachableError(c.endpoint.Addrs[0], c.whyNoMap())
 }
 
 // whyNoMap returns why no map has been read.
@@ -129,7 +130,7 @@ func (c *Client) whyNoMap() error {
 	if p := c.mapError.Load(); p != nil {
 		return *p
 	}
-	for _, s := range c.seeds { // no read has failed yet, but perhaps every dial
+	for _, s := range c.seeds { // no read of the map has failed yet, but an attempt to connect may have
 		if st := s.status.Load(); !st.connected && st.failures > 0 {
 			return st.err
 		}
@@ -137,8 +138,8 @@ func (c *Client) whyNoMap() error {
 	return errNotConnected
 }
 
-// ShardOf returns the name of the shard that has a key. If the map is not known, it names the cluster, or the primary
-// as its sentinels do.
+// ShardOf returns the name of the shard that has a key. If the map is not known, it returns the sentinels' name for the
+// primary, or a text that names the cluster.
 func (c *Client) ShardOf(key string) string {
 	if m := c.current.Load(); m != nil {
 		if s := m.shard(slotOf(key)); s != nil {
@@ -151,21 +152,22 @@ func (c *Client) ShardOf(key string) string {
 	return "the cluster at " + c.endpoint.Addrs[0]
 }
 
-// slotOf returns the slot of a key: that of the text between its first braces, or of the whole key if there is none.
+// slotOf returns the slot of a key. It hashes the text between the first braces or, if there is no such text, the whole
+// key.
 func slotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
 			key = key[open+1 : open+1+length]
 		}
 	}
-	var crc uint16
+	var crc uint16 // CRC16/XMODEM
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
 	return crc & (slots - 1)
 }
 
-// crcTable is the table of CRC16/XMODEM.
+// crcTable holds the CRC16/XMODEM of each byte.
 var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8

@@ -72,7 +72,7 @@ func (c *Client) keepMap() {
 			delay, changedAt = minMapDelay, c.clock.Now()
 		}
 		// A lost primary is searched for even without requests: an open circuit may keep them away.
-		now := c.current.Load().unreachable()
+		now := c.current.Load().unreachableCount()
 		if now > unreachable {
 			unreachableSince = c.clock.Now()
 		}
@@ -95,7 +95,7 @@ func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
 	case c.mapReader.reading <- struct{}{}:
 		defer func() { <-c.mapReader.reading }()
 	case <-ctx.Done():
-		return unreachable(c.endpoint.Addrs[0], ctx.Err())
+		return unreachableError(c.endpoint.Addrs[0], ctx.Err())
 	}
 	var err error
 	switch c.endpoint.Kind {

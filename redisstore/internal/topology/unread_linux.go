@@ -2,7 +2,7 @@ package topology
 
 import "syscall"
 
-// unread reports whether the kernel has received data on a connection that was not read yet.
+// unread reports whether the kernel has received data on a connection that this process has not read yet.
 func unread(c syscall.Conn) bool {
 	if c == nil {
 		return false
@@ -12,12 +12,10 @@ func unread(c syscall.Conn) bool {
 		return false // closed
 	}
 	var (
-		n    int
-		peek [1]byte
+		n   int
+		buf [1]byte
 	)
 	const flags = syscall.MSG_PEEK | syscall.MSG_DONTWAIT
-	if raw.Control(func(fd uintptr) { n, _, err = syscall.Recvfrom(int(fd), peek[:], flags) }) != nil {
-		return false
-	}
-	return err == nil && n > 0
+	controlErr := raw.Control(func(fd uintptr) { n, _, err = syscall.Recvfrom(int(fd), buf[:], flags) })
+	return controlErr == nil && err == nil && n > 0
 }

@@ -4,5 +4,5 @@ package topology
 
 import "syscall"
 
-// unread returns false: there is no way to find out on this system.
+// unread returns false: only on Linux does Headgate look at the data that the kernel has received.
 func unread(syscall.Conn) bool { return false }

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/docsite"
 )
 
-// sections is the navigation of the documentation.
+// sections are the headings of the documentation's navigation, with their pages.
 var sections = []docsite.Section{
 	{Title: "Start", Documents: []string{"README.md", "tutorial.md"}},
 	{Title: "How-to guides", Documents: []string{"howto/", "migrate.md"}},

@@ -24,17 +24,17 @@ func (p *program) doctorCommand() *cobra.Command {
 		Short: "Check whether a node with this configuration can run here",
 		Long: `Check whether a node with this configuration can run here, and say what to do where it cannot.
 
-It takes the flags, variables and configuration file of "headgate serve" and checks: the configuration, files with
+It takes the flags, variables and configuration file of "headgate serve", and checks the configuration, files with
 secrets, listen addresses, listeners open to other hosts, file descriptors, certificates and when they expire, the
 clock, Redis (version, settings, latency, clock skew, cluster), the rules file, the rules service or the database, and
-the upstreams. It changes nothing, and can run beside a node.
+the upstreams. It changes nothing, and can run while a node runs.
 
-The exit code is 0 if there are no problems, and 1 if there are. Warnings do not change it. Ctrl-C prints the results
+The exit code is 1 if there are problems, and 0 otherwise, even with warnings. After Ctrl-C it prints the results
 so far.`,
 		Example: `  # before the first start, or in a deployment pipeline
   headgate doctor --config headgate.yaml
 
-  # with the settings of the environment, for a program
+  # with the settings of the environment, for a script
   HEADGATE_STORE=redis://cache:6379 headgate doctor --output json
 
   # the problems only
@@ -46,7 +46,7 @@ so far.`,
 	output.AddFlag(c, &out)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if timeout <= 0 {
-			return fmt.Errorf("--timeout %s: want a time above 0, such as 5s", timeout)
+			return fmt.Errorf("--timeout %s: must be above 0, such as 5s", timeout)
 		}
 		return p.doctor(c.Context(), changed(), timeout, out)
 	}
@@ -81,7 +81,7 @@ func (p *program) doctor(ctx context.Context, flags map[string]string, timeout t
 	return nil
 }
 
-// printResult prints a result in one line, and its fix in another.
+// printResult prints a result on one line, and its fix on the next.
 func (p *program) printResult(r doctor.Result) {
 	p.Printf("%-8s %s: %s\n", r.Status, output.Sanitize(r.Check), output.Sanitize(r.Detail))
 	if r.Fix != "" {

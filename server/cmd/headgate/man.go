@@ -15,7 +15,7 @@ func (p *program) manCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "man [COMMAND...]",
 		Short: "Print a manual page, or write all of them",
-		Long: `Print the manual page of a command in roff, or with --dir write the pages of all commands. Packages of Headgate
+		Long: `Print the manual page of a command in roff. With --dir, write the pages of all commands. Packages of Headgate
 already contain the pages: "man headgate-serve" shows one.`,
 		Example: `  # read the page of a command
   headgate man rules lint | man -l -

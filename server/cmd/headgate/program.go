@@ -63,12 +63,12 @@ With --upstream and --rules it protects your service.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	// Cobra prints "headgate version" before it. A template of our own would make the linker keep every method of every
-	// type, because a template could call it: 15 MB.
+	// Cobra's default template prints "headgate version " in front of the version. A custom template would add 15 MB to
+	// the program: the linker would keep every method of every type, because a template could call it.
 	build := currentBuild()
 	root.Version = strings.TrimPrefix(build.String(), "headgate ")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		// After an unknown subcommand, a flag is unknown too, because it is one of the command that was meant.
+		// After a misspelt subcommand, the flags of the intended subcommand are unknown too: report the subcommand.
 		if args := c.Flags().Args(); c.HasParent() && c.HasSubCommands() && len(args) > 0 {
 			return unknownCommandError(c, args[0])
 		}
@@ -86,14 +86,14 @@ With --upstream and --rules it protects your service.`,
 	return root
 }
 
-// setArgErrors makes commands return errors that show the arguments they want. A command with subcommands returns an
-// error for an unknown one, so that a misspelt command fails in a pipeline; cobra would print the help and succeed.
+// setArgErrors makes commands return errors that show their usage line. A command with subcommands returns an error for
+// an unknown subcommand, so that a misspelt command fails in a pipeline; cobra would print the help and succeed.
 func setArgErrors(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		setArgErrors(sub)
 	}
 	switch {
-	case !c.HasParent(): // cobra does it for the root
+	case !c.HasParent(): // cobra itself rejects unknown commands of the root
 	case c.HasSubCommands():
 		c.Args = cobra.ArbitraryArgs
 		run := c.RunE
@@ -114,7 +114,7 @@ func setArgErrors(c *cobra.Command) {
 			if err == nil || !strings.HasPrefix(err.Error(), "accepts") && !strings.HasPrefix(err.Error(), "requires") {
 				return err
 			}
-			return fmt.Errorf("got %s, want: %s %s; see %s --help",
+			return fmt.Errorf("got %s; usage: %s %s; see %s --help",
 				output.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use, c.CommandPath())
 		}
 	}
@@ -125,7 +125,7 @@ func unknownCommandError(c *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
 	c.SuggestionsMinimumDistance = 1
 	if similar := c.SuggestionsFor(name); len(similar) > 0 {
-		text += ", which has " + strings.Join(similar, " and ")
+		text += "; did you mean " + strings.Join(similar, " or ") + "?"
 	}
 	return fmt.Errorf("%s; see %s --help", text, c.CommandPath())
 }

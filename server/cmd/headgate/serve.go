@@ -36,8 +36,9 @@ HEADGATE_GATEWAY_ADDR and gateway_addr. Flags take precedence over variables, an
 has more settings than there are flags: TLS, routes to several upstreams, health checks, identification of clients,
 response headers; see docs/config.md.
 
-The rules file is watched. If it becomes invalid, the rules in force stay, and the log, /readyz and the metrics show the
-error. SIGHUP reads it again at once. SIGTERM waits for current requests to finish and exits with 0.`,
+Headgate watches the rules file. If the file becomes invalid, the current rules stay in effect, and the log, /readyz and
+the metrics show the error. After SIGHUP, Headgate reads the file again at once. After SIGTERM, it waits for current
+requests to finish and exits with 0.`,
 		Example: `  # try it
   headgate serve
 
@@ -110,11 +111,12 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	return n.Run(ctx)
 }
 
-// sameSignalWindow is how long after a signal another one counts as the same: timeout(1) and some process supervisors
+// sameSignalWindow is how long after a signal a second one counts as the same: timeout(1) and some process supervisors
 // send a signal to the process and to its group.
 const sameSignalWindow = time.Second
 
-// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A later one ends the program at once.
+// stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A signal more than sameSignalWindow later
+// ends the program at once.
 func stopOnSignals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)

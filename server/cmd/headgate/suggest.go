@@ -19,7 +19,7 @@ func suggestFlag(c *cobra.Command, err error) string {
 		return ""
 	}
 	name := unknown.GetSpecifiedName()
-	if short := unknown.GetSpecifiedShortnames(); short != "" { // -upstream is read as -u -p …
+	if short := unknown.GetSpecifiedShortnames(); short != "" { // pflag reads -upstream as the short flags -u -p …
 		name = short
 	}
 	var names []string
@@ -30,7 +30,7 @@ func suggestFlag(c *cobra.Command, err error) string {
 	}
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
-	if len(name) < 2 { // every short name would be similar
+	if len(name) < 2 { // every name with one or two letters would be similar
 		return ""
 	}
 	best := source.Closest(name, names)

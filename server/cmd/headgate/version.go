@@ -15,7 +15,7 @@ import (
 // The linker sets these in releases: the version, the commit, and the commit's time in RFC 3339.
 var version, commit, date string
 
-// A build describes the version of this program.
+// A build identifies the source and the toolchain of this program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -38,7 +38,7 @@ func currentBuild() build {
 	return b
 }
 
-// complete fills in what the linker did not set.
+// complete sets the fields that the linker did not set.
 func (b *build) complete(info *debug.BuildInfo) {
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -58,18 +58,18 @@ func (b *build) complete(info *debug.BuildInfo) {
 // String returns the build in one line.
 func (b *build) String() string {
 	text := "headgate " + b.Version
-	var from []string
+	var details []string
 	if b.Commit != "" {
-		from = append(from, fmt.Sprintf("%.12s", b.Commit))
+		details = append(details, fmt.Sprintf("%.12s", b.Commit))
 	}
 	if b.Date != "" {
-		from = append(from, b.Date)
+		details = append(details, b.Date)
 	}
 	if b.Modified {
-		from = append(from, "modified")
+		details = append(details, "modified")
 	}
-	if len(from) > 0 {
-		text += " (" + strings.Join(from, ", ") + ")"
+	if len(details) > 0 {
+		text += " (" + strings.Join(details, ", ") + ")"
 	}
 	return text + " " + b.Go + " " + b.Platform
 }

@@ -69,7 +69,7 @@ func parseClient(item *control.Item) (rules.Client, error) {
 // checkParsed returns an error if a body could not be parsed, or has another ID than its item.
 func checkParsed(item *control.Item, id string, err error) error {
 	if err == nil && id != item.ID {
-		err = fmt.Errorf("its body is of %s %s", item.Kind, rules.Quote(id))
+		err = fmt.Errorf("its body belongs to %s %s", item.Kind, rules.Quote(id))
 	}
 	if err != nil {
 		return refusedError(fmt.Errorf("%s %s: %w", item.Kind, rules.Quote(item.ID), err))

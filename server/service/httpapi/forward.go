@@ -80,7 +80,7 @@ func (s *Server) admit(call, request *http.Request) error {
 	authorization := call.Header.Get("Authorization")
 	if token := call.Header.Get(tokenHeader); token != "" && (authorization == "" || s.config.Token.Is(token)) {
 		ctx := call.Context()
-		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.Proven(ctx))
+		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.ConnAuthenticated(ctx))
 	}
 	// A wrong token beside Authorization may be the client's, which must not use up the proxy's login attempts.
 	if err := s.login(call, authorization); err != nil {

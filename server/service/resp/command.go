@@ -6,62 +6,70 @@ import (
 	"time"
 )
 
-// A command is a command that clients can send.
+// A command describes one command of the protocol, such as HG.TAKE, and how it is executed.
 type command struct {
 	name string // in lower case
-	// minArgs and maxArgs bound the number of arguments, including the name. maxArgs is 0 if there is no bound.
+	// minArgs and maxArgs bound the number of arguments, including the name. maxArgs is 0 if there is no maximum.
 	minArgs, maxArgs int
-	// decide executes a decision, possibly concurrently with others of the same connection.
+	// decide handles a command that makes a decision. Such commands of one connection may run concurrently. Exactly one
+	// of decide and run is set.
 	decide func(*executor, context.Context, [][]byte)
-	// run executes all other commands.
+	// run handles any other command.
 	run func(*conn, *executor, [][]byte)
-	// noToken commands need no token.
-	noToken bool
-	// needsToken commands need a token even if the server requires none.
-	needsToken bool
-	// immediate commands run at once between MULTI and EXEC; others are queued.
+	// auth says whether the client must have authenticated.
+	auth authRequirement
+	// immediate commands run at once even between MULTI and EXEC, where other commands are queued.
 	immediate bool
-	write     bool
-	key       int // index of the key argument, 0 for none
-	summary   string
-	usage     string
+	write     bool   // the command changes counters
+	key       int    // index of the key argument, 0 for none
+	summary   string // for COMMAND DOCS
+	usage     string // the arguments, for COMMAND DOCS
 }
+
+// An authRequirement says whether a command needs an authenticated client.
+type authRequirement uint8
+
+const (
+	authIfConfigured authRequirement = iota // if Config.Token is set
+	authNever
+	authAlways // even if Config.Token is not set: the client must have sent one of the tokens
+)
 
 // commands returns all commands.
 func commands() []*command {
 	return []*command{
 		{
 			name: "cl.throttle", minArgs: 5, maxArgs: 6, decide: (*executor).throttle, write: true, key: 1,
-			summary: "Decides a request by a limit, as redis-cell does.", usage: "key max_burst count period [quantity]",
+			summary: "Checks a request against a limit, as redis-cell does.", usage: "key max_burst count period [quantity]",
 		},
 		{
 			name: "hg.take", minArgs: 3, maxArgs: 4, decide: (*executor).take, write: true, key: 2,
-			summary: "Decides a request by a rule.", usage: "rule key [cost]",
+			summary: "Checks a request against a rule.", usage: "rule key [cost]",
 		},
 		{
 			name: "hg.peek", minArgs: 3, maxArgs: 3, decide: (*executor).peek, key: 2,
 			summary: "Returns the remaining units of a rule.", usage: "rule key",
 		},
 		{
-			name: "hg.reset", minArgs: 3, maxArgs: 3, run: sequential((*executor).reset), needsToken: true, write: true, key: 2,
+			name: "hg.reset", minArgs: 3, maxArgs: 3, run: withTimeout((*executor).reset), auth: authAlways, write: true, key: 2,
 			summary: "Resets the consumption of a client under a rule.", usage: "rule key",
 		},
 		{
-			name: "hg.release", minArgs: 2, maxArgs: 2, run: sequential((*executor).release), write: true,
-			summary: "Frees the slot of a concurrency limit.", usage: "lease",
+			name: "hg.release", minArgs: 2, maxArgs: 2, run: withTimeout((*executor).release), write: true,
+			summary: "Frees a slot of a concurrency limit.", usage: "lease",
 		},
 		{
-			name: "hg.renew", minArgs: 2, maxArgs: 2, run: sequential((*executor).renew), write: true,
-			summary: "Holds the slot of a concurrency limit for another TTL.", usage: "lease",
+			name: "hg.renew", minArgs: 2, maxArgs: 2, run: withTimeout((*executor).renew), write: true,
+			summary: "Keeps a slot of a concurrency limit for another TTL.", usage: "lease",
 		},
 		{name: "ping", minArgs: 1, maxArgs: 2, run: (*conn).ping, summary: "Replies PONG.", usage: "[message]"},
 		{name: "echo", minArgs: 2, maxArgs: 2, run: (*conn).echo, summary: "Replies with the message.", usage: "message"},
 		{
-			name: "hello", minArgs: 1, run: (*conn).hello, noToken: true, summary: "Selects a protocol version.",
+			name: "hello", minArgs: 1, run: (*conn).hello, auth: authNever, summary: "Selects a protocol version.",
 			usage: "[protover [AUTH username password] [SETNAME clientname]]",
 		},
 		{
-			name: "auth", minArgs: 2, run: (*conn).auth, noToken: true, summary: "Authenticates with the token.",
+			name: "auth", minArgs: 2, run: (*conn).auth, auth: authNever, summary: "Authenticates with the token.",
 			usage: "[username] password",
 		},
 		{
@@ -81,7 +89,10 @@ func commands() []*command {
 			name: "select", minArgs: 2, maxArgs: 2, run: (*conn).selectDB, summary: "Selects database 0, the only one.",
 			usage: "index",
 		},
-		{name: "cluster", minArgs: 2, run: (*conn).cluster, summary: "Replies that this is no cluster.", usage: "subcommand"},
+		{
+			name: "cluster", minArgs: 2, run: (*conn).cluster, summary: "Reports that cluster mode is off.",
+			usage: "subcommand",
+		},
 		{
 			name: "multi", minArgs: 1, maxArgs: 1, run: (*conn).multi, immediate: true,
 			summary: "Starts a transaction: commands are queued until EXEC.",
@@ -95,33 +106,34 @@ func commands() []*command {
 			summary: "Drops the queued commands.",
 		},
 		{
-			name: "reset", minArgs: 1, maxArgs: 1, run: (*conn).resetSession, noToken: true, immediate: true,
-			summary: "Resets the connection to its state at the start.",
+			name: "reset", minArgs: 1, maxArgs: 1, run: (*conn).resetSession, auth: authNever, immediate: true,
+			summary: "Resets the connection to its initial state.",
 		},
-		{name: "quit", minArgs: 1, run: (*conn).quit, noToken: true, immediate: true, summary: "Ends the connection."},
+		{name: "quit", minArgs: 1, run: (*conn).quit, auth: authNever, immediate: true, summary: "Ends the connection."},
 	}
 }
 
-// sequential returns a command that uses a store but does not run concurrently with others.
-func sequential(do func(*executor, context.Context, [][]byte)) func(*conn, *executor, [][]byte) {
+// withTimeout returns the run function of a command that uses a store: it calls do with a context that ends after
+// Limits.DecideTimeout.
+func withTimeout(do func(*executor, context.Context, [][]byte)) func(*conn, *executor, [][]byte) {
 	return func(_ *conn, e *executor, args [][]byte) {
-		ctx, cancel := context.WithTimeout(e.server.ctx, e.server.config.Limits.DecideTimeout)
+		ctx, cancel := context.WithTimeout(e.server.decideCtx, e.server.config.Limits.DecideTimeout)
 		defer cancel()
 		do(e, ctx, args)
 	}
 }
 
-// lookup returns the command of that name, ignoring case, or nil.
+// lookup returns the command with this name, ignoring case, or nil.
 func (s *Server) lookup(name []byte) *command {
 	if string(name) == throttleName {
 		return s.throttle
 	}
-	var lower [maxName]byte
+	var lower [maxName]byte // on the stack: a lookup allocates nothing
 	if len(name) > maxName {
 		return nil
 	}
 	for i, c := range name {
-		if c-'A' <= 'Z'-'A' {
+		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
 		lower[i] = c
@@ -130,9 +142,10 @@ func (s *Server) lookup(name []byte) *command {
 }
 
 const (
-	// throttleName is the name of the most frequent command, as clients usually write it.
+	// throttleName is the name of the most frequent command in upper case, as clients usually send it. It has a fast
+	// path in lookup.
 	throttleName = "CL.THROTTLE"
-	// maxName is the length of the longest name.
+	// maxName bounds the length of a command's name.
 	maxName = 16
 )
 
@@ -141,7 +154,9 @@ func equalFold(word []byte, upper string) bool {
 	return len(word) == len(upper) && strings.EqualFold(borrowedString(word), upper)
 }
 
-// execute executes one command.
+// execute executes one command, or queues it: in the transaction after MULTI, or in p if it is a decision by a remote
+// store. Decisions queued in p are made before any other reply is appended, so that replies keep the order of the
+// commands.
 func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	e.commands++
 	cmd := c.server.lookup(args[0])
@@ -152,14 +167,14 @@ func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	}
 	if refusal := c.refuse(cmd, args); refusal != "" {
 		p.decideAll(e)
-		if !c.closing { // a connection that speaks HTTP gets no reply
+		if !c.closing { // refuse has closed the connection of a client that speaks HTTP
 			e.fail(refusal)
 		}
 		return
 	}
 	switch {
 	case cmd.decide != nil && c.server.storeBorrowsKeys:
-		cmd.decide(e, c.server.background, args)
+		cmd.decide(e, context.Background(), args) // an in-process store never waits // an in-process store never waits
 	case cmd.decide != nil:
 		p.add(cmd, args, c.noReply())
 		if len(p.pending) == maxPipeline {
@@ -171,30 +186,33 @@ func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	}
 }
 
-// refuse returns the error that a command gets instead of being executed; empty if it may run.
+// refuse returns the error reply for a command that must not run, or "" if the command may run. If the client speaks
+// HTTP, refuse also sets c.closing.
 func (c *conn) refuse(cmd *command, args [][]byte) string {
 	switch {
 	case cmd == nil:
 		return c.unknownCommand(args)
-	case !c.authed && !cmd.noToken:
+	case !c.authenticated && cmd.auth != authNever:
 		return textNoAuth
 	case len(args) < cmd.minArgs || cmd.maxArgs > 0 && len(args) > cmd.maxArgs:
 		return "ERR wrong number of arguments for '" + cmd.name + "' command"
-	case cmd.needsToken && !c.proven:
-		return "NOPERM reset needs a token: AUTH with the token of the service or of the administrator"
+	case cmd.auth == authAlways && !c.tokenSent:
+		return "NOPERM " + cmd.name + " needs a token: AUTH with the token of the service or of the administrator"
 	case c.transaction != nil && cmd.name == "client" && equalFold(args[1], "REPLY"):
 		return "ERR CLIENT REPLY is not allowed between MULTI and EXEC"
 	}
 	return ""
 }
 
-// unknownCommand returns the error for an unknown command.
+// unknownCommand returns the error reply for an unknown command. If the command is a line of an HTTP request, it sets
+// c.closing.
 func (c *conn) unknownCommand(args [][]byte) string {
 	text := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	if equalFold(args[0], "POST") || equalFold(args[0], "HOST:") {
-		// A browser was tricked into sending text that looks like commands. Redis closes such connections too.
+		// A web page may have tricked a browser into sending commands in the body of an HTTP request. Redis closes such
+		// connections too.
 		if s := c.server; s.httpLog.Allow(time.Second) {
-			s.config.Logger.Warn("resp: a client speaks HTTP, connection closed", "client", c.remote())
+			s.config.Logger.Warn("resp: a client speaks HTTP, connection closed", "client", c.remoteAddr())
 		}
 		c.closing = true
 		return text

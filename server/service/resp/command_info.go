@@ -17,7 +17,7 @@ func (c *conn) command(e *executor, args [][]byte) {
 		c.commandInfo(e, nil)
 		return
 	}
-	all := c.server.list
+	all := c.server.commandList
 	sub, rest := args[1], args[2:]
 	switch {
 	case equalFold(sub, "COUNT") && len(rest) == 0:
@@ -38,10 +38,11 @@ func (c *conn) command(e *executor, args [][]byte) {
 	}
 }
 
+// commandInfo replies to COMMAND INFO with the named commands, or with all commands if names is empty.
 func (c *conn) commandInfo(e *executor, names [][]byte) {
 	if len(names) == 0 {
-		e.out = appendArray(e.out, len(c.server.list))
-		for _, cmd := range c.server.list {
+		e.out = appendArray(e.out, len(c.server.commandList))
+		for _, cmd := range c.server.commandList {
 			e.out = c.appendCommand(e.out, cmd)
 		}
 		return
@@ -56,7 +57,8 @@ func (c *conn) commandInfo(e *executor, names [][]byte) {
 	}
 }
 
-// appendCommand appends COMMAND's description: name, arity, flags, key positions, and four empty lists.
+// appendCommand appends the description of a command: its name, arity and flags, the positions of its first and last
+// key, the step between keys, and four empty lists. Arity is negative if it is only a minimum.
 func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	dst = appendArray(dst, 10)
 	dst = appendBulk(dst, cmd.name)
@@ -72,7 +74,7 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	case cmd.decide != nil:
 		flags = append(flags, "readonly")
 	}
-	if cmd.noToken {
+	if cmd.auth == authNever {
 		flags = append(flags, "no_auth")
 	}
 	dst = c.appendSet(dst, len(flags))
@@ -91,7 +93,7 @@ func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 
 // commandDocs replies to COMMAND DOCS, which redis-cli uses for hints.
 func (c *conn) commandDocs(e *executor, names [][]byte) {
-	found := c.server.list
+	found := c.server.commandList
 	if len(names) > 0 {
 		found = nil
 		for _, name := range names {
@@ -113,6 +115,7 @@ func (c *conn) commandDocs(e *executor, names [][]byte) {
 	}
 }
 
+// groupOf returns the command group that Redis would show in COMMAND DOCS.
 func groupOf(cmd *command) string {
 	if strings.Contains(cmd.name, ".") {
 		return "module"
@@ -120,6 +123,7 @@ func groupOf(cmd *command) string {
 	return "connection"
 }
 
+// commandKeys replies to COMMAND GETKEYS. args is the command whose key is wanted.
 func (c *conn) commandKeys(e *executor, args [][]byte) {
 	cmd := c.server.lookup(args[0])
 	switch {
@@ -134,7 +138,7 @@ func (c *conn) commandKeys(e *executor, args [][]byte) {
 	}
 }
 
-// settings are the parameters of CONFIG GET that Redis tools ask for.
+// settings returns the names and values of the parameters of CONFIG GET that Redis tools ask for.
 func (s *Server) settings() [][2]string {
 	l := &s.config.Limits
 	return [][2]string{
@@ -152,7 +156,7 @@ func (s *Server) settings() [][2]string {
 func (c *conn) config(e *executor, args [][]byte) {
 	if !equalFold(args[1], "GET") || len(args) < 3 {
 		e.fail("ERR CONFIG " + printable(args[1]) +
-			": want CONFIG GET parameter; settings are changed in the service's own configuration")
+			" is not supported: use CONFIG GET parameter; settings are changed in the service's own configuration")
 		return
 	}
 	var found [][2]string
@@ -172,7 +176,7 @@ func (c *conn) config(e *executor, args [][]byte) {
 
 // info replies to INFO.
 func (c *conn) info(e *executor, args [][]byte) {
-	wanted := func(section string) bool {
+	isWanted := func(section string) bool {
 		if len(args) == 1 {
 			return true
 		}
@@ -181,10 +185,10 @@ func (c *conn) info(e *executor, args [][]byte) {
 		})
 	}
 	s := c.server
-	n := s.Stats()
+	stats := s.Stats()
 	var b strings.Builder
-	section := func(name string, lines ...string) {
-		if !wanted(strings.ToUpper(name)) {
+	addSection := func(name string, lines ...string) {
+		if !isWanted(strings.ToUpper(name)) {
 			return
 		}
 		if b.Len() > 0 {
@@ -195,21 +199,24 @@ func (c *conn) info(e *executor, args [][]byte) {
 			b.WriteString(line + "\r\n")
 		}
 	}
-	section("Server",
+	addSection("Server",
 		"redis_version:"+redisVersion, "server_name:"+serverName, "headgate_version:"+s.config.Version,
 		"redis_mode:standalone", "os:"+runtime.GOOS+" "+runtime.GOARCH, fmt.Sprintf("process_id:%d", os.Getpid()),
 		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.started).Seconds())))
-	section("Clients", fmt.Sprintf("connected_clients:%d", n.Open), fmt.Sprintf("maxclients:%d", s.config.Limits.Conns))
-	section("Stats",
-		fmt.Sprintf("total_connections_received:%d", n.Accepted+n.Refused), fmt.Sprintf("rejected_connections:%d", n.Refused),
-		fmt.Sprintf("total_commands_processed:%d", n.Commands), fmt.Sprintf("total_error_replies:%d", n.Errors),
-		fmt.Sprintf("headgate_allowed:%d", n.Allowed), fmt.Sprintf("headgate_denied:%d", n.Denied),
-		fmt.Sprintf("headgate_store_failures:%d", n.StoreFailures))
-	section("Replication", "role:master", "connected_slaves:0")
-	section("Cluster", "cluster_enabled:0")
-	section("Keyspace")
+	addSection("Clients",
+		fmt.Sprintf("connected_clients:%d", stats.Open), fmt.Sprintf("maxclients:%d", s.config.Limits.Conns))
+	addSection("Stats",
+		fmt.Sprintf("total_connections_received:%d", stats.Accepted+stats.Refused),
+		fmt.Sprintf("rejected_connections:%d", stats.Refused),
+		fmt.Sprintf("total_commands_processed:%d", stats.Commands),
+		fmt.Sprintf("total_error_replies:%d", stats.Errors),
+		fmt.Sprintf("headgate_allowed:%d", stats.Allowed), fmt.Sprintf("headgate_denied:%d", stats.Denied),
+		fmt.Sprintf("headgate_store_failures:%d", stats.StoreFailures))
+	addSection("Replication", "role:master", "connected_slaves:0")
+	addSection("Cluster", "cluster_enabled:0")
+	addSection("Keyspace")
 	e.out = c.appendText(e.out, b.String())
 }
 
-// redisVersion is the Redis version whose commands and replies are implemented, for clients that check it.
+// redisVersion is the version that clients see. They check it to learn which commands and replies they can expect.
 const redisVersion = "7.0.0"

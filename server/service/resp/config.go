@@ -18,45 +18,50 @@ import (
 type Config struct {
 	// Engine decides HG.TAKE and HG.PEEK.
 	Engine *engine.Engine
-	// Store counts for CL.THROTTLE. It is the engine's store, or one of its kind: if it is an engine.Borrower, all
-	// decisions are assumed to be made in this process without waiting.
+	// Store holds the counters of CL.THROTTLE. It is the engine's store or another store of the same kind. If it is an
+	// engine.Borrower, the server assumes that all decisions, including those of Engine, are made in this process
+	// without waiting.
 	Store headgate.Limiter
-	// Bind prepares a limit of Store, as memstore's Bind does. Default is to pass the limit with every check.
+	// Bind prepares a limit for repeated use with Store, as memstore's Prepare does. Default nil: each check carries
+	// its limit.
 	Bind func(headgate.Limit) (Bound, error)
-	// OnFailure decides CL.THROTTLE when Store fails: Open allows, Closed denies. Local is for a guard around Store;
-	// requests that it cannot decide are allowed. Default Open.
+	// OnFailure decides CL.THROTTLE when Store fails: Open allows, Closed denies. Local works only if Store is a guard,
+	// which then decides with local counters; requests that the guard cannot decide are allowed. Default Open.
 	OnFailure headgate.Policy
-	// Token is required from clients with AUTH or HELLO. Default none: every client is accepted.
+	// Token is the token that clients must send with AUTH or HELLO. Default nil: clients need no token.
 	Token *service.Token
-	// AdminToken is accepted wherever Token is. Without either token, resets are refused. Default none.
+	// AdminToken is accepted wherever Token is. HG.RESET needs one of the two tokens. If both are nil, HG.RESET is
+	// always refused. Default nil.
 	AdminToken *service.Token
 	// Logins counts wrong tokens. Required with a Token or AdminToken.
 	Logins *service.Logins
-	// TLS has the certificates. Default nil: no TLS.
+	// TLS configures the certificates. Default nil: no TLS.
 	TLS *service.TLS
-	// Identity normalizes the client attributes that callers send. Default one of the zero identity.Config.
+	// Identity normalizes the client attributes that callers send. Default: the one that the zero identity.Config
+	// creates.
 	Identity *identity.Identifier
-	// Limits bound the resources that clients can hold.
+	// Limits bounds the resources that clients can hold.
 	Limits Limits
-	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of Limits.Conns per
-	// address, but at least 64, and no bound on descriptors.
+	// Conns bounds the connections of one address and the file descriptors. By default an address may have a quarter of
+	// Limits.Conns, but at least 64, and file descriptors are not bounded.
 	Conns service.ConnLimits
-	// Version is the program's version in INFO. Default "dev".
+	// Version is the program's version, which INFO shows. Default "dev".
 	Version string
 	// Logger logs faults and certificate loads. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// A Bound is a prepared limit of a store. It does not keep the key after it returns.
+// A Bound is a limit that Config.Bind has prepared. Take takes n units from the counter of key. It must not keep key
+// after it returns.
 type Bound interface {
 	Take(key string, n int64) (headgate.Decision, error)
 }
 
-// Limits bound the resources that clients can hold. Zero fields have the defaults.
+// Limits bounds the resources that clients can hold. A field that is zero has its default.
 type Limits struct {
-	// Conns bounds the connections; more get an error and are closed. Default 10,000.
+	// Conns bounds the connections. Further connections get an error and are closed. Default 10,000.
 	Conns int
-	// Inline bounds a command that is sent as a line, in bytes. Default 4 KiB.
+	// Inline bounds a command that is sent as a line of text instead of as an array, in bytes. Default 4 KiB.
 	Inline int
 	// Args bounds the arguments of a command. Default 256.
 	Args int
@@ -64,25 +69,27 @@ type Limits struct {
 	Bulk int
 	// Command bounds a whole command, in bytes. Default 64 KiB.
 	Command int
-	// Held bounds the bytes of incomplete commands and of commands that wait for EXEC, of all connections together, not
-	// counting the first 4 KiB of each. Default 64 MiB.
+	// Held bounds the bytes of incomplete commands and of commands that wait for EXEC, for all connections together. An
+	// incomplete command of up to 4 KiB does not count. Default 64 MiB.
 	Held int
-	// InFlight bounds the concurrent decisions of all connections with a remote store. More wait. Default 4096.
+	// InFlight bounds the concurrent decisions by a remote store, for all connections together. Further decisions
+	// wait. Default 4096.
 	InFlight int
-	// DecideTimeout bounds a decision with a remote store, including the wait for InFlight. Default 1s.
+	// DecideTimeout bounds a decision by a remote store, including the time it waits because of InFlight. Default 1s.
 	DecideTimeout time.Duration
-	// CommandTimeout bounds the time to receive a command, from its first byte; for the first command from the
-	// connection on. Default 10s.
+	// CommandTimeout bounds the time to receive a command, from its first byte. For the first command the time begins
+	// when the connection is accepted, and clients that need a token must send it within this time. Default 10s.
 	CommandTimeout time.Duration
-	// IdleTimeout bounds the silence between commands. Default 10m. Negative for no bound.
+	// IdleTimeout bounds the silence between commands. A negative value means no bound. Default 10m.
 	IdleTimeout time.Duration
-	// WriteTimeout bounds how long a client may leave its replies unread once the buffers are full. Default 10s.
+	// WriteTimeout bounds the time to write replies. It expires if the client does not read and the buffers of the
+	// connection are full. Default 10s.
 	WriteTimeout time.Duration
 }
 
 var (
 	errNoEngine = errors.New("resp: no Engine")
-	errNoStore  = errors.New("resp: no Store: want a Limiter for CL.THROTTLE")
+	errNoStore  = errors.New("resp: no Store: CL.THROTTLE needs a Limiter")
 )
 
 func (c *Config) validate() error {

@@ -19,28 +19,28 @@ type conn struct {
 	net          net.Conn
 	id           int64
 	partial      []byte // received bytes of an incomplete command
-	countedBytes int64  // bytes of partial that are part of Server.held
-	closing      bool
-	earlyReads   int
+	countedBytes int64  // the part of Server.heldBytes for partial
+	closing      bool   // the connection ends after the replies are sent
+	earlyReads   int    // on Linux, how often reading went on after everything was read; see maxEarlyReads
 
 	transaction *transaction     // not nil between MULTI and EXEC
-	err         error            // the first write error
-	tryWrite    func([]byte) int // writes as much as is possible without blocking; nil if unsupported
+	writeErr    error            // the first write error
+	tryWrite    func([]byte) int // writes as much as possible without blocking; nil if unsupported
 
 	activity
 }
 
-// activity is the state of a connection that Server.expireConns reads and changes in its own goroutine. Times are in
-// ticks.
+// activity is the state of a connection that Server.expireConns reads and changes from its own goroutine. Times are
+// values of Server.tick.
 type activity struct {
-	lastActive   atomic.Int64 // when the last command came
+	lastActive   atomic.Int64 // when the last command was received
 	commandStart atomic.Int64 // when the incomplete command began; 0 if there is none
-	expired      atomic.Bool
-	probing      atomic.Bool // it may be woken to detect that the client has closed
-	probed       atomic.Bool // it was woken for that
+	expired      atomic.Bool  // the connection must end
+	canProbe     atomic.Bool  // a wake-up makes the connection detect that the client has closed it
+	probe        atomic.Bool  // set before such a wake-up
 }
 
-// A workspace holds the buffers to serve a connection while it has work. A waiting connection has none.
+// A workspace holds the buffers for executing commands. A connection has one only while it executes commands.
 type workspace struct {
 	in       []byte
 	args     [][]byte
@@ -49,14 +49,16 @@ type workspace struct {
 }
 
 const (
+	// smallWorkspace is the size of the read buffer of a usual workspace, in bytes.
 	smallWorkspace = 16 << 10
-	// flushAt is the size of buffered replies at which they are sent before all commands are executed.
+	// flushAt is the size of buffered replies, in bytes, at which they are sent before all commands are executed.
 	flushAt = 16 << 10
-	// maxPooledReplies is the largest reply buffer that is reused.
+	// maxPooledReplies is the largest reply buffer, in bytes, that is reused.
 	maxPooledReplies = 2 * flushAt
-	// uncountedPartial is the size up to which a waiting connection's buffer is not counted.
+	// uncountedPartial is the size in bytes up to which the buffer of an incomplete command does not count for
+	// Limits.Held.
 	uncountedPartial = 4 << 10
-	// drainTimeout is the time for a client that sent garbage to read the error.
+	// drainTimeout is the time that a client gets to read the error reply for malformed input.
 	drainTimeout = 250 * time.Millisecond
 )
 
@@ -64,9 +66,9 @@ func (s *Server) newWorkspace(size int) *workspace {
 	return &workspace{in: make([]byte, size), args: make([][]byte, 0, 8), executor: executor{server: s}}
 }
 
-// acquireWorkspace returns a workspace with the bytes of the incomplete command in it.
+// acquireWorkspace returns a workspace whose read buffer begins with the n bytes of the incomplete command.
 func (c *conn) acquireWorkspace() (w *workspace, n int) {
-	if len(c.partial) > smallWorkspace/2 {
+	if len(c.partial) > smallWorkspace/2 { // leave room for the rest of the command
 		w = c.server.largeWorkspaces.Get().(*workspace)
 	} else {
 		w = c.server.workspaces.Get().(*workspace)
@@ -87,33 +89,35 @@ func (c *conn) releaseWorkspace(w *workspace) {
 	}
 }
 
-func (c *conn) remote() string { return c.net.RemoteAddr().String() }
+func (c *conn) remoteAddr() string { return c.net.RemoteAddr().String() }
 
-// past is a deadline that has already expired.
-var past = time.Unix(1, 0)
+// pastDeadline is a deadline that has already expired.
+var pastDeadline = time.Unix(1, 0)
 
 // wake interrupts a blocked read.
-func (c *conn) wake() { _ = c.net.SetReadDeadline(past) }
+func (c *conn) wake() { _ = c.net.SetReadDeadline(pastDeadline) }
 
 var _ conns.Holder = (*conn)(nil)
 
-// idleTicks is the number of ticks without traffic after which a connection is idle. A decision takes less.
-const idleTicks = 3
+// idleAfter is the number of ticks without traffic after which a connection is idle. A decision takes less time.
+const idleAfter = 3
 
-// ConnKind returns whether the connection is busy, unused or idle.
+// ConnKind returns whether the connection is busy, unused or idle. The server closes unused and idle connections to
+// make room for new ones.
 func (c *conn) ConnKind() conns.Kind {
-	idle := c.server.tick.Load()-c.lastActive.Load() >= idleTicks
+	silent := c.server.tick.Load()-c.lastActive.Load() >= idleAfter
 	switch {
-	case !idle || c.expired.Load():
+	case !silent || c.expired.Load():
 		return conns.Busy
-	case c.commandStart.Load() != 0: // nothing or only a part of a command was received
+	case c.commandStart.Load() != 0: // no command yet, or an incomplete one
 		return conns.Unused
 	default:
 		return conns.Idle
 	}
 }
 
-// ClaimConn reports whether the connection is still of that kind. If so, it will end.
+// ClaimConn reports whether the connection is still of the given kind. If so, it executes no further command, and the
+// caller closes it.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.expired.CompareAndSwap(false, true)
 }
@@ -125,47 +129,48 @@ func (c *conn) serve() {
 	err := c.serveReady()
 	c.storePartial(nil)
 	c.endTransaction()
-	var bad protocolError
-	if errors.As(err, &bad) {
+	var malformed protocolError
+	if errors.As(err, &malformed) {
 		c.server.counts.broken.Add(1)
 		c.drain()
 	}
 }
 
-// bufferBytes is the buffer of a connection that cannot signal when it is readable. It holds the buffer while it waits,
-// so it is smaller than a workspace.
+// bufferBytes is the size of the read buffer of serveBuffered. A connection holds this buffer even while it waits, so
+// it is smaller than a workspace.
 const bufferBytes = 2 << 10
 
-// serveBuffered serves a connection with its Read and Write.
+// serveBuffered serves a connection that cannot signal when it is readable, for example one with TLS.
 func (c *conn) serveBuffered() error {
 	buffer := make([]byte, bufferBytes)
-	for last := false; ; {
+	for lastRead := false; ; {
 		n, err := c.net.Read(buffer)
 		if n > 0 {
-			w, held := c.acquireWorkspace()
-			bad := c.executeAll(w, held+copy(w.in[held:], buffer[:n]))
+			w, partial := c.acquireWorkspace()
+			execErr := c.executeAll(w, partial+copy(w.in[partial:], buffer[:n]))
 			c.releaseWorkspace(w)
-			if bad != nil || c.closing {
-				return bad
+			if execErr != nil || c.closing {
+				return execErr
 			}
 		}
 		if err == nil {
 			continue
 		}
-		if last || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired.Load() || !c.server.isEnding() {
+		wokenByShutdown := errors.Is(err, os.ErrDeadlineExceeded) && !c.expired.Load() && c.server.isShuttingDown()
+		if lastRead || !wokenByShutdown {
 			return ignoreNormalEnd(err)
 		}
-		last = true // woken by Shutdown: received commands are still executed
+		lastRead = true // commands that the client has already sent are still executed
 		if err := c.net.SetReadDeadline(time.Now().Add(finalReadTimeout)); err != nil {
 			return ignoreNormalEnd(err)
 		}
 	}
 }
 
-// finalReadTimeout is how long an ending connection is read for commands that were already sent.
+// finalReadTimeout is how long Shutdown lets a connection read commands that the client has already sent.
 const finalReadTimeout = 25 * time.Millisecond
 
-// ignoreNormalEnd returns nil for errors that are a normal end of a connection.
+// ignoreNormalEnd returns nil if err is a normal end of a connection, and err otherwise.
 func ignoreNormalEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil
@@ -173,21 +178,21 @@ func ignoreNormalEnd(err error) error {
 	return err
 }
 
-// executeAll executes the complete commands in w.in[:n], sends the replies, and keeps the rest.
-func (c *conn) executeAll(w *workspace, n int) (bad error) {
+// executeAll executes the complete commands in w.in[:n], sends their replies, and stores the bytes of an incomplete
+// command in c.partial. The error is a protocolError or a write error.
+func (c *conn) executeAll(w *workspace, n int) (err error) {
 	b, at := w.in[:n], 0
 	e := &w.executor
 	executed := false
 	for !c.closing {
 		var size int
-		limits := &c.server.bounds
-		w.args, size, bad = limits.parse(b[at:], w.args[:0])
-		if bad == nil && !c.authed && len(w.args) > maxUnauthenticatedArgs {
-			bad = errAnonymous
+		w.args, size, err = c.server.sizeLimits.parse(b[at:], w.args[:0])
+		if err == nil && !c.authenticated && len(w.args) > maxUnauthenticatedArgs {
+			err = errUnauthenticated
 		}
-		if bad != nil {
+		if err != nil {
 			w.pipeline.decideAll(e)
-			e.fail("ERR " + bad.Error())
+			e.fail("ERR " + err.Error())
 			break
 		}
 		if size == 0 {
@@ -201,59 +206,61 @@ func (c *conn) executeAll(w *workspace, n int) (bad error) {
 		c.executeWithReplyMode(w)
 		if len(e.out) >= flushAt {
 			c.flush(e)
-			if c.server.ctx.Err() != nil { // the context of Shutdown has ended
+			if c.server.decideCtx.Err() != nil { // the context of Shutdown has ended
 				c.closing = true
 			}
 		}
 	}
 	w.pipeline.decideAll(e)
-	if bad == nil {
-		bad = c.keepPartial(b[at:], executed, e)
+	if err == nil {
+		err = c.keepPartial(b[at:], executed, e)
 	}
-	if e.commands == 1 && c.server.oneCPU {
-		// Let connections whose commands came at the same time decide first, so that the replies go out together and a
-		// client that waits for several is woken once.
+	if e.commands == 1 && c.server.yields {
+		// Let other connections execute their commands first. Then all replies are sent together, and a client that
+		// waits for several of them is woken once.
 		runtime.Gosched()
 	}
 	c.flush(e)
 	e.addCounts()
-	if c.err != nil {
-		return c.err
+	if c.writeErr != nil {
+		return c.writeErr
 	}
-	return bad
+	return err
 }
 
 // maxUnauthenticatedArgs bounds the arguments of a command of an unauthenticated client.
 const maxUnauthenticatedArgs = 16
 
-// executeWithReplyMode executes the command in w.args, and drops the reply if CLIENT REPLY says so.
+// executeWithReplyMode executes the command in w.args, and drops its reply if the client has turned replies off with
+// CLIENT REPLY.
 func (c *conn) executeWithReplyMode(w *workspace) {
-	if c.replies == replyOn {
+	if c.replyMode == replyOn {
 		c.execute(&w.executor, &w.pipeline, w.args)
 		return
 	}
-	if c.replies == replySkipNext {
-		c.replies = replySkip
+	if c.replyMode == replySkipNext {
+		c.replyMode = replySkip
 	}
 	w.pipeline.decideAll(&w.executor)
-	before := len(w.executor.out)
+	length := len(w.executor.out)
 	c.execute(&w.executor, &w.pipeline, w.args)
-	if c.noReply() && len(w.pipeline.pending) == 0 {
-		w.executor.out = w.executor.out[:before]
+	if c.noReply() && len(w.pipeline.pending) == 0 { // decideAll drops the replies of pending decisions
+		w.executor.out = w.executor.out[:length]
 	}
-	if c.replies == replySkip {
-		c.replies = replyOn
+	if c.replyMode == replySkip {
+		c.replyMode = replyOn
 	}
 }
 
-// keepPartial stores an incomplete command and when it began.
+// keepPartial stores the bytes of an incomplete command, and records for the timeouts when it began. executed reports
+// whether a command was executed since the last call.
 func (c *conn) keepPartial(rest []byte, executed bool, e *executor) error {
 	now, start := c.server.tick.Load(), c.commandStart.Load()
 	if executed && c.lastActive.Load() != now {
 		c.lastActive.Store(now)
 	}
 	switch {
-	case !c.authed: // the time for one command is also the time to show the token
+	case !c.authenticated: // CommandTimeout also bounds the time until the client sends the token
 		if start == 0 {
 			c.commandStart.Store(now)
 		}
@@ -272,29 +279,29 @@ func (c *conn) keepPartial(rest []byte, executed bool, e *executor) error {
 	return nil
 }
 
-// storePartial stores an incomplete command. It returns false if Limits.Held is exceeded.
+// storePartial stores the bytes of an incomplete command, nil for none. It returns false if Limits.Held is exceeded.
 func (c *conn) storePartial(rest []byte) bool {
 	c.partial = append(c.partial[:0], rest...)
 	if len(rest) == 0 {
 		c.partial = nil
 	}
-	large := int64(0)
+	counted := int64(0)
 	if size := cap(c.partial); size > uncountedPartial {
-		large = int64(size)
+		counted = int64(size)
 	}
-	if large == c.countedBytes {
+	if counted == c.countedBytes {
 		return true
 	}
-	held := c.server.held.Add(large - c.countedBytes)
-	c.countedBytes = large
-	return large == 0 || held <= int64(c.server.config.Limits.Held)
+	total := c.server.heldBytes.Add(counted - c.countedBytes)
+	c.countedBytes = counted
+	return counted == 0 || total <= int64(c.server.config.Limits.Held)
 }
 
-// flush sends the replies.
+// flush sends the replies in e.out and clears them. A write error is stored in c.writeErr and closes the connection.
 func (c *conn) flush(e *executor) {
 	b := e.out
 	e.out = e.out[:0]
-	if len(b) == 0 || c.err != nil {
+	if len(b) == 0 || c.writeErr != nil {
 		return
 	}
 	if c.tryWrite != nil {
@@ -302,20 +309,21 @@ func (c *conn) flush(e *executor) {
 			return
 		}
 	}
-	if c.err = c.net.SetWriteDeadline(time.Now().Add(c.server.config.Limits.WriteTimeout)); c.err == nil {
-		_, c.err = c.net.Write(b)
+	c.writeErr = c.net.SetWriteDeadline(time.Now().Add(c.server.config.Limits.WriteTimeout))
+	if c.writeErr == nil {
+		_, c.writeErr = c.net.Write(b)
 	}
-	if c.err != nil {
+	if c.writeErr != nil {
 		c.closing = true
 	}
 }
 
-// drain lets a client read the error before the connection closes: closing while it still sends would discard the
-// reply.
+// drain reads and discards what the client still sends, so that the client can read the error reply: if the connection
+// were closed with unread data, the network would discard the reply.
 func (c *conn) drain() {
 	if conns.CloseWrite(c.net) != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
 		return
 	}
-	// An error means that the client has closed the connection.
+	// An error means that the client has closed the connection or drainTimeout has expired.
 	_, _ = io.CopyN(io.Discard, c.net, int64(4*c.server.config.Limits.Command))
 }

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// serveReady serves the connection. Sockets are read inside syscall.RawConn.Read, once they are readable: a waiting
-// connection needs no buffer, and no read is wasted.
+// serveReady serves the connection until it ends. It reads a socket inside syscall.RawConn.Read, when the socket is
+// readable. Thus a waiting connection needs no buffer, and no read finds the socket empty.
 func (c *conn) serveReady() error {
 	socket, ok := c.net.(syscall.Conn)
 	if !ok {
@@ -20,45 +20,48 @@ func (c *conn) serveReady() error {
 	if err != nil {
 		return c.serveBuffered()
 	}
-	var failed error
-	var descriptor uintptr // valid while the function below runs
+	var serveErr error
+	var socketFD uintptr // the file descriptor for tryWrite; valid while onReadable runs
 	c.tryWrite = func(b []byte) int {
-		done := 0
-		for done < len(b) {
-			n, code := rawWrite(descriptor, b[done:])
+		written := 0
+		for written < len(b) {
+			n, code := rawWrite(socketFD, b[written:])
 			if code == syscall.EINTR {
 				continue
 			}
 			if code != 0 || n == 0 {
-				break // the write with a deadline reports the error
+				break // flush writes the rest with a deadline, and gets the error
 			}
-			done += n
+			written += n
 		}
-		return done
+		return written
 	}
-	turn := func(fd uintptr) bool {
-		descriptor = fd
+	onReadable := func(fd uintptr) bool {
+		socketFD = fd
 		var done bool
-		done, failed = c.serveReadable(fd)
+		done, serveErr = c.serveReadable(fd)
 		return done
 	}
-	c.probing.Store(true)
+	c.canProbe.Store(true)
 	for {
-		err = raw.Read(turn)
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.probed.Swap(false) {
+		err = raw.Read(onReadable)
+		wokenByProbe := errors.Is(err, os.ErrDeadlineExceeded) && c.probe.Swap(false)
+		if !wokenByProbe {
 			break
 		}
-		// A request to end is recorded before the deadline that is cleared here.
-		if err = c.net.SetReadDeadline(time.Time{}); err != nil || c.expired.Load() || c.server.isEnding() {
+		// Go on reading without a deadline. Other goroutines set expired or shuttingDown before they set a deadline, so
+		// if this call clears their deadline, the checks after it find the reason.
+		err = c.net.SetReadDeadline(time.Time{})
+		if err != nil || c.expired.Load() || c.server.isShuttingDown() {
 			break
 		}
 	}
-	if failed == nil && c.server.isEnding() && !c.closing {
-		// Woken by Shutdown: received commands are still executed.
-		_ = raw.Control(func(fd uintptr) { turn(fd) })
+	if serveErr == nil && c.server.isShuttingDown() && !c.closing {
+		// Execute the commands that the client has already sent.
+		_ = raw.Control(func(fd uintptr) { onReadable(fd) })
 	}
-	if failed != nil {
-		return failed
+	if serveErr != nil {
+		return serveErr
 	}
 	if err != nil {
 		return ignoreNormalEnd(err)
@@ -66,15 +69,16 @@ func (c *conn) serveReady() error {
 	return nil
 }
 
-// maxEarlyReads is how often a connection is read until it would block. Later that would waste a system call for each
-// message.
+// maxEarlyReads is how often a connection is read again although everything was read. Such a read detects a client that
+// closes at once, but for each later message it would waste a system call.
 const maxEarlyReads = 2
 
-// serveReadable serves the readable bytes and reports whether the connection is at its end.
-func (c *conn) serveReadable(fd uintptr) (done bool, failed error) {
+// serveReadable executes the commands in the readable bytes, and reports whether the connection is done and must be
+// closed.
+func (c *conn) serveReadable(fd uintptr) (done bool, err error) {
 	for {
-		w, held := c.acquireWorkspace()
-		n, code := rawRead(fd, w.in[held:])
+		w, partial := c.acquireWorkspace()
+		n, code := rawRead(fd, w.in[partial:])
 		switch {
 		case code == syscall.EINTR:
 			c.releaseWorkspace(w)
@@ -89,26 +93,30 @@ func (c *conn) serveReadable(fd uintptr) (done bool, failed error) {
 			c.releaseWorkspace(w)
 			return true, nil
 		}
-		full := held+n == len(w.in)
-		failed = c.executeAll(w, held+n)
+		full := partial+n == len(w.in)
+		err = c.executeAll(w, partial+n)
 		c.releaseWorkspace(w)
-		if failed != nil || c.closing || c.server.ctx.Err() != nil { // a client that sends without pause ends only here
-			return true, failed
+		// If a client sends without pause, only the check of decideCtx ends its connection when Shutdown gives up.
+		if err != nil || c.closing || c.server.decideCtx.Err() != nil {
+			return true, err
 		}
 		switch {
-		case full:
-			runtime.Gosched() // let other connections run
+		case full: // there may be more to read
+			runtime.Gosched() // let other connections run first
 		case c.earlyReads < maxEarlyReads:
-			c.earlyReads++ // and check for the end, which some clients send at once
+			c.earlyReads++
 		default:
-			// Everything was read, and new data wakes this goroutine again. The client's close may have come with the
-			// data and does not wake it: Server.expireConns probes for that once the connection is silent.
+			// Everything was read, and new data wakes this goroutine again. But if the client closed the connection together
+			// with its data, nothing wakes this goroutine. Therefore Server.expireConns wakes it for another read when the
+			// connection is silent.
 			return false, nil
 		}
 	}
 }
 
-// rawRead and rawWrite are system calls without the scheduler's bookkeeping, because they never block.
+// rawRead and rawWrite call the kernel without telling the Go scheduler, which is faster. They are used only with
+// non-blocking sockets, so they never block a thread. The conversion of the slice's pointer in the argument list of
+// RawSyscall keeps the slice alive during the call.
 
 func rawRead(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, code := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))

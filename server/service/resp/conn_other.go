@@ -2,5 +2,5 @@
 
 package resp
 
-// serveReady serves the connection.
+// serveReady serves the connection until it ends.
 func (c *conn) serveReady() error { return c.serveBuffered() }

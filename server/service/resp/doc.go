@@ -1,21 +1,23 @@
 // Package resp serves decisions to Redis clients, in RESP2 or RESP3.
 //
-//	CL.THROTTLE key max_burst count period [quantity]   decides like redis-cell, by a limit that the caller gives
-//	HG.TAKE rule key [cost]                             decides by a rule of the engine
-//	HG.PEEK rule key                                    returns the remaining units, and takes nothing
-//	HG.RESET rule key                                   resets the consumption; needs a token
-//	HG.RELEASE lease                                    frees the slot of a concurrency limit
-//	HG.RENEW lease                                      holds the slot for another TTL
+//	CL.THROTTLE key max_burst count period [quantity]   decides like redis-cell, by the limit in the arguments
+//	HG.TAKE rule key [cost]                             decides by a rule of Config.Engine
+//	HG.PEEK rule key                                    returns the remaining units without taking any
+//	HG.RESET rule key                                   resets what a client has consumed; needs a token
+//	HG.RELEASE lease                                    frees a slot of a concurrency limit
+//	HG.RENEW lease                                      keeps such a slot for another TTL
 //
-// and the commands that clients use to connect: PING, ECHO, HELLO, AUTH, CLIENT, COMMAND, CONFIG GET, INFO, SELECT,
-// RESET, QUIT. docs/resp.md describes the replies.
+// A lease is the identifier of a slot; it is part of the reply to HG.TAKE. The server also supports MULTI, EXEC and
+// DISCARD, and the commands that clients send when they connect, such as HELLO, AUTH and CLIENT. docs/resp.md describes
+// all commands and their replies.
 //
 // # Execution
 //
-// Each connection has a goroutine that reads, decides all complete commands, and writes all replies at once. With an
-// in-process store a decision allocates nothing. With a remote store the decisions of a pipeline are concurrent; their
-// replies come in the order of the commands, and all are complete before a command that is not a decision runs.
+// Each connection has a goroutine that reads commands, executes all complete ones, and writes their replies at once.
+// With an in-process store, a decision allocates no memory. With a remote store, the decisions of a pipeline are made
+// concurrently. Their replies are still sent in the order of the commands, and a command that is not a decision runs
+// only after all decisions in front of it are made.
 //
-// Limits bound the resources of clients. A waiting connection holds no buffer except the bytes of an incomplete
-// command.
+// Limits bounds the resources that clients can use. On Linux, a waiting connection without TLS holds no buffer except
+// the bytes of an incomplete command.
 package resp

@@ -3,16 +3,17 @@ package resp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headgate/headgate/engine"
 )
 
-// An executor executes commands, one after the other, and appends their replies. It is pooled.
+// An executor executes commands one after the other and collects their replies. Executors are reused.
 type executor struct {
 	server  *Server
 	out     []byte // the replies so far
-	key     []byte
-	lease   []byte
+	key     []byte // buffer for a counter key
+	lease   []byte // buffer for a lease
 	subject subject
 	verdict engine.Verdict
 
@@ -36,32 +37,33 @@ func (e *executor) fail(text string) {
 	e.out = appendLine(e.out, '-', text)
 }
 
-// addCounts adds the counts to the server's and clears them.
+// addCounts adds the executor's counts to those of the server, and sets them to 0.
 func (e *executor) addCounts() {
 	c := &e.server.counts
-	for _, n := range [...]struct {
+	for _, count := range [...]struct {
 		from *int64
-		to   *counter
+		to   *atomic.Int64
 	}{{&e.commands, &c.commands}, {&e.allowed, &c.allowed}, {&e.denied, &c.denied}, {&e.errors, &c.errors}} {
-		if *n.from != 0 {
-			n.to.Add(*n.from)
-			*n.from = 0
+		if *count.from != 0 {
+			count.to.Add(*count.from)
+			*count.from = 0
 		}
 	}
 }
 
-// A pendingDecision is a decision of a pipeline that needs a remote store.
+// A pendingDecision is a command that waits for its decision by a remote store.
 type pendingDecision struct {
 	command  *command
 	args     [][]byte
 	executor *executor
-	noReply  bool // the client does not want the reply
+	noReply  bool // the client has turned replies off
 }
 
-// pipeline are the concurrent decisions of a pipeline.
+// A pipeline collects commands that a client has sent without waiting for replies, so that their decisions are made
+// concurrently.
 type pipeline struct {
 	pending []pendingDecision
-	args    [][]byte // of all of them
+	args    [][]byte // the arguments of all pending decisions
 	wait    sync.WaitGroup
 }
 
@@ -69,23 +71,24 @@ type pipeline struct {
 const maxPipeline = 256
 
 // add queues a decision.
-func (p *pipeline) add(cmd *command, args [][]byte, quiet bool) {
-	from := len(p.args)
+func (p *pipeline) add(cmd *command, args [][]byte, noReply bool) {
+	start := len(p.args)
 	p.args = append(p.args, args...)
-	p.pending = append(p.pending, pendingDecision{command: cmd, args: p.args[from:], noReply: quiet})
+	p.pending = append(p.pending, pendingDecision{command: cmd, args: p.args[start:], noReply: noReply})
 }
 
-// decideAll makes all queued decisions and appends their replies, in order, to those of e.
+// decideAll makes all queued decisions concurrently. It appends their replies, in the order of the commands, to e.out,
+// and adds their counts to those of e.
 func (p *pipeline) decideAll(e *executor) {
 	if len(p.pending) == 0 {
 		return
 	}
 	s := e.server
-	ctx, cancel := context.WithTimeout(s.ctx, s.config.Limits.DecideTimeout)
+	ctx, cancel := context.WithTimeout(s.decideCtx, s.config.Limits.DecideTimeout)
 	defer cancel()
 	for i := range p.pending[1:] {
 		next := &p.pending[1+i]
-		next.executor = s.newExecutor()
+		next.executor = s.getExecutor()
 		select {
 		case s.inFlight <- struct{}{}:
 		case <-ctx.Done():
@@ -97,11 +100,11 @@ func (p *pipeline) decideAll(e *executor) {
 			<-s.inFlight
 		})
 	}
-	first := &p.pending[0] // decided here, so that a single decision needs no goroutine
-	before := len(e.out)
+	first := &p.pending[0] // decided in this goroutine, so that a single decision needs no other
+	length := len(e.out)
 	first.command.decide(e, ctx, first.args)
 	if first.noReply {
-		e.out = e.out[:before]
+		e.out = e.out[:length]
 	}
 	p.wait.Wait()
 	for i := range p.pending[1:] {
@@ -113,7 +116,7 @@ func (p *pipeline) decideAll(e *executor) {
 		e.allowed += next.executor.allowed
 		e.denied += next.executor.denied
 		e.errors += next.executor.errors
-		s.releaseExecutor(next.executor)
+		s.putExecutor(next.executor)
 	}
 	clear(p.pending)
 	p.pending = p.pending[:0]

@@ -13,25 +13,25 @@ type throttleParams struct {
 	burst, count, period int64 // period in seconds
 }
 
-// A preparedLimit is a validated limit, with its Bound if there is one.
+// A preparedLimit is a validated limit and the parameters it was made from.
 type preparedLimit struct {
 	throttleParams
 	limit headgate.Limit
-	bound Bound // nil if Config.Bind is nil
+	bound Bound // limit, prepared by Config.Bind; nil if Bind is nil
 }
 
-// limitCache caches the limits of recent calls. Its size is fixed because clients choose the limits: two limits with
-// the same index replace each other.
+// limitCache caches the limits of recent CL.THROTTLE commands. Its size is fixed, because clients choose the limits.
+// Two limits with the same slot replace each other.
 type limitCache struct {
 	bind  func(headgate.Limit) (Bound, error)
 	slots [1 << limitCacheBits]atomic.Pointer[preparedLimit]
 }
 
-const limitCacheBits = 10
+const limitCacheBits = 10 // 1024 slots
 
 // get returns the limit for t. The error is a *headgate.InputError for invalid parameters.
 func (c *limitCache) get(t throttleParams) (*preparedLimit, error) {
-	// A multiplicative hash; its upper bits are the index.
+	// A multiplicative hash with odd random factors. Its upper bits depend on all bits of t, so they are the index.
 	h := uint64(t.burst)*0x9E3779B97F4A7C15 ^ uint64(t.count)*0xC2B2AE3D27D4EB4F ^ uint64(t.period)*0x165667B19E3779F9
 	slot := &c.slots[(h^h>>32)*0x9E3779B97F4A7C15>>(64-limitCacheBits)]
 	if prepared := slot.Load(); prepared != nil && prepared.throttleParams == t {
@@ -52,10 +52,11 @@ func (c *limitCache) prepare(t throttleParams) (*preparedLimit, error) {
 	if t.count < 1 || t.count > headgate.MaxCount {
 		return nil, outOfRange("count", t.count, 1, headgate.MaxCount)
 	}
-	const longest = int64(headgate.MaxPeriod / time.Second)
-	if t.period < 1 || t.period > longest {
-		return nil, outOfRange("period", t.period, 1, longest)
+	const maxPeriod = int64(headgate.MaxPeriod / time.Second)
+	if t.period < 1 || t.period > maxPeriod {
+		return nil, outOfRange("period", t.period, 1, maxPeriod)
 	}
+	// Like redis-cell, max_burst does not count the first request.
 	prepared := &preparedLimit{throttleParams: t, limit: headgate.Limit{
 		Algorithm: headgate.GCRA, Count: t.count, Period: time.Duration(t.period) * time.Second, Burst: t.burst + 1,
 	}}

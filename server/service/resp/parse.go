@@ -6,129 +6,134 @@ import (
 	"strings"
 )
 
-// A protocolError is malformed input. The start of the next command is unknown, so the connection ends.
+// A protocolError reports malformed input. After such an error the start of the next command is unknown, so the
+// connection is closed.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
 const (
-	errInline    protocolError = "too big inline request"
-	errQuotes    protocolError = "unbalanced quotes in request"
-	errCount     protocolError = "invalid multibulk length"
-	errBulk      protocolError = "invalid bulk length"
-	errBulkEnd   protocolError = "expected CRLF after bulk"
-	errTooLong   protocolError = "too big request"
-	errAnonymous protocolError = "unauthenticated multibulk length"
+	errInline          protocolError = "too big inline request"
+	errQuotes          protocolError = "unbalanced quotes in request"
+	errCount           protocolError = "invalid multibulk length"
+	errBulk            protocolError = "invalid bulk length"
+	errBulkEnd         protocolError = "expected CRLF after bulk"
+	errTooLong         protocolError = "too big request"
+	errUnauthenticated protocolError = "unauthenticated multibulk length"
 )
 
-// bounds are the size limits of a command.
-type bounds struct {
+// sizeLimits bounds the size of a command. Each field is described at its namesake in Limits.
+type sizeLimits struct {
 	inline, args, bulk, command int
 }
 
-// parse reads the command at the start of b. It appends the arguments, which point into b, to args, and returns the
-// command's size in bytes: 0 if it is incomplete. A command without arguments is ignored.
+// parse reads the command at the beginning of b. It appends the command's name and arguments, which point into b, to
+// args, and returns the command's size in bytes. The size is 0 if the command is incomplete; then the arguments must be
+// ignored. An empty command has a size but no arguments.
 //
-// Quoted arguments of inline commands are unquoted in place.
-func (s *bounds) parse(b []byte, args [][]byte) ([][]byte, int, error) {
+// A command is an array of strings, "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", or an inline command: a line of words, "ECHO a".
+// Quoted words of inline commands are unquoted in place.
+func (l *sizeLimits) parse(b []byte, args [][]byte) ([][]byte, int, error) {
 	if len(b) == 0 {
 		return args, 0, nil
 	}
 	if b[0] != '*' {
-		return s.parseInline(b, args)
+		return l.parseInline(b, args)
 	}
-	count, at, ok := readNumber(b, 1)
+	count, pos, ok := readNumber(b, 1)
 	switch {
 	case !ok:
 		return args, 0, errCount
-	case at == 0:
+	case pos == 0:
 		return args, 0, nil
 	case count <= 0:
-		return args, at, nil
-	case count > s.args:
+		return args, pos, nil
+	case count > l.args:
 		return args, 0, errCount
 	}
 	for range count {
-		if at == len(b) {
-			return args, 0, s.checkSize(at)
+		if pos == len(b) {
+			return args, 0, l.checkSize(pos)
 		}
-		if b[at] != '$' {
-			return args, 0, protocolError("expected '$', got '" + printable(b[at:at+1]) + "'")
+		if b[pos] != '$' {
+			return args, 0, protocolError("expected '$', got '" + printable(b[pos:pos+1]) + "'")
 		}
-		size, from, ok := readShortNumber(b, at+1)
+		size, start, ok := readShortNumber(b, pos+1)
 		if !ok {
-			size, from, ok = readNumber(b, at+1)
+			size, start, ok = readNumber(b, pos+1)
 		}
 		switch {
-		case !ok || size < 0 || size > s.bulk:
+		case !ok || size < 0 || size > l.bulk:
 			return args, 0, errBulk
-		case from == 0:
-			return args, 0, s.checkSize(at)
+		case start == 0:
+			return args, 0, l.checkSize(pos)
 		}
-		at = from + size + 2
-		if at > len(b) {
-			return args, 0, s.checkSize(at)
+		pos = start + size + len("\r\n")
+		if pos > len(b) {
+			return args, 0, l.checkSize(pos)
 		}
-		if b[at-2] != '\r' || b[at-1] != '\n' {
+		if b[pos-2] != '\r' || b[pos-1] != '\n' {
 			return args, 0, errBulkEnd
 		}
-		args = append(args, b[from:from+size])
+		args = append(args, b[start:start+size])
 	}
-	return args, at, s.checkSize(at)
+	return args, pos, l.checkSize(pos)
 }
 
 // checkSize returns an error if a command of at least n bytes is too long.
-func (s *bounds) checkSize(n int) error {
-	if n > s.command {
+func (l *sizeLimits) checkSize(n int) error {
+	if n > l.command {
 		return errTooLong
 	}
 	return nil
 }
 
-// readShortNumber is readNumber for one or two digits, the usual case; ok is false for others.
-func readShortNumber(b []byte, at int) (n, next int, ok bool) {
-	if len(b)-at < 4 {
+// readShortNumber is a fast path of readNumber for numbers of one or two digits, the usual case. ok is false for any
+// other input, which readNumber must read.
+func readShortNumber(b []byte, pos int) (n, next int, ok bool) {
+	if len(b)-pos < 4 {
 		return 0, 0, false
 	}
-	four := b[at : at+4 : at+4]
+	four := b[pos : pos+4 : pos+4]
 	first, second := four[0]-'0', four[1]-'0'
 	switch {
 	case first > 9:
 		return 0, 0, false
 	case four[1] == '\r' && four[2] == '\n':
-		return int(first), at + 3, true
+		return int(first), pos + 3, true
 	case second <= 9 && four[2] == '\r' && four[3] == '\n':
-		return int(first)*10 + int(second), at + 4, true
+		return int(first)*10 + int(second), pos + 4, true
 	default:
 		return 0, 0, false
 	}
 }
 
-// readNumber reads a number that ends its line, and returns the start of the next line: 0 if the line is incomplete. ok
-// is false if there is no number, or if it has more than 9 characters.
-func readNumber(b []byte, at int) (n, next int, ok bool) {
-	from, negative := at, false
-	for ; at < len(b); at++ {
-		c := b[at]
+// readNumber reads the number from b[pos] to the end of its line. It returns the number and the position of the next
+// line, which is 0 if the line is incomplete. ok is false if the line is not a number of at most 9 characters.
+func readNumber(b []byte, pos int) (n, next int, ok bool) {
+	const maxLength = 9
+	start, negative := pos, false
+	for ; pos < len(b); pos++ {
+		c := b[pos]
 		switch {
-		case c-'0' <= 9:
+		case '0' <= c && c <= '9':
 			n = n*10 + int(c-'0')
-			if at-from == 9 {
+			if pos-start == maxLength {
 				return 0, 0, false
 			}
-		case c == '-' && at == from && !negative:
+		case c == '-' && pos == start:
 			negative = true
-		case c == '\r' && at > from && (!negative || at > from+1):
-			if at+1 == len(b) {
+		case c == '\r' && pos > start && (!negative || pos > start+1): // after at least one digit
+			if pos+1 == len(b) {
 				return 0, 0, true
 			}
-			if b[at+1] != '\n' {
+			if b[pos+1] != '\n' {
 				return 0, 0, false
 			}
 			if negative {
 				n = -n
 			}
-			return n, at + 2, true
+			return n, pos + 2, true
 		default:
 			return 0, 0, false
 		}
@@ -136,11 +141,11 @@ func readNumber(b []byte, at int) (n, next int, ok bool) {
 	return 0, 0, true
 }
 
-// parseInline reads a command that is a line of words, as people type it.
-func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
-	end := bytes.IndexByte(b[:min(len(b), s.inline+1)], '\n')
+// parseInline is parse for a command that is a line of words, as people type it.
+func (l *sizeLimits) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
+	end := bytes.IndexByte(b[:min(len(b), l.inline+1)], '\n')
 	if end < 0 {
-		if len(b) > s.inline {
+		if len(b) > l.inline {
 			return args, 0, errInline
 		}
 		return args, 0, nil
@@ -149,7 +154,7 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 	if end > 0 && line[end-1] == '\r' {
 		line = line[:end-1]
 	}
-	first := len(args)
+	before := len(args)
 	for {
 		for len(line) > 0 && isSpace(line[0]) {
 			line = line[1:]
@@ -157,14 +162,14 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 		if len(line) == 0 {
 			return args, end + 1, nil
 		}
-		if len(args)-first == s.args {
+		if len(args)-before == l.args {
 			return args, 0, errCount
 		}
 		word, rest, ok := nextWord(line)
 		if !ok {
 			return args, 0, errQuotes
 		}
-		if len(word) > s.bulk {
+		if len(word) > l.bulk {
 			return args, 0, errBulk
 		}
 		args, line = append(args, word), rest
@@ -173,13 +178,14 @@ func (s *bounds) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
 
-// nextWord cuts the first word off a line. Quoted text is unquoted in place, which never makes it longer.
+// nextWord cuts the first word off a line. Quoted text, which ends the word, is unquoted in place; that never makes the
+// word longer. ok is false if a quote is not closed or a word continues after a closing quote.
 func nextWord(line []byte) (word, rest []byte, ok bool) {
-	n, at := 0, 0 // the word is line[:n]
-	for at < len(line) && !isSpace(line[at]) {
-		switch c := line[at]; c {
+	n, pos := 0, 0 // the word so far is line[:n]
+	for pos < len(line) && !isSpace(line[pos]) {
+		switch c := line[pos]; c {
 		case '"', '\'':
-			length, next := unquote(line, n, at)
+			length, next := unquote(line, n, pos)
 			if next == 0 || next < len(line) && !isSpace(line[next]) {
 				return nil, nil, false
 			}
@@ -187,34 +193,35 @@ func nextWord(line []byte) (word, rest []byte, ok bool) {
 		default:
 			line[n] = c
 			n++
-			at++
+			pos++
 		}
 	}
-	return line[:n:n], line[at:], true
+	return line[:n:n], line[pos:], true
 }
 
-// unquote writes the text quoted at at to line[n:]. It returns its length and the end of the quotes: 0 if there is no
-// closing quote.
-func unquote(line []byte, n, at int) (length, next int) {
-	quote, from := line[at], n
-	for at++; at < len(line); at++ {
-		c := line[at]
+// unquote reads the quoted text that begins with the quote at line[pos], and writes it without quotes and escapes to
+// line[n:]. It returns the length of the result and the position after the closing quote: 0 if there is no closing
+// quote.
+func unquote(line []byte, n, pos int) (length, next int) {
+	quote, start := line[pos], n
+	for pos++; pos < len(line); pos++ {
+		c := line[pos]
 		switch {
 		case c == quote:
-			return n - from, at + 1
-		case c == '\\' && quote == '"' && at+1 < len(line):
-			at++
-			if c = line[at]; c == 'x' && at+2 < len(line) {
-				if code, err := strconv.ParseUint(string(line[at+1:at+3]), 16, 8); err == nil {
+			return n - start, pos + 1
+		case c == '\\' && quote == '"' && pos+1 < len(line):
+			pos++
+			if c = line[pos]; c == 'x' && pos+2 < len(line) {
+				if code, err := strconv.ParseUint(string(line[pos+1:pos+3]), 16, 8); err == nil {
 					line[n] = byte(code)
 					n++
-					at += 2
+					pos += 2
 					continue
 				}
 			}
 			line[n] = unescape(c)
-		case c == '\\' && quote == '\'' && at+1 < len(line) && line[at+1] == '\'':
-			at++
+		case c == '\\' && quote == '\'' && pos+1 < len(line) && line[pos+1] == '\'':
+			pos++
 			line[n] = '\''
 		default:
 			line[n] = c
@@ -224,6 +231,7 @@ func unquote(line []byte, n, at int) (length, next int) {
 	return 0, 0
 }
 
+// unescape returns the character that a backslash before c stands for.
 func unescape(c byte) byte {
 	switch c {
 	case 'n':
@@ -241,7 +249,7 @@ func unescape(c byte) byte {
 	}
 }
 
-// oneLine returns a text without line breaks, for an error reply.
+// oneLine replaces the line breaks in text by spaces, because an error reply is one line.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {
@@ -251,7 +259,8 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// printable returns a client's text for an error reply, shortened and in ASCII.
+// printable returns text of a client for an error reply: at most 128 bytes of it, with '?' for each byte that is not
+// printable ASCII.
 func printable(b []byte) string {
 	const maxLength = 128
 	out := make([]byte, 0, min(len(b), maxLength))

@@ -12,7 +12,7 @@ import (
 
 // slowly parses one byte after the other, without any optimization: it returns
 // the commands in a text, and its error, if any.
-func slowly(s bounds, input string) (commands [][]string, bad string) {
+func slowly(s sizeLimits, input string) (commands [][]string, bad string) {
 	for input != "" {
 		args, rest, wrong, more := slowCommand(s, input)
 		switch {
@@ -29,7 +29,7 @@ func slowly(s bounds, input string) (commands [][]string, bad string) {
 	return commands, ""
 }
 
-func slowCommand(s bounds, input string) (args []string, rest, bad string, more bool) {
+func slowCommand(s sizeLimits, input string) (args []string, rest, bad string, more bool) {
 	if !strings.HasPrefix(input, "*") {
 		return slowLine(s, input)
 	}
@@ -74,7 +74,7 @@ func slowCommand(s bounds, input string) (args []string, rest, bad string, more 
 	return args, left, slowFits(s, size(left)), false
 }
 
-func slowFits(s bounds, n int) string {
+func slowFits(s sizeLimits, n int) string {
 	if n > s.command {
 		return string(errTooLong)
 	}
@@ -115,7 +115,7 @@ func b2i(b bool) int {
 }
 
 // slowLine reads a line of words.
-func slowLine(s bounds, input string) (args []string, rest, bad string, more bool) {
+func slowLine(s sizeLimits, input string) (args []string, rest, bad string, more bool) {
 	line, rest, whole := strings.Cut(input, "\n")
 	if len(line) > s.inline {
 		return nil, "", string(errInline), false
@@ -184,7 +184,7 @@ func slowQuote(line string) (text, behind string, ok bool) {
 func hexadecimal(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
 // quickly returns the same with parse, in pieces of n bytes.
-func quickly(s bounds, input string, piece int) (commands [][]string, bad string) {
+func quickly(s sizeLimits, input string, piece int) (commands [][]string, bad string) {
 	var buffer []byte
 	for input != "" {
 		n := min(max(piece, 1), len(input))
@@ -223,8 +223,8 @@ var fuzzSeeds = []string{
 	"*8\r\n" + strings.Repeat("$0\r\n\r\n", 8), "a b c d e f g h i\n", "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "*1\r\n$4\r\nQUIT\r\n*1\r\n$4\r\nPING\r\n",
 }
 
-// tight are bounds that random input reaches.
-var tight = bounds{inline: 64, args: 8, bulk: 64, command: 128}
+// tight are limits that random input reaches.
+var tight = sizeLimits{inline: 64, args: 8, bulk: 64, command: 128}
 
 func FuzzParseMatchesSlowParser(f *testing.F) {
 	for i, seed := range fuzzSeeds {

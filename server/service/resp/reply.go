@@ -4,11 +4,12 @@ import (
 	"strconv"
 )
 
-// The append functions append a reply to dst.
+// The append functions append a reply, or a part of one, to dst.
 
-// appendLine appends a line: a status after '+', or an error after '-', whose first word tells clients its kind.
-func appendLine(dst []byte, sign byte, text string) []byte {
-	dst = append(dst, sign)
+// appendLine appends a reply of one line. kind is '+' for a status and '-' for an error. The first word of an error is
+// its kind, such as NOAUTH.
+func appendLine(dst []byte, kind byte, text string) []byte {
+	dst = append(dst, kind)
 	dst = append(dst, text...)
 	return append(dst, '\r', '\n')
 }
@@ -22,13 +23,14 @@ func appendInt(dst []byte, n int64) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendLength appends the header of an aggregate of n elements or bytes.
+// appendLength appends the header of a reply that consists of n elements or bytes.
 func appendLength(dst []byte, kind byte, n int) []byte {
 	dst = append(dst, kind)
 	dst = strconv.AppendInt(dst, int64(n), 10)
 	return append(dst, '\r', '\n')
 }
 
+// appendArray appends the header of an array of n elements.
 func appendArray(dst []byte, n int) []byte { return appendLength(dst, '*', n) }
 
 func appendBulk[T string | []byte](dst []byte, text T) []byte {
@@ -37,7 +39,7 @@ func appendBulk[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendMap appends the header of a map of n pairs; in RESP2, of a list.
+// appendMap appends the header of a map of n pairs. RESP2 has no maps, so it gets an array of 2n elements.
 func (s *session) appendMap(dst []byte, n int) []byte {
 	if s.proto >= 3 {
 		return appendLength(dst, '%', n)
@@ -45,7 +47,7 @@ func (s *session) appendMap(dst []byte, n int) []byte {
 	return appendArray(dst, 2*n)
 }
 
-// appendSet appends the header of a set; in RESP2, of a list.
+// appendSet appends the header of a set of n elements. RESP2 has no sets, so it gets an array.
 func (s *session) appendSet(dst []byte, n int) []byte {
 	if s.proto >= 3 {
 		return appendLength(dst, '~', n)
@@ -53,7 +55,7 @@ func (s *session) appendSet(dst []byte, n int) []byte {
 	return appendArray(dst, n)
 }
 
-// appendText appends a multi-line text for people.
+// appendText appends a text of several lines that people read.
 func (s *session) appendText(dst []byte, text string) []byte {
 	if s.proto < 3 {
 		return appendBulk(dst, text)
@@ -71,7 +73,7 @@ func (s *session) appendNull(dst []byte) []byte {
 	return append(dst, "$-1\r\n"...)
 }
 
-// appendNullArray is appendNull in place of a list.
+// appendNullArray appends a null reply where clients expect an array; in RESP2 it differs from appendNull.
 func (s *session) appendNullArray(dst []byte) []byte {
 	if s.proto >= 3 {
 		return append(dst, "_\r\n"...)

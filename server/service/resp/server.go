@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,20 +21,25 @@ import (
 
 // A Server serves Redis clients. Create one with New. It is safe for concurrent use.
 type Server struct {
-	config           Config
-	tokens           service.Tokens
-	bounds           bounds
-	storeBorrowsKeys bool // decisions are made in this process, and the store does not keep keys
-	oneCPU           bool // yield so that connections take turns; with more CPUs, yielding costs more than it gains
+	config     Config
+	tokens     service.Tokens
+	sizeLimits sizeLimits
+	// storeBorrowsKeys is true if Config.Store is an engine.Borrower: decisions are made in this process, and the store
+	// keeps no key after a call, so keys may point into the read buffer.
+	storeBorrowsKeys bool
+	// yields makes connections yield the CPU to each other before they send replies. It is true if there is only one CPU:
+	// with more, yielding costs more than it gains.
+	yields     bool
+	limitCache limitCache
+	inFlight   chan struct{} // one element per concurrent decision by a remote store
+	connLimit  *service.Conns
+
+	// The embedded structs group the other fields.
 	commandTable
-	limits   limitCache
-	inFlight chan struct{}
 	pools
 	encryption
 	usage
 	logLimits
-
-	accepted *service.Conns
 	lifecycle
 }
 
@@ -43,63 +49,63 @@ type encryption struct {
 	tls   *tls.Config
 }
 
-// usage is what a server measures about itself.
+// usage contains what a server measures about itself.
 type usage struct {
-	started time.Time
-	tick    atomic.Int64 // coarse clock for timeouts, in units of tickTime, starting at 1
-	held    atomic.Int64 // bytes of large incomplete commands and of transactions
-	counts  counts
+	started   time.Time
+	tick      atomic.Int64 // coarse clock for timeouts: ticks of tickInterval, starting at 1
+	heldBytes atomic.Int64 // bytes of large incomplete commands and of transactions, for Limits.Held
+	counts    counts
 }
 
-// A commandTable has the commands of a server.
+// A commandTable contains the commands that clients can send.
 type commandTable struct {
-	commands map[string]*command // by name
-	list     []*command
-	throttle *command // the most frequent command
+	commands    map[string]*command // by name
+	commandList []*command
+	throttle    *command // CL.THROTTLE, for the fast path of lookup
 }
 
 func newCommandTable() commandTable {
-	t := commandTable{list: commands(), commands: map[string]*command{}}
-	for _, cmd := range t.list {
+	t := commandTable{commandList: commands(), commands: map[string]*command{}}
+	for _, cmd := range t.commandList {
 		t.commands[cmd.name] = cmd
 	}
-	t.throttle = t.list[0]
+	t.throttle = t.commands[strings.ToLower(throttleName)]
 	return t
 }
 
-// pools have the memory that connections share.
+// pools contains the reusable memory that connections share.
 type pools struct{ workspaces, largeWorkspaces, executors sync.Pool }
 
-// logLimits limit frequent log lines.
+// logLimits limits how often the server logs frequent events.
 type logLimits struct {
 	failureLog service.LogLimit // about store failures
 	httpLog    service.LogLimit // about HTTP clients
 }
 
-// A lifecycle has the listeners, connections and goroutines of a server, and ends them.
+// A lifecycle contains the listeners, connections and goroutines that Shutdown ends.
 type lifecycle struct {
-	background context.Context //nolint:containedctx // context.Background(), as an interface value
-	ctx        context.Context //nolint:containedctx // of decisions with a remote store; ends with that of Shutdown
-	cancel     context.CancelFunc
-	stopping   context.Context //nolint:containedctx // it ends when Shutdown is called
-	stop       context.CancelFunc
+	shutdownCtx   context.Context //nolint:containedctx // canceled when Shutdown is called
+	beginShutdown context.CancelFunc
+	// decideCtx is the parent of the contexts of decisions by a remote store. It is canceled when Shutdown completes or
+	// its ctx ends.
+	decideCtx       context.Context //nolint:containedctx // the server's own
+	cancelDecisions context.CancelFunc
 
-	mu        sync.Mutex // guards the fields below
-	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
-	ending    bool
-	watching  bool           // expireConns runs
-	running   sync.WaitGroup // connections, expireConns and the certificate watcher
+	mu           sync.Mutex // guards the fields below
+	listeners    map[net.Listener]struct{}
+	conns        map[*conn]struct{}
+	shuttingDown bool           // Shutdown was called
+	watching     bool           // the goroutines of expireConns and the certificate watcher were started
+	running      sync.WaitGroup // all goroutines: connections, expireConns and the certificate watcher
 }
 
-type counter = atomic.Int64
-
+// counts contains the counters behind Stats, and the ID of the latest connection.
 type counts struct {
-	nextID, expired, broken                                         counter
-	commands, allowed, denied, errors, refusedTokens, storeFailures counter
+	lastID, expired, broken                                         atomic.Int64
+	commands, allowed, denied, errors, refusedTokens, storeFailures atomic.Int64
 }
 
-// Stats are the counters of a Server.
+// Stats contains counters since the server was created, except Open, which is the number of open connections.
 type Stats struct {
 	Open, Accepted, Refused int64 // connections
 	Reclaimed               int64 // idle connections closed to make room for others
@@ -112,7 +118,7 @@ type Stats struct {
 	StoreFailures           int64 // decisions that failed because of the store
 }
 
-// New returns a server. The error says what is wrong with the Config.
+// New returns a server. The error names what is wrong with the Config.
 func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -121,35 +127,36 @@ func New(c Config) (*Server, error) {
 	if err := tokens.Validate(); err != nil {
 		return nil, err
 	}
-	set, err := c.TLS.Open(c.Logger)
+	certs, err := c.TLS.Open(c.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
 	}
-	l := &c.Limits
+	limits := &c.Limits
 	s := &Server{
 		config:       c,
 		tokens:       tokens,
-		bounds:       bounds{inline: l.Inline, args: l.Args, bulk: l.Bulk, command: l.Command},
+		sizeLimits:   sizeLimits{inline: limits.Inline, args: limits.Args, bulk: limits.Bulk, command: limits.Command},
 		commandTable: newCommandTable(),
-		inFlight:     make(chan struct{}, l.InFlight),
+		inFlight:     make(chan struct{}, limits.InFlight),
 	}
-	s.certs, s.started = set, time.Now()
-	s.listeners, s.conns = map[net.Listener]struct{}{}, map[*conn]struct{}{}
+	s.certs = certs
+	s.started = time.Now()
+	s.listeners = map[net.Listener]struct{}{}
+	s.conns = map[*conn]struct{}{}
 	refusal := "-ERR max number of clients reached\r\n"
-	if set != nil {
-		s.tls = set.Config()
-		refusal = "" // a plain text could not be read over TLS
+	if certs != nil {
+		s.tls = certs.Config()
+		refusal = "" // a plaintext reply is unreadable to a TLS client
 	}
-	s.accepted = c.Conns.New("resp", l.Conns, refusal, c.Logger)
+	s.connLimit = c.Conns.New("resp", limits.Conns, refusal, c.Logger)
 	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
-	s.oneCPU = runtime.GOMAXPROCS(0) == 1
-	s.limits.bind = c.Bind
-	s.background = context.Background()
-	s.ctx, s.cancel = context.WithCancel(s.background)
-	s.stopping, s.stop = context.WithCancel(s.background)
+	s.yields = runtime.GOMAXPROCS(0) == 1
+	s.limitCache.bind = c.Bind
+	s.decideCtx, s.cancelDecisions = context.WithCancel(context.Background())
+	s.shutdownCtx, s.beginShutdown = context.WithCancel(context.Background())
 	s.tick.Store(1)
 	s.workspaces.New = func() any { return s.newWorkspace(smallWorkspace) }
-	s.largeWorkspaces.New = func() any { return s.newWorkspace(l.Command + smallWorkspace) }
+	s.largeWorkspaces.New = func() any { return s.newWorkspace(limits.Command + smallWorkspace) }
 	s.executors.New = func() any { return &executor{server: s} }
 	return s, nil
 }
@@ -159,7 +166,7 @@ func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	open := len(s.conns)
 	s.mu.Unlock()
-	c, conns := &s.counts, s.accepted.Counts()
+	c, conns := &s.counts, s.connLimit.Counts()
 	return Stats{
 		Open: int64(open), Accepted: conns.Accepted, Refused: conns.Refused, Reclaimed: conns.Reclaimed,
 		Expired: c.expired.Load(), Broken: c.broken.Load(),
@@ -168,47 +175,50 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// ErrClosed is returned by Serve after Shutdown.
+// ErrClosed is returned by Serve if Shutdown was called before Serve.
 var ErrClosed = errors.New("resp: server is shut down")
 
-// Serve serves connections until Shutdown, and then returns nil. It closes the listener.
+// Serve serves connections until Shutdown is called, and then returns nil. It closes the listener. If Shutdown was
+// called before, Serve returns ErrClosed.
 func (s *Server) Serve(l net.Listener) error {
 	defer func() { _ = l.Close() }()
 	if !s.addListener(l) {
 		return ErrClosed
 	}
 	defer s.removeListener(l)
-	bounded := s.accepted.Listener(l)
+	limited := s.connLimit.Listener(l)
 	pause := time.Duration(0)
 	for {
-		nc, err := bounded.Accept()
+		nc, err := limited.Accept()
 		if err == nil {
 			pause = 0
 			s.startConn(nc)
 			continue
 		}
-		if s.isEnding() {
+		if s.isShuttingDown() {
 			return nil
 		}
-		var fault net.Error
-		if !errors.As(err, &fault) || errors.Is(err, net.ErrClosed) {
+		var netErr net.Error
+		if !errors.As(err, &netErr) || errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("resp: accept: %w", err)
 		}
-		// Temporary: too many open files, or a connection that was aborted.
+		// The error is temporary: there are too many open files, or the client aborted the connection.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		s.config.Logger.Warn("resp: accept failed, retrying", "err", err, "in", pause)
 		select {
 		case <-time.After(pause):
-		case <-s.stopping.Done():
+		case <-s.shutdownCtx.Done():
 			return nil
 		}
 	}
 }
 
+// addListener registers a listener, and starts the server's own goroutines with the first one. It returns false after
+// Shutdown.
 func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending {
+	if s.shuttingDown {
 		return false
 	}
 	s.listeners[l] = struct{}{}
@@ -216,13 +226,13 @@ func (s *Server) addListener(l net.Listener) bool {
 		s.watching = true
 		s.running.Go(s.expireConns)
 		if s.certs != nil {
-			s.running.Go(func() { s.certs.Watch(s.stopping) })
+			s.running.Go(func() { s.certs.Watch(s.shutdownCtx) })
 		}
 	}
 	return true
 }
 
-// Reload reads the certificate files now instead of at the next check.
+// Reload reads the certificate files now instead of at the next regular check. Without TLS it does nothing.
 func (s *Server) Reload() error { return s.certs.Reload() }
 
 func (s *Server) removeListener(l net.Listener) {
@@ -231,28 +241,28 @@ func (s *Server) removeListener(l net.Listener) {
 	delete(s.listeners, l)
 }
 
-func (s *Server) isEnding() bool {
+func (s *Server) isShuttingDown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ending
+	return s.shuttingDown
 }
 
-// startConn starts to serve a connection.
+// startConn starts the goroutine that serves a connection.
 func (s *Server) startConn(nc net.Conn) {
 	plain := nc
 	if s.tls != nil {
 		nc = tls.Server(plain, s.tls) // the first read does the handshake, within CommandTimeout
 	}
-	c := &conn{server: s, net: nc, id: s.counts.nextID.Add(1)}
+	c := &conn{server: s, net: nc, id: s.counts.lastID.Add(1)}
 	c.reset(s)
 	now := s.tick.Load()
 	c.lastActive.Store(now)
 	c.commandStart.Store(now)
-	if counted := conns.Of(plain); counted != nil {
-		counted.SetHolder(c)
+	if limited := conns.Of(plain); limited != nil {
+		limited.SetHolder(c) // connLimit asks c whether the connection may be closed to make room for another
 	}
 	s.mu.Lock()
-	if s.ending {
+	if s.shuttingDown {
 		s.mu.Unlock()
 		_ = plain.Close()
 		return
@@ -268,12 +278,13 @@ func (s *Server) removeConn(c *conn) {
 	delete(s.conns, c)
 }
 
-// Shutdown refuses new connections, executes the commands already sent, and closes all connections. If ctx ends
-// earlier, Shutdown aborts them and returns the error of ctx.
+// Shutdown refuses new connections, executes the commands that clients have already sent, and closes all connections.
+// If ctx ends first, Shutdown cancels the decisions in progress, closes the connections at once, and returns the error
+// of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.ending = true
-	s.stop()
+	s.shuttingDown = true
+	s.beginShutdown()
 	for l := range s.listeners {
 		_ = l.Close() // makes Serve return
 	}
@@ -288,23 +299,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		s.cancel()
+		s.cancelDecisions()
 		return nil
 	case <-ctx.Done():
 	}
-	s.cancel()
+	s.cancelDecisions()
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range open {
-		_ = c.net.Close() // waits for a read in progress; the conn's goroutine handles the error
+		_ = c.net.Close() // interrupts a read in progress and waits until the read has returned
 	}
 	<-done
 	return ctx.Err()
 }
 
-// tickTime is the interval of expireConns: a fraction of the shortest timeout.
-func (s *Server) tickTime() time.Duration {
+// tickInterval returns the interval at which expireConns checks the connections: a fraction of the shortest timeout.
+func (s *Server) tickInterval() time.Duration {
 	shortest := s.config.Limits.CommandTimeout
 	if idle := s.config.Limits.IdleTimeout; idle > 0 {
 		shortest = min(shortest, idle)
@@ -312,35 +323,38 @@ func (s *Server) tickTime() time.Duration {
 	return min(max(shortest/8, time.Millisecond), time.Second)
 }
 
-// probeAfter is the number of silent ticks after which a connection checks whether its client has closed.
+// probeAfter is the number of ticks without a command after which the server checks whether the client has closed the
+// connection.
 const probeAfter = 2
 
-// expireConns ends connections after a timeout. Connections only record the tick of their last command: reading the
-// clock and setting a deadline for every command would cost almost as much as a decision.
+// expireConns ends connections whose timeouts have expired. Connections only record the tick of their last command,
+// because reading the clock and setting a deadline for every command would cost almost as much as a decision.
 func (s *Server) expireConns() {
-	interval := s.tickTime()
-	commandLimit := max(int64(s.config.Limits.CommandTimeout/interval), 1)
-	idleLimit := int64(s.config.Limits.IdleTimeout / interval)
+	interval := s.tickInterval()
+	commandTicks := max(int64(s.config.Limits.CommandTimeout/interval), 1)
+	idleTicks := int64(s.config.Limits.IdleTimeout / interval) // 0 or less for no timeout
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.stopping.Done():
+		case <-s.shutdownCtx.Done():
 			return
 		case <-ticker.C:
 		}
 		now := s.tick.Add(1)
 		s.mu.Lock()
 		for c := range s.conns {
-			start, idleFor := c.commandStart.Load(), now-c.lastActive.Load()
+			start, silence := c.commandStart.Load(), now-c.lastActive.Load()
+			commandExpired := start != 0 && now-start > commandTicks
+			idleExpired := start == 0 && idleTicks > 0 && silence > idleTicks
 			switch {
-			case start != 0 && now-start > commandLimit || start == 0 && idleLimit > 0 && idleFor > idleLimit:
+			case commandExpired || idleExpired:
 				if !c.expired.Swap(true) {
 					s.counts.expired.Add(1)
 					c.wake()
 				}
-			case idleFor == probeAfter && c.probing.Load():
-				c.probed.Store(true)
+			case silence == probeAfter && c.canProbe.Load():
+				c.probe.Store(true)
 				c.wake()
 			}
 		}
@@ -348,17 +362,17 @@ func (s *Server) expireConns() {
 	}
 }
 
-// storeFailed counts and logs a store failure.
-func (s *Server) storeFailed(err error) {
+// reportStoreFailure counts and logs a store failure.
+func (s *Server) reportStoreFailure(err error) {
 	s.counts.storeFailures.Add(1)
 	if s.failureLog.Allow(time.Second) {
 		s.config.Logger.Warn("resp: store failed", "err", err, "failures", s.counts.storeFailures.Load())
 	}
 }
 
-func (s *Server) newExecutor() *executor { return s.executors.Get().(*executor) }
+func (s *Server) getExecutor() *executor { return s.executors.Get().(*executor) }
 
-func (s *Server) releaseExecutor(e *executor) {
+func (s *Server) putExecutor(e *executor) {
 	e.out = e.out[:0]
 	e.commands, e.allowed, e.denied, e.errors = 0, 0, 0, 0
 	s.executors.Put(e)

@@ -2,40 +2,41 @@ package resp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strconv"
 
 	"github.com/headgate/headgate/server/service"
 )
 
-// A session is the state that a client has set for its connection.
+// A session is the state of a connection that the client sets with commands.
 type session struct {
-	proto  int // 2 or 3
-	authed bool
-	proven bool // a valid token was shown
-	name   string
-	lib    string
-	libVer string
+	proto         int  // the version of RESP: 2 or 3
+	authenticated bool // the client may send commands: it has sent a token, or needs none
+	tokenSent     bool // the client has sent a valid token
+	name          string
+	lib           string
+	libVersion    string
 
-	replies replies
+	replyMode replyMode
 }
 
-// replies is the mode of CLIENT REPLY.
-type replies uint8
+// A replyMode is what the client has set with CLIENT REPLY.
+type replyMode uint8
 
 const (
-	replyOn replies = iota
+	replyOn replyMode = iota
 	replyOff
 	replySkipNext // no reply to the next command
 	replySkip     // no reply to this command
 )
 
 // noReply reports whether the reply to the current command is dropped.
-func (s *session) noReply() bool { return s.replies == replyOff || s.replies == replySkip }
+func (s *session) noReply() bool { return s.replyMode == replyOff || s.replyMode == replySkip }
 
-// reset resets the session.
+// reset gives the session its initial state.
 func (s *session) reset(server *Server) {
-	*s = session{proto: 2, authed: server.config.Token == nil}
+	*s = session{proto: 2, authenticated: server.config.Token == nil}
 }
 
 func (c *conn) ping(e *executor, args [][]byte) {
@@ -65,9 +66,10 @@ const textWrongPass = "WRONGPASS invalid username-password pair or user is disab
 
 // checkToken checks a token. If it is invalid, checkToken appends an error reply and returns false.
 func (c *conn) checkToken(e *executor, token []byte) bool {
-	err := c.server.tokens.Check(c.server.background, string(token), service.AddrOf(c.net.RemoteAddr()), nil)
+	addr := service.AddrOf(c.net.RemoteAddr())
+	err := c.server.tokens.Check(context.Background(), string(token), addr, nil)
 	if err == nil {
-		c.authed, c.proven = true, true
+		c.authenticated, c.tokenSent = true, true
 		return true
 	}
 	c.server.counts.refusedTokens.Add(1)
@@ -82,7 +84,7 @@ func (c *conn) checkToken(e *executor, token []byte) bool {
 
 // hello replies to HELLO [protover [AUTH username token] [SETNAME name]].
 func (c *conn) hello(e *executor, args [][]byte) {
-	proto, name, named := c.proto, "", false
+	proto, name, hasName := c.proto, "", false
 	rest := args[1:]
 	if len(rest) > 0 {
 		version, ok := readInt(rest[0])
@@ -106,7 +108,7 @@ func (c *conn) hello(e *executor, args [][]byte) {
 				e.fail(textBadName)
 				return
 			}
-			name, named, rest = string(rest[1]), true, rest[2:]
+			name, hasName, rest = string(rest[1]), true, rest[2:]
 		default:
 			e.fail("ERR Syntax error in HELLO option '" + printable(rest[0]) + "'")
 			return
@@ -115,13 +117,13 @@ func (c *conn) hello(e *executor, args [][]byte) {
 	if token != nil && c.server.tokens.Any() && !c.checkToken(e, token) {
 		return
 	}
-	if !c.authed {
+	if !c.authenticated {
 		e.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> " +
 			"<pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
 	c.proto = proto
-	if named {
+	if hasName {
 		c.name = name
 	}
 	e.out = c.appendMap(e.out, 7)
@@ -166,7 +168,8 @@ func (c *conn) cluster(e *executor, _ [][]byte) {
 
 const textBadName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// isName reports whether b may name a connection: printable ASCII without spaces, of bounded length.
+// isName reports whether b is a valid name of a connection or library: at most 256 printable ASCII characters without
+// spaces. It may be empty.
 func isName(b []byte) bool {
 	const maxLength = 256
 	for _, c := range b {
@@ -177,7 +180,7 @@ func isName(b []byte) bool {
 	return len(b) <= maxLength
 }
 
-// client replies to CLIENT. A client sees only its own connection.
+// client replies to CLIENT. Even CLIENT LIST shows a client only its own connection.
 func (c *conn) client(e *executor, args [][]byte) {
 	sub, rest := args[1], args[2:]
 	switch {
@@ -201,11 +204,11 @@ func (c *conn) client(e *executor, args [][]byte) {
 	case equalFold(sub, "INFO") && len(rest) == 0, equalFold(sub, "LIST"):
 		e.out = c.appendText(e.out, c.describe())
 	case equalFold(sub, "REPLY") && len(rest) == 1:
-		c.setReplies(e, rest[0])
+		c.setReplyMode(e, rest[0])
 	case (equalFold(sub, "NO-EVICT") || equalFold(sub, "NO-TOUCH")) && len(rest) == 1 &&
 		(equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")),
 		equalFold(sub, "TRACKING") && len(rest) >= 1 && (equalFold(rest[0], "ON") || equalFold(rest[0], "OFF")):
-		// Nothing is evicted or cached here, so there is nothing to do.
+		// These settings are about evicting and caching values, which this server does not do.
 		e.out = append(e.out, textOK...)
 	case equalFold(sub, "GETREDIR") && len(rest) == 0:
 		e.out = appendInt(e.out, -1)
@@ -214,6 +217,7 @@ func (c *conn) client(e *executor, args [][]byte) {
 	}
 }
 
+// setInfo replies to CLIENT SETINFO, with which client libraries tell their name and version.
 func (c *conn) setInfo(e *executor, option, value []byte) {
 	if !isName(value) {
 		e.fail("ERR " + printable(option) + " cannot contain spaces, newlines or special characters.")
@@ -223,7 +227,7 @@ func (c *conn) setInfo(e *executor, option, value []byte) {
 	case equalFold(option, "LIB-NAME"):
 		c.lib = string(value)
 	case equalFold(option, "LIB-VER"):
-		c.libVer = string(value)
+		c.libVersion = string(value)
 	default:
 		e.fail("ERR Unrecognized option '" + printable(option) + "'")
 		return
@@ -231,16 +235,17 @@ func (c *conn) setInfo(e *executor, option, value []byte) {
 	e.out = append(e.out, textOK...)
 }
 
-func (c *conn) setReplies(e *executor, mode []byte) {
+// setReplyMode replies to CLIENT REPLY. OFF and SKIP get no reply themselves.
+func (c *conn) setReplyMode(e *executor, mode []byte) {
 	switch {
 	case equalFold(mode, "ON"):
-		c.replies = replyOn
+		c.replyMode = replyOn
 		e.out = append(e.out, textOK...)
 	case equalFold(mode, "OFF"):
-		c.replies = replyOff
+		c.replyMode = replyOff
 	case equalFold(mode, "SKIP"):
-		if c.replies != replyOff {
-			c.replies = replySkipNext
+		if c.replyMode != replyOff {
+			c.replyMode = replySkipNext
 		}
 	default:
 		e.fail(textSyntax)
@@ -251,8 +256,8 @@ func (c *conn) setReplies(e *executor, mode []byte) {
 func (c *conn) describe() string {
 	var b bytes.Buffer
 	b.WriteString("id=" + strconv.FormatInt(c.id, 10))
-	b.WriteString(" addr=" + c.remote() + " laddr=" + c.net.LocalAddr().String())
+	b.WriteString(" addr=" + c.remoteAddr() + " laddr=" + c.net.LocalAddr().String())
 	b.WriteString(" name=" + c.name + " db=0 flags=N resp=" + strconv.Itoa(c.proto))
-	b.WriteString(" user=default lib-name=" + c.lib + " lib-ver=" + c.libVer + "\n")
+	b.WriteString(" user=default lib-name=" + c.lib + " lib-ver=" + c.libVersion + "\n")
 	return b.String()
 }

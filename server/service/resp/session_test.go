@@ -42,7 +42,7 @@ func TestConnectionCommands(t *testing.T) {
 			{"CONFIG GET appendonly", "appendonly no"},
 			{"CONFIG GET max*", "maxclients 10000 maxmemory 0"},
 			{"CONFIG GET nothing", ""},
-			{"CONFIG SET save x", "ERR CONFIG SET: want CONFIG GET…"},
+			{"CONFIG SET save x", "ERR CONFIG SET is not supported: use CONFIG GET…"},
 			{"CLUSTER SLOTS", "ERR This instance has cluster support disabled"},
 			{"INFO replication", "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"},
 			{"AUTH x", "ERR AUTH <password> called without any password configured…"},

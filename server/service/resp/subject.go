@@ -10,19 +10,20 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A subject is the client that a key of HG.TAKE names. It is reused.
+// A subject holds the attributes of the client that the key argument of HG.TAKE names. Subjects are reused.
 type subject struct {
 	attributes   identity.Attributes
 	values       identity.Values
 	attributeMap map[string]string
 }
 
-// read parses a key: the value of the rule's only key attribute, or attribute=value,attribute=value. A key is a list
-// if it begins with an attribute's name and =. In a list a backslash escapes a comma or backslash.
-func (s *subject) read(server *Server, id, key string) error {
-	rule := server.config.Engine.Rules().Rule(id)
+// read parses the key argument of a command for the rule with this ID, and sets s.attributes. The key is a list such as
+// user=alice,path=/login if it begins with the name of an attribute and "=". Otherwise it is the value of the rule's
+// only key attribute. In a list, a backslash escapes a comma or backslash.
+func (s *subject) read(server *Server, ruleID, key string) error {
+	rule := server.config.Engine.Rules().Rule(ruleID)
 	if rule == nil {
-		return fmt.Errorf("%w: %s", engine.ErrNoRule, rules.Quote(id))
+		return fmt.Errorf("%w: %s", engine.ErrNoRule, rules.Quote(ruleID))
 	}
 	clear(s.attributeMap)
 	s.values = identity.Values{}
@@ -31,11 +32,11 @@ func (s *subject) read(server *Server, id, key string) error {
 	case ok && isAttribute(name):
 		err = s.readList(key)
 	case len(rule.Key) == 1 && key == "":
-		err = badKey(key, "a value of "+rule.Key[0].String())
+		err = invalidKey(key, "a value of "+rule.Key[0].String())
 	case len(rule.Key) == 1:
 		s.set(rule.Key[0], key)
 	case len(rule.Key) > 1:
-		err = badKey(key, "attribute=value for each of "+names(rule.Key))
+		err = invalidKey(key, "attribute=value for each of "+attributeNames(rule.Key))
 	}
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func isAttribute(name string) bool {
 	return err == nil
 }
 
-// set sets one attribute. The most frequent ones need no map.
+// set sets one attribute. Only rare attributes need the map.
 func (s *subject) set(a headgate.Attribute, value string) {
 	switch a.Kind {
 	case headgate.AttrIP:
@@ -72,17 +73,17 @@ func (s *subject) setNamed(name, value string) {
 
 func (s *subject) readList(list string) error {
 	for rest := list; rest != ""; {
-		var part string
-		part, rest = nextElement(rest)
-		name, value, ok := strings.Cut(part, "=")
+		var element string
+		element, rest = nextElement(rest)
+		name, value, ok := strings.Cut(element, "=")
 		if !ok {
-			return badKey(part, "attribute=value, with a backslash before a comma that is part of a value")
+			return invalidKey(element, "attribute=value, with a backslash before a comma that is part of a value")
 		}
 		if len(s.attributeMap) == identity.MaxAttributes {
-			return badKey(list, fmt.Sprintf("at most %d attributes", identity.MaxAttributes))
+			return invalidKey(list, fmt.Sprintf("at most %d attributes", identity.MaxAttributes))
 		}
-		if _, twice := s.attributeMap[name]; twice {
-			return badKey(name, "each attribute once")
+		if _, duplicate := s.attributeMap[name]; duplicate {
+			return invalidKey(name, "each attribute once")
 		}
 		s.setNamed(name, unescapeValue(value))
 	}
@@ -90,7 +91,7 @@ func (s *subject) readList(list string) error {
 }
 
 // nextElement cuts the first element off a list.
-func nextElement(list string) (part, rest string) {
+func nextElement(list string) (element, rest string) {
 	for i := 0; i < len(list); i++ {
 		switch list[i] {
 		case '\\':
@@ -102,6 +103,7 @@ func nextElement(list string) (part, rest string) {
 	return list, ""
 }
 
+// unescapeValue removes the backslashes that escape commas and backslashes.
 func unescapeValue(value string) string {
 	if !strings.Contains(value, `\`) {
 		return value
@@ -116,7 +118,7 @@ func unescapeValue(value string) string {
 	return b.String()
 }
 
-func names(attributes []headgate.Attribute) string {
+func attributeNames(attributes []headgate.Attribute) string {
 	list := make([]string, len(attributes))
 	for i, a := range attributes {
 		list[i] = a.String()
@@ -124,6 +126,6 @@ func names(attributes []headgate.Attribute) string {
 	return strings.Join(list, ", ")
 }
 
-func badKey(value, want string) error {
+func invalidKey(value, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "key", Value: rules.Quote(value), Want: want}
 }

@@ -12,7 +12,7 @@ import (
 
 // take replies to HG.TAKE rule key [cost].
 func (e *executor) take(ctx context.Context, args [][]byte) {
-	t := engine.Terms{Rule: borrowedString(args[1]), NoWait: true}
+	terms := engine.Terms{Rule: borrowedString(args[1]), NoWait: true}
 	if len(args) == 4 {
 		cost, ok := readInt(args[3])
 		if !ok {
@@ -23,22 +23,23 @@ func (e *executor) take(ctx context.Context, args [][]byte) {
 			e.fail("ERR cost must be 1 or more; HG.PEEK reads without taking")
 			return
 		}
-		t.Cost, t.HasCost = cost, true
+		terms.Cost, terms.HasCost = cost, true
 	}
-	e.decide(ctx, t, args[2])
+	e.decide(ctx, terms, args[2])
 }
 
-// peek replies to HG.PEEK rule key.
+// peek replies to HG.PEEK rule key. It decides a request of cost 0, which takes nothing.
 func (e *executor) peek(ctx context.Context, args [][]byte) {
 	e.decide(ctx, engine.Terms{Rule: borrowedString(args[1]), HasCost: true, NoWait: true}, args[2])
 }
 
-func (e *executor) decide(ctx context.Context, t engine.Terms, key []byte) {
-	if err := e.subject.read(e.server, t.Rule, borrowedString(key)); err != nil {
+// decide replies with a decision by the rule in terms about the client that key names.
+func (e *executor) decide(ctx context.Context, terms engine.Terms, key []byte) {
+	if err := e.subject.read(e.server, terms.Rule, borrowedString(key)); err != nil {
 		e.failWith(err)
 		return
 	}
-	err := e.server.config.Engine.DecideTerms(ctx, &e.subject.attributes, t, &e.verdict)
+	err := e.server.config.Engine.DecideTerms(ctx, &e.subject.attributes, terms, &e.verdict)
 	if err == nil && e.verdict.Reason == engine.Overloaded {
 		err = headgate.ErrOverloaded
 	}
@@ -54,8 +55,9 @@ func (e *executor) decide(ctx context.Context, t engine.Terms, key []byte) {
 	}
 }
 
-// appendVerdict appends 1 or 0 for allowed or denied, the limit, the remaining units, and the times until a retry and
-// until a full reset in milliseconds; and the lease if there is one.
+// appendVerdict appends the reply to a decision by a rule: 1 if the request passes and 0 if not, the limit, the
+// remaining units, the milliseconds until a retry may pass, the milliseconds until the counter is fully reset, and the
+// lease if there is one. The limit and the remaining units are -1 if no limit applies.
 func (e *executor) appendVerdict(dst []byte) []byte {
 	v := &e.verdict
 	d := &v.Decision
@@ -129,7 +131,8 @@ func (e *executor) renew(ctx context.Context, args [][]byte) {
 	e.out = appendInt(e.out, service.Millis(ttl))
 }
 
-// borrowedString returns b as a string without a copy. It is valid until the command was executed.
+// borrowedString returns b as a string without a copy. The string is valid only while the command is executed, because
+// b is part of a buffer that is reused afterwards.
 func borrowedString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // failWith replies with an error. It is the only place that maps errors to RESP.
@@ -139,11 +142,11 @@ func (e *executor) failWith(err error) {
 	case errors.As(err, &input), errors.Is(err, engine.ErrNoRule), errors.Is(err, engine.ErrLease):
 		e.fail("ERR " + oneLine(err.Error()))
 	case errors.Is(err, headgate.ErrOverloaded), errors.Is(err, context.DeadlineExceeded):
-		e.fail(textBusy) // not decided by a failure policy: overload must not switch limits off
+		e.fail(textBusy) // a failure policy could allow the request, but overload must not switch limits off
 	case errors.Is(err, context.Canceled):
 		e.fail("TRYAGAIN no decision in time")
 	default:
-		e.server.storeFailed(err)
+		e.server.reportStoreFailure(err)
 		e.fail("ERR " + oneLine(err.Error()))
 	}
 }

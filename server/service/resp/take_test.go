@@ -130,7 +130,7 @@ func TestSlotsAreLeasedAndReleased(t *testing.T) {
 }
 
 func TestResetNeedsAToken(t *testing.T) {
-	const refused = "NOPERM reset needs a token: AUTH with the token of the service or of the administrator"
+	const refused = "NOPERM hg.reset needs a token: AUTH with the token of the service or of the administrator"
 	t.Run("none is set", func(t *testing.T) {
 		converse(t, dial(t, serve(t, onMemory(t, memstore.Options{})).address), []said{{"HG.RESET per-user alice", refused}})
 	})

@@ -10,13 +10,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// throttlePrefix begins the counter keys of CL.THROTTLE. Keys of rules have no colon before their first slash.
+// throttlePrefix is the prefix of the counter keys of CL.THROTTLE. It keeps them apart from the counter keys of rules,
+// which have no colon before their first slash.
 const throttlePrefix = "cl:"
 
-// maxPlainKey is the longest key in bytes that is used as it is. Longer keys are hashed.
+// maxPlainKey is the length of the longest key, in bytes, that becomes part of the counter key as it is. Longer keys
+// are hashed.
 const maxPlainKey = 512
 
-// appendThrottleKey appends the counter key of a caller's key. Different keys have different counters.
+// appendThrottleKey appends the counter key for the key in a command. Different keys have different counters: the
+// character after the prefix keeps hashed keys apart from others.
 func appendThrottleKey(dst, key []byte) []byte {
 	dst = append(dst, throttlePrefix...)
 	if len(key) <= maxPlainKey {
@@ -30,14 +33,14 @@ func appendThrottleKey(dst, key []byte) []byte {
 
 // throttle replies to CL.THROTTLE key max_burst count period [quantity], like redis-cell.
 func (e *executor) throttle(ctx context.Context, args [][]byte) {
-	quantity := int64(1)
-	burst, ok := readInt(args[2])
-	count, ok2 := readInt(args[3])
-	period, ok3 := readInt(args[4])
-	if ok = ok && ok2 && ok3; ok && len(args) == 6 {
-		quantity, ok = readInt(args[5])
+	burst, burstOK := readInt(args[2])
+	count, countOK := readInt(args[3])
+	period, periodOK := readInt(args[4])
+	quantity, quantityOK := int64(1), true
+	if len(args) == 6 {
+		quantity, quantityOK = readInt(args[5])
 	}
-	if !ok {
+	if !burstOK || !countOK || !periodOK || !quantityOK {
 		e.fail(textNotInteger)
 		return
 	}
@@ -45,26 +48,27 @@ func (e *executor) throttle(ctx context.Context, args [][]byte) {
 		e.fail("ERR quantity " + strconv.FormatInt(quantity, 10) + ": want 0 (to read) or more")
 		return
 	}
-	limit, err := e.server.limits.get(throttleParams{burst, count, period})
+	prepared, err := e.server.limitCache.get(throttleParams{burst, count, period})
 	if err != nil {
 		e.failWith(err)
 		return
 	}
-	// More than the burst is always denied, and stores can count burst+1.
-	quantity = min(quantity, limit.limit.Burst+1)
+	limit := prepared.limit
+	// Any quantity above the burst is always denied. It is reduced because stores bound the cost of a check.
+	quantity = min(quantity, limit.Burst+1)
 	e.key = appendThrottleKey(e.key[:0], args[1])
 	var d headgate.Decision
 	switch {
 	case quantity == 0:
-		c := headgate.Check{Key: string(e.key), Limit: limit.limit, OnFailure: e.server.config.OnFailure}
+		c := headgate.Check{Key: string(e.key), Limit: limit, OnFailure: e.server.config.OnFailure}
 		d, err = e.server.config.Store.Peek(ctx, c)
-	case limit.bound != nil:
-		d, err = limit.bound.Take(borrowedString(e.key), quantity)
+	case prepared.bound != nil:
+		d, err = prepared.bound.Take(borrowedString(e.key), quantity)
 	case e.server.storeBorrowsKeys:
-		c := headgate.Check{Key: borrowedString(e.key), Limit: limit.limit, Cost: quantity}
+		c := headgate.Check{Key: borrowedString(e.key), Limit: limit, Cost: quantity}
 		d, err = e.server.config.Store.Take(ctx, c)
 	default:
-		c := headgate.Check{Key: string(e.key), Limit: limit.limit, Cost: quantity, OnFailure: e.server.config.OnFailure}
+		c := headgate.Check{Key: string(e.key), Limit: limit, Cost: quantity, OnFailure: e.server.config.OnFailure}
 		d, err = e.server.config.Store.Take(ctx, c)
 	}
 	if errors.Is(err, headgate.ErrOverloaded) || errors.Is(err, context.DeadlineExceeded) {
@@ -72,9 +76,9 @@ func (e *executor) throttle(ctx context.Context, args [][]byte) {
 		return
 	}
 	if err != nil {
-		d = e.server.applyFailurePolicy(err, limit.limit.Burst, quantity)
+		d = e.server.applyFailurePolicy(err, limit.Burst, quantity)
 	}
-	e.out = appendThrottled(e.out, &d, limit.limit.Burst)
+	e.out = appendThrottleReply(e.out, &d, limit.Burst)
 	if d.Allowed {
 		e.allowed++
 	} else {
@@ -82,8 +86,10 @@ func (e *executor) throttle(ctx context.Context, args [][]byte) {
 	}
 }
 
-// appendThrottled appends the five integers of redis-cell.
-func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
+// appendThrottleReply appends redis-cell's reply of five integers: 0 if the request is allowed and 1 if not, the limit,
+// the remaining units, the seconds until a retry may pass, and the seconds until the counter is fully reset. The
+// seconds until a retry are -1 if the request is allowed or can never pass.
+func appendThrottleReply(dst []byte, d *headgate.Decision, limit int64) []byte {
 	retry := int64(-1)
 	if d.Allowed {
 		dst = append(dst, "*5\r\n:0\r\n"...)
@@ -99,39 +105,39 @@ func appendThrottled(dst []byte, d *headgate.Decision, limit int64) []byte {
 	return appendInt(dst, wholeSeconds(d.ResetAfter))
 }
 
-// wholeSeconds rounds up like redis-cell, which ignores fractions of a millisecond.
+// wholeSeconds returns d in seconds as redis-cell does: it drops the fraction of a millisecond, and then rounds up.
 func wholeSeconds(d time.Duration) int64 {
 	return (int64(d/time.Millisecond) + 999) / 1000
 }
 
-// failedRetry is the retry time when the store has failed.
-const failedRetry = time.Second
+// retryAfterFailure is when to retry a request that is denied because the store has failed.
+const retryAfterFailure = time.Second
 
-// applyFailurePolicy decides by the failure policy.
+// applyFailurePolicy reports the store failure err, and decides by Config.OnFailure.
 func (s *Server) applyFailurePolicy(err error, limit, quantity int64) headgate.Decision {
-	s.storeFailed(err)
+	s.reportStoreFailure(err)
 	if s.config.OnFailure == headgate.Closed {
-		return headgate.Decision{Limit: limit, RetryAfter: failedRetry, Degraded: true}
+		return headgate.Decision{Limit: limit, RetryAfter: retryAfterFailure, Degraded: true}
 	}
 	return headgate.Decision{Allowed: true, Limit: limit, Remaining: max(limit-quantity, 0), Degraded: true}
 }
 
-// readInt parses an integer like Redis: no spaces, no plus sign, no leading zeros.
+// readInt parses an integer as Redis does: it accepts no spaces, no plus sign and no leading zeros.
 func readInt(b []byte) (int64, bool) {
 	n := len(b)
 	if n == 0 || n > 20 {
 		return 0, false
 	}
-	at, negative := 0, b[0] == '-'
+	pos, negative := 0, b[0] == '-'
 	if negative {
-		at = 1
+		pos = 1
 	}
-	if at == n || b[at] == '0' && n > 1 {
+	if pos == n || b[pos] == '0' && n > 1 {
 		return 0, false
 	}
 	var value uint64
-	for ; at < n; at++ {
-		digit := b[at] - '0'
+	for ; pos < n; pos++ {
+		digit := b[pos] - '0' // more than 9 if it is not a digit: bytes wrap around
 		if digit > 9 || value > (1<<63)/10 {
 			return 0, false
 		}

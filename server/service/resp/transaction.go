@@ -2,24 +2,24 @@ package resp
 
 import "context"
 
-// A transaction holds the commands between MULTI and EXEC. EXEC runs them one after the other.
+// A transaction holds the commands that a client has sent after MULTI. EXEC runs them one after the other.
 type transaction struct {
-	commands []queued
-	bytes    int64 // memory of the arguments, included in Server.held
-	failed   bool  // a command was refused: EXEC runs nothing
+	commands []queuedCommand
+	bytes    int64 // approximate memory of the arguments, included in Server.heldBytes
+	aborted  bool  // a command was refused, so EXEC runs none
 }
 
-// A queued command waits for EXEC.
-type queued struct {
+// A queuedCommand waits for EXEC.
+type queuedCommand struct {
 	command *command
 	args    [][]byte
 }
 
 // Limits of one transaction.
 const (
-	maxQueued      = 128
-	maxQueuedBytes = 64 << 10
-	queuedOverhead = 64 // approximate memory of an argument in addition to its bytes
+	maxQueued      = 128      // commands
+	maxQueuedBytes = 64 << 10 // memory of their arguments
+	queuedOverhead = 64       // approximate memory of an argument in addition to its bytes
 )
 
 // multi replies to MULTI.
@@ -42,19 +42,19 @@ func (c *conn) discard(e *executor, _ [][]byte) {
 	e.out = append(e.out, textOK...)
 }
 
-// endTransaction drops the queued commands.
+// endTransaction drops the queued commands, if there is a transaction.
 func (c *conn) endTransaction() {
 	if c.transaction != nil {
-		c.server.held.Add(-c.transaction.bytes)
+		c.server.heldBytes.Add(-c.transaction.bytes)
 		c.transaction = nil
 	}
 }
 
-// queue handles a command between MULTI and EXEC. After a command that cannot run, EXEC runs none of the commands.
+// queue handles a command between MULTI and EXEC. After a command that is refused, EXEC runs none of the commands.
 func (c *conn) queue(e *executor, cmd *command, args [][]byte) {
 	t := c.transaction
 	if refusal := c.refuse(cmd, args); refusal != "" {
-		t.failed = true
+		t.aborted = true
 		e.fail(refusal)
 		return
 	}
@@ -63,18 +63,18 @@ func (c *conn) queue(e *executor, cmd *command, args [][]byte) {
 		size += int64(len(a)) + queuedOverhead
 	}
 	if len(t.commands) == maxQueued || t.bytes+size > maxQueuedBytes ||
-		c.server.held.Load()+size > int64(c.server.config.Limits.Held) {
-		t.failed = true
-		e.fail("ERR transaction too long: want at most 128 commands of 64 kB in all")
+		c.server.heldBytes.Load()+size > int64(c.server.config.Limits.Held) {
+		t.aborted = true
+		e.fail("ERR transaction too long: at most 128 commands and 64 kB are allowed")
 		return
 	}
-	c.server.held.Add(size)
+	c.server.heldBytes.Add(size)
 	t.bytes += size
 	copies := make([][]byte, len(args)) // the arguments point into a buffer of the connection
 	for i, a := range args {
 		copies[i] = append([]byte(nil), a...)
 	}
-	t.commands = append(t.commands, queued{cmd, copies})
+	t.commands = append(t.commands, queuedCommand{cmd, copies})
 	e.out = append(e.out, textQueued...)
 }
 
@@ -88,21 +88,21 @@ func (c *conn) exec(e *executor, _ [][]byte) {
 		return
 	}
 	defer c.endTransaction()
-	if t.failed {
+	if t.aborted {
 		e.fail("EXECABORT Transaction discarded because of previous errors.")
 		return
 	}
 	e.out = appendArray(e.out, len(t.commands))
-	for _, q := range t.commands {
+	for _, queued := range t.commands {
 		e.commands++
-		if q.command.decide == nil {
-			q.command.run(c, e, q.args)
+		if queued.command.decide == nil {
+			queued.command.run(c, e, queued.args)
 			continue
 		}
 		func() {
-			ctx, cancel := context.WithTimeout(e.server.ctx, e.server.config.Limits.DecideTimeout)
+			ctx, cancel := context.WithTimeout(e.server.decideCtx, e.server.config.Limits.DecideTimeout)
 			defer cancel()
-			q.command.decide(e, ctx, q.args)
+			queued.command.decide(e, ctx, queued.args)
 		}()
 	}
 }

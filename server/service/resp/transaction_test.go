@@ -93,7 +93,7 @@ func TestTransactionsAreBounded(t *testing.T) {
 	for i := range 129 {
 		got, want := c.do("PING"), "QUEUED"
 		if i == 128 {
-			want = "ERR transaction too long: want at most 128 commands of 64 kB in all"
+			want = "ERR transaction too long: at most 128 commands and 64 kB are allowed"
 		}
 		if got != want {
 			t.Fatalf("command %d: got %q, want %q", i, got, want)

@@ -61,7 +61,7 @@ const MinKeep = 5 * time.Minute
 // KeepFor returns how long the exchange should keep a note: until the largest possible debt is repaid.
 func KeepFor(t *ledger.Tally) time.Duration {
 	p := quota.Plan{Limit: t.Limit, Period: t.Limit.Period.Microseconds()}
-	all := time.Duration(min(p.TimeFor(12*t.Limit.Capacity()), quota.Longest/2)) * time.Microsecond
+	all := time.Duration(min(p.TimeFor(12*t.Limit.Capacity()), quota.MaxTime/2)) * time.Microsecond
 	return max(MinKeep, all)
 }
 

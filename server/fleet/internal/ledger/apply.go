@@ -84,13 +84,13 @@ const (
 type update struct {
 	*Tally
 	*arrival
-	peer    *peerTotal
-	first   bool          // nothing was known of the peer
-	isNew   bool          // nothing was known of the peer's record
-	cut     bool          // the tally is only the part of the received one that can be true
-	age     time.Duration // of the peer's record
-	silence time.Duration // time between the peer's previous tally and this one
-	units   int64         // that are not charged yet
+	peer       *peerTotal
+	firstTally bool          // nothing was known of the peer
+	newRecord  bool          // nothing was known of the peer's record
+	reduced    bool          // the tally is only the part of the received one that can be true
+	age        time.Duration // of the peer's record
+	silence    time.Duration // time between the peer's previous tally and this one
+	units      int64         // that are not charged yet
 }
 
 // applyTally charges the units of a tally that are not charged yet. It returns a reason if it refuses a part of them.
@@ -105,10 +105,10 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 	if !r.plan.Shared {
 		return reasonNoLimit
 	}
-	r.updatedAt = r.at(now)
+	r.updatedAt = r.clock(now)
 	l.advance(r, now)
-	u.peer, u.first = r.peerTotal(in.slot, in.gen, l)
-	u.isNew = u.first || t.Start > u.peer.start
+	u.peer, u.firstTally = r.peerTotal(in.slot, in.gen, l)
+	u.newRecord = u.firstTally || t.Start > u.peer.start
 	r.alignWindow(&u, now)
 	reason = r.cutTally(&u)
 	refused, ok := l.findNewUnits(r, &u, now)
@@ -130,18 +130,18 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 // adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record started.
 func (r *record) cutTally(u *update) (reason string) {
 	maxLevel := (1 + headgate.MaxDebt) * r.plan.Capacity()
-	if u.Level > maxLevel+r.maxOwed() {
+	if u.Level > maxLevel+r.maxPending() {
 		reason = reasonLevel
 	}
-	if !u.first || u.Level <= maxLevel && u.Total <= maxLevel {
+	if !u.firstTally || u.Level <= maxLevel && u.Total <= maxLevel {
 		return reason
 	}
-	part := *u.Tally
-	part.Level = min(part.Level, maxLevel)
-	if most := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds(), headgate.MaxCount); part.Total > most {
-		part.Total, reason = most, ReasonLeaped
+	reduced := *u.Tally
+	reduced.Level = min(reduced.Level, maxLevel)
+	if maxTotal := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds(), headgate.MaxCount); reduced.Total > maxTotal {
+		reduced.Total, reason = maxTotal, ReasonLeaped
 	}
-	u.Tally, u.cut = &part, true
+	u.Tally, u.reduced = &reduced, true
 	return reason
 }
 
@@ -152,13 +152,13 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	known := peer.total // the part of the peer's total that is charged
 	u.silence = u.uptime - peer.sentAt
 	switch {
-	case u.isNew:
+	case u.newRecord:
 		if u.Reset && u.age < now.uptime-r.addedAt+l.options.Lag {
 			r.current().reset(now)
 		}
-		known = l.meetPeer(r, u, now)
-		if u.first {
-			peer.emptyTime, peer.updatedAt = 0, r.at(now)-min(u.age, l.observedFor(r, now)).Microseconds()
+		known = l.startPeer(r, u, now)
+		if u.firstTally {
+			peer.emptyTime, peer.updatedAt = 0, r.clock(now)-min(u.age, l.observedFor(r, now)).Microseconds()
 		}
 		peer.impossible, u.silence = false, u.age
 	case u.Start < peer.start, u.Total < known && u.uptime < peer.sentAt:
@@ -170,10 +170,10 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 		known += r.alreadyCounted(u.Total-known, peer.updatedAt, now)
 	}
 	u.units = u.Total - known
-	most := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.at(now)-peer.updatedAt), headgate.MaxCount)
-	tooMuch := u.units > most
+	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.clock(now)-peer.updatedAt), headgate.MaxCount)
+	tooMuch := u.units > maxGrowth
 	if tooMuch {
-		u.units, u.cut, reason = most, true, ReasonLeaped
+		u.units, u.reduced, reason = maxGrowth, true, ReasonLeaped
 		if peer.impossible {
 			u.units = 0 // the previous tally was impossible too, and the maximum was charged then
 		}
@@ -181,12 +181,12 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	switch {
 	case !u.Recent:
 		peer.grewAt = 0
-	case u.isNew || u.Total > peer.total:
-		peer.grewAt = r.at(now) - max(u.lag, u.Age).Microseconds()
+	case u.newRecord || u.Total > peer.total:
+		peer.grewAt = r.clock(now) - max(u.lag, u.Age).Microseconds()
 	}
 	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
 	peer.start, peer.total, peer.impossible = u.Start, known+u.units, tooMuch
-	peer.updatedAt = r.at(now)
+	peer.updatedAt = r.clock(now)
 	if !l.pulls {
 		peer.updatedAt -= u.lag.Microseconds() // packets that waited during a stall arrive all at once
 	}
@@ -197,13 +197,13 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 // chargeUpdate charges the new units of an update, and compares the peer's level with this node's.
 func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	peer, units := u.peer, u.units
-	if r.optional.share != nil && !peer.pastWindow {
-		r.optional.share.add(units, r.at(now))
+	if r.optional.liveShare != nil && !peer.pastWindow {
+		r.optional.liveShare.add(units, r.clock(now))
 	}
-	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.first && l.pulls) {
+	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.firstTally && l.pulls) {
 		units -= r.drainedSeparately(u)
 	}
-	if u.cut || !l.applySum(sh, r, u, units, now) {
+	if u.reduced || !l.applySum(sh, r, u, units, now) {
 		l.chargeWindow(r, u, units, now)
 	}
 	if r.plan.HasWindows() && u.Window == r.window.start && !r.tookOver() {
@@ -211,7 +211,7 @@ func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	}
 	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
 	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-u.lag.Microseconds())
-	if !u.first && u.uptime >= peer.sentAt && r.plan.IsBucket() {
+	if !u.firstTally && u.uptime >= peer.sentAt && r.plan.IsBucket() {
 		l.catchUp(sh, r, u, now)
 	}
 }
@@ -223,8 +223,8 @@ func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
 	}
 	current := r.current()
 	l.advance(current, now)
-	if current.optional.share != nil {
-		current.optional.share.add(u.units, current.at(now))
+	if current.optional.liveShare != nil {
+		current.optional.liveShare.add(u.units, current.clock(now))
 	}
 	l.chargePeers(current, u.units, current.window.start, now)
 	if current.optional.kinds == nil {
@@ -244,7 +244,7 @@ func (r *record) alignWindow(u *update, now moment) {
 	}
 	aligned := *u.Tally
 	aligned.Window = r.window.start
-	if u.Window+period <= r.at(now)+r.offset-u.Offset {
+	if u.Window+period <= r.clock(now)+r.offset-u.Offset {
 		aligned.Window -= r.plan.Period
 	}
 	u.Tally = &aligned
@@ -277,8 +277,8 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	if l.pulls {
 		return now.uptime - r.addedAt
 	}
-	if forgot := time.Duration(l.evictedAt.Load()); forgot != 0 {
-		return now.uptime - forgot
+	if evictedAt := time.Duration(l.evictedAt.Load()); evictedAt != 0 {
+		return now.uptime - evictedAt
 	}
 	return now.uptime
 }
@@ -298,7 +298,7 @@ func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)
 	case r.plan.Kind == algorithm.KindWindows && w >= r.window.start-r.plan.Period:
-		r.consumed.ChargePrevious(r.plan, r.window.start, r.at(now), units)
+		r.usage.ChargePrevious(r.plan, r.window.start, r.clock(now), units)
 	case r.carries() && w == r.window.start-r.plan.Period:
 		r.chargePastWindow(u.Total-units, u.Total, now)
 	}
@@ -310,14 +310,14 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 		return
 	}
 	if window > r.window.start {
-		r.owe(n, window)
+		r.addPending(n, window)
 		return
 	}
-	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
-	r.changedAt = r.at(now)
-	r.setEmptyAt(&d, now)
-	if rest := n - d.Receipt.Units; rest > 0 {
-		r.owed, r.debt.window = min(r.owed+rest, r.maxOwed()), r.window.start
+	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
+	r.changedAt = r.clock(now)
+	r.updateEmptyAt(&d, now)
+	if uncharged := n - d.Receipt.Units; uncharged > 0 {
+		r.pending, r.debt.window = min(r.pending+uncharged, r.maxPending()), r.window.start
 	}
 	if debt := r.level(now) - r.plan.Capacity(); debt > r.debt.deepest {
 		l.counters.addOver(debt, debt-r.debt.deepest)
@@ -327,15 +327,15 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 
 // owe adds units that cannot be charged yet, because their window has not started here or because the debt is at its
 // deepest. They replace those of another window.
-func (r *record) owe(n, window int64) {
+func (r *record) addPending(n, window int64) {
 	if r.debt.window != window {
-		r.owed = 0
+		r.pending = 0
 	}
-	r.owed, r.debt.window = min(r.owed+n, r.maxOwed()), window
+	r.pending, r.debt.window = min(r.pending+n, r.maxPending()), window
 }
 
 // maxOwed returns the most units that are owed: twice the capacity for each of MaxPeers peers.
-func (r *record) maxOwed() int64 { return 2 * MaxPeers * r.plan.Capacity() }
+func (r *record) maxPending() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.
 func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
@@ -369,11 +369,11 @@ func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason,
 // refuse counts a tally that cannot be true, and reports it.
 func (l *Ledger) refuse(from fleet.Peer, reason string, now moment) {
 	l.counters.refused.Add(1)
-	last := l.counters.reported.Load()
+	last := l.counters.reportedAt.Load()
 	if last != 0 && int64(now.uptime)-last < int64(time.Second) {
 		return
 	}
-	if l.counters.reported.CompareAndSwap(last, max(1, int64(now.uptime))) {
+	if l.counters.reportedAt.CompareAndSwap(last, max(1, int64(now.uptime))) {
 		l.options.OnRefused(from, reason)
 	}
 }

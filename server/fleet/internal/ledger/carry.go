@@ -7,22 +7,23 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Nodes that do not know of each other yet admit more in a fixed window than its limit. The excess counts as consumed
-// in the next window, so it is repaid. If it is more than the limit, the window after that gets the rest, and so on.
+// Nodes that do not know of each other yet can together admit more than the limit in a fixed window. The excess counts as
+// consumed in the next window, so it is repaid. If it is more than the limit, the rest counts in the window after that,
+// and so on.
 //
-// Each node computes the excess from totals, so all get the same result: for each node, the part of its total that its
-// own counter can have allowed, and the units carried into the window. Other units were charged regardless of the limit
-// (see [headgate.Limiter.Charge]), and end with their window as in any store. Updates of a past window count as soon as
-// they arrive. Tallies carry the excess for nodes that did not see it.
+// Each node computes the excess from totals, so all nodes get the same result. The units of a window are those carried
+// into it plus, for each node, the part of its total that its own counter can have allowed. Units beyond that part were
+// charged regardless of the limit (see [headgate.Limiter.Charge]), and end with their window as in any store. Updates of
+// a past window count as soon as they arrive. Tallies contain the excess, for nodes that have not received all totals.
 
-// carries reports whether excess is carried from one window of a record to the next.
+// carries reports whether the excess of one window of a record is carried into the next.
 func (r *record) carries() bool { return r.plan.Kind == algorithm.KindWindow && r.plan.Shared }
 
-// takenByAll returns the units that count in the open window: those carried into it, and those that this node and its
-// peers took in it.
-func (r *record) takenByAll() int64 {
+// takenInWindow returns the units that count in the open window: those carried into it, and those that this node and
+// its peers took in it.
+func (r *record) takenInWindow() int64 {
 	if r.join.totalsVoid {
-		return 0 // totals include units that do not count
+		return 0 // totals include units that do not count any more
 	}
 	sum := r.window.carried + r.plan.AllowedPart(r.total)
 	for i := range r.peers {
@@ -30,18 +31,19 @@ func (r *record) takenByAll() int64 {
 			sum += r.plan.AllowedPart(peer.total)
 		}
 	}
-	return min(sum, r.maxOwed())
+	return min(sum, r.maxPending())
 }
 
-// endWindow computes what is carried from the open window into the one that starts at w. Known totals of peers belong
-// to the past window from now on, except those of peers that are ahead.
+// endWindow computes the units that are carried from the open window into the one that starts at w. From now on, known
+// totals of peers belong to the past window, except for totals of the next window, which peers have started already.
 func (r *record) endWindow(w int64) {
 	r.forgetMoved()
 	if !r.carries() {
 		r.window.carried = 0
 		return
 	}
-	level := r.takenByAll()
+	level := r.takenInWindow()
+	// One step per window that has ended, but no more than it takes to repay the whole level.
 	for range min((w-r.window.start)/r.plan.Period, level/r.plan.Capacity()+2) {
 		r.window.previous = level
 		level = max(0, level-r.plan.Capacity())
@@ -54,42 +56,42 @@ func (r *record) endWindow(w int64) {
 	}
 }
 
-// chargeCarried charges n units that are carried into the open window.
+// chargeCarried charges n units that are carried into the open window. Units beyond the maximum debt become pending.
 func (r *record) chargeCarried(n int64, now moment) {
-	d := r.consumed.Charge(r.plan, r.at(now), min(n, headgate.MaxCount))
-	r.changedAt = r.at(now)
+	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
+	r.changedAt = r.clock(now)
 	if rest := n - d.Receipt.Units; rest > 0 {
-		r.owe(rest, r.window.start)
+		r.addPending(rest, r.window.start)
 	}
 }
 
-// raiseCarried raises the units carried into the open window.
-func (r *record) raiseCarried(to int64, now moment) {
-	if to = min(to, r.maxOwed()); to > r.window.carried {
-		r.chargeCarried(to-r.window.carried, now)
-		r.window.carried = to
+// raiseCarried raises the number of units carried into the open window to a target. It never lowers the number.
+func (r *record) raiseCarried(target int64, now moment) {
+	if target = min(target, r.maxPending()); target > r.window.carried {
+		r.chargeCarried(target-r.window.carried, now)
+		r.window.carried = target
 	}
 }
 
-// chargePastWindow applies an update of the previous window: a node's total in it grew.
+// chargePastWindow applies an update of the previous window, in which the total of one node grew.
 func (r *record) chargePastWindow(from, to int64, now moment) {
 	r.window.previous += r.plan.AllowedPart(to) - r.plan.AllowedPart(from)
 	r.raiseCarried(r.window.previous-r.plan.Capacity(), now)
 }
 
-// addCarriedWait adds to a denial of n units how long the next windows stay closed because of carried units.
+// addCarriedWait adds to a denial of n units the time for which the next windows are used up by carried units.
 func (r *record) addCarriedWait(d *headgate.Decision, n int64) {
 	if len(r.peers) == 0 && r.window.carried == 0 || d.RetryAfter == headgate.Never {
 		return
 	}
 	capacity := r.plan.Capacity()
-	excess := r.takenByAll() - capacity
+	excess := r.takenInWindow() - capacity
 	if excess <= 0 {
 		return
 	}
 	windows := func(n int64) time.Duration {
-		const most = 1 << 52 // µs that can be added to a time.Duration without overflow
-		return time.Duration(min((n+capacity-1)/capacity, most/r.plan.Period)*r.plan.Period) * time.Microsecond
+		const maxMicros = 1 << 52 // can be added to other times without overflow of time.Duration
+		return time.Duration(min((n+capacity-1)/capacity, maxMicros/r.plan.Period)*r.plan.Period) * time.Microsecond
 	}
 	d.ResetAfter += windows(excess)
 	if excess+n > capacity {

@@ -1,50 +1,51 @@
 package ledger
 
-// Changes appends up to most tallies to send, and marks them as sent; see [Ledger.Resend] if sending fails. The hottest
-// keys come first: those with the most units consumed since their last tally, relative to the limit. An eighth of the
-// tallies is reserved for other keys, which take turns.
+// Changes appends up to maxTallies tallies to dst, and marks them as sent. If sending fails, [Ledger.Resend] must be
+// called. The hottest keys come first: those with the most units consumed since their last tally, relative to the limit.
+// An eighth of the tallies is reserved for other keys, which come in rotation.
 //
-// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys
-// that callers used: in every second call while updates may be late, and then, until the key has drained, sixteen times
-// in the time in which the limit refills. So the known consumption of peers is recent when the key is used again.
-func (l *Ledger) Changes(dst []Tally, most int) []Tally {
+// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys that
+// callers used: at first in every second call, because updates may be late, and then, until the key has drained, sixteen
+// times in the time in which the limit refills. When the key is used again, the known consumption of peers is recent.
+func (l *Ledger) Changes(dst []Tally, maxTallies int) []Tally {
 	now := l.now()
-	end := len(dst) + most
-	turn := int(l.counters.turns.Add(1))
-	var ready uint32
+	end := len(dst) + maxTallies
+	call := int(l.counters.changesCalls.Add(1))
+	var ready uint32 // classes with records to send, one bit each
 	for i := range l.shards {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		l.sweep(sh, now, len(sh.list)/1024+2)
-		l.queueRevisits(sh, turn, now)
+		l.queueRevisits(sh, call, now)
 		sh.mu.Unlock()
 		ready |= sh.ready.Load()
 	}
 	for class := classes - 1; class >= 0; class-- {
 		if ready>>class&1 == 1 {
-			dst = l.changesInClass(dst, int8(class), turn, end-most/8, now)
+			dst = l.changesInClass(dst, int8(class), call, end-maxTallies/8, now)
 		}
 	}
 	for i := range classes {
-		if class := (turn + i) % classes; ready>>class&1 == 1 {
-			dst = l.changesInClass(dst, int8(class), turn, end, now)
+		if class := (call + i) % classes; ready>>class&1 == 1 {
+			dst = l.changesInClass(dst, int8(class), call, end, now)
 		}
 	}
 	return dst
 }
 
-// Lookups appends up to most tallies of keys that decisions wait for, and marks them as sent.
-func (l *Ledger) Lookups(dst []Tally, most int) []Tally {
-	return l.changesInClass(dst, lookupClass, int(l.counters.turns.Load()), len(dst)+most, l.now())
+// Lookups appends to dst up to maxTallies tallies of keys that decisions wait for, and marks them as sent.
+func (l *Ledger) Lookups(dst []Tally, maxTallies int) []Tally {
+	return l.changesInClass(dst, lookupClass, int(l.counters.changesCalls.Load()), len(dst)+maxTallies, l.now())
 }
 
-// changesInClass appends tallies of a heat class until dst has end entries. Each turn starts with another shard.
-func (l *Ledger) changesInClass(dst []Tally, class int8, turn, end int, now moment) []Tally {
+// changesInClass appends tallies of a heat class until dst has end entries. Each call of Changes starts with another
+// shard, so that no shard is always the last one.
+func (l *Ledger) changesInClass(dst []Tally, class int8, call, end int, now moment) []Tally {
 	for i := range l.shards {
 		if len(dst) >= end {
 			break
 		}
-		sh := &l.shards[(turn+i)%shards]
+		sh := &l.shards[(call+i)%shardCount]
 		if sh.ready.Load()>>class&1 == 0 {
 			continue
 		}
@@ -58,7 +59,7 @@ func (l *Ledger) changesInClass(dst []Tally, class int8, turn, end int, now mome
 			dst = append(dst, l.tallyToSend(r, now))
 			r.status.class, r.delivered, r.status.sendLevel = none, r.total, false
 			if l.pulls {
-				r.exchangedAt = r.at(now)
+				r.exchangedAt = r.clock(now)
 			}
 			if l.recentlyRequested(r, now) {
 				sh.revisitEvery(r, shortGap)
@@ -73,24 +74,24 @@ func (l *Ledger) changesInClass(dst []Tally, class int8, turn, end int, now mome
 func (l *Ledger) Resend(tallies []Tally) {
 	for i := range tallies {
 		t := &tallies[i]
-		sh, r := l.lock(&t.Key)
+		sh, r := l.lockRecord(&t.Key)
 		if r != nil {
 			if r.sent.start == t.Start {
 				r.delivered = min(r.delivered, t.Delivered)
 			}
-			r.status.sendLevel, r.exchangedAt = true, 0 // it is not known which peers have received it
+			r.status.sendLevel, r.exchangedAt = true, 0 // it is not known which peers received the tally
 			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
 	}
 }
 
-// ResendGroups marks all totals of some key groups as not sent.
+// ResendGroups queues all totals of some key groups again. groups has one bit for each group.
 func (l *Ledger) ResendGroups(groups uint64) {
 	if groups == 0 {
 		return
 	}
-	for i := range l.shards { // each is a group
+	for i := range l.shards { // each shard has the keys of one group
 		if groups>>i&1 == 0 {
 			continue
 		}
@@ -106,11 +107,12 @@ func (l *Ledger) ResendGroups(groups uint64) {
 	}
 }
 
-// Tallies appends the current tallies of those keys that have one. They do not count as sent.
+// Tallies appends the current tallies of keys to dst, and leaves out keys without a tally. The tallies are not marked as
+// sent.
 func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	now := l.now()
 	for i := range keys {
-		sh, r := l.lock(&keys[i])
+		sh, r := l.lockRecord(&keys[i])
 		if r != nil && r.plan.Shared {
 			l.advance(r, now)
 			dst = append(dst, l.tallyToSend(r, now))
@@ -120,8 +122,8 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	return dst
 }
 
-// Walk calls f with the tally of every key that this node has consumed, in no order, until f returns false. They do not
-// count as sent. f must not call the ledger.
+// Walk calls f with the tally of every key that this node has consumed, in no particular order, until f returns false.
+// The tallies are not marked as sent. f must not call the ledger, because a shard is locked.
 func (l *Ledger) Walk(f func(Tally) bool) {
 	now := l.now()
 	for i := range l.shards {

@@ -5,59 +5,63 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// An extraCounter counts under a part of a record's limit. It has to allow each request as well. A record can have two:
+// An extraCounter counts under a part of a record's limit. A request must be allowed by it and by the record's own
+// counter. A record can have two extra counters:
 //
 //   - local counts what this node consumed, under LedgerOptions.LocalCap percent of the limit.
-//   - share counts what all reachable nodes consumed, under their share of the limit, while some nodes are unreachable
-//     and checks have headgate.PartitionShare. It is dropped when all nodes are reachable again. The record's own
-//     counter goes on under the whole limit, so that nodes can compare it then.
+//   - liveShare counts what all reachable nodes consumed, under their share of the limit, while checks may use only
+//     that share; see request.liveSharePlan. It is dropped when the whole limit may be used again. Meanwhile the record's
+//     own counter counts under the whole limit, so that nodes can compare their levels afterwards.
 type extraCounter struct {
 	quota.Counter
 	plan *quota.Plan
 }
 
-// extraCounters returns the local and the share counter, each of which may be nil.
+// extraCounters returns the local and the liveShare counter, each of which may be nil.
 func (r *record) extraCounters() [2]*extraCounter {
-	return [2]*extraCounter{r.optional.local, r.optional.share}
+	return [2]*extraCounter{r.optional.local, r.optional.liveShare}
 }
 
-// setShare sets, changes or drops the share counter of a record, as the request needs it.
-func (l *Ledger) setShare(r *record, q *request, now moment) {
-	at := r.at(now)
-	switch share := r.optional.share; {
-	case q.sharePlan == nil:
-		r.optional.share = nil
+// setLiveShare adds, changes or drops the liveShare counter of a record, as the request needs it.
+func (l *Ledger) setLiveShare(r *record, req *request, now moment) {
+	at := r.clock(now)
+	switch share := r.optional.liveShare; {
+	case req.liveSharePlan == nil:
+		r.optional.liveShare = nil
 	case share == nil:
-		r.optional.share = &extraCounter{plan: q.sharePlan}
-		r.optional.share.add(quota.Scale(r.level(now), q.live, q.known), at)
+		r.optional.liveShare = &extraCounter{plan: req.liveSharePlan}
+		r.optional.liveShare.add(quota.Scale(r.level(now), req.live, req.known), at)
 	default:
-		share.relimit(q.sharePlan, at, 0, at)
+		share.relimit(req.liveSharePlan, at, 0, at)
 	}
 }
 
-// add charges units.
+// add charges units regardless of the limit.
 func (c *extraCounter) add(units, at int64) {
 	if units > 0 {
 		c.Charge(c.plan, at, min(units, headgate.MaxCount))
 	}
 }
 
-// relimit puts the counter under another plan. A bucket drains at the new rate since the time last. Windows move by
-// shift.
-func (c *extraCounter) relimit(p *quota.Plan, last, shift, at int64) {
+// relimit puts the counter under another plan. A bucket drains at the new rate from its last decision on. The time in
+// windows is moved by shift, because the clock of another limit can have another offset.
+func (c *extraCounter) relimit(p *quota.Plan, lastDecision, shift, at int64) {
 	old := c.plan
 	c.plan = p
 	switch {
 	case old == p || p.IsBucket() && p.SameRate(old):
 	case p.IsBucket():
-		c.ChangeRate(old, p, last, at)
+		c.ChangeRate(old, p, lastDecision, at)
 	default:
 		c.Adopt(old, p, shift, at)
 	}
 }
 
-// hasExtraCounters reports whether a record has any. Most have none, and their decisions are faster without the loops.
-func (r *record) hasExtraCounters() bool { return r.optional.local != nil || r.optional.share != nil }
+// hasExtraCounters reports whether a record has an extra counter. Most records have none, and their decisions skip the
+// loops over extraCounters.
+func (r *record) hasExtraCounters() bool {
+	return r.optional.local != nil || r.optional.liveShare != nil
+}
 
 // allowedByExtraCounters reports whether the extra counters allow n units.
 func (r *record) allowedByExtraCounters(n, at int64) bool {
@@ -78,8 +82,9 @@ func (r *record) addToExtraCounters(n, at int64) {
 	}
 }
 
-// tightenByExtraCounters changes a decision on n units to the tightest one of all counters.
-func (r *record) tightenByExtraCounters(d *headgate.Decision, n, at int64) {
+// applyExtraCounters changes a decision on n units to the tightest decision of all counters. With 0 units, it only
+// tightens the figures of a decision that was already made.
+func (r *record) applyExtraCounters(d *headgate.Decision, n, at int64) {
 	for _, c := range r.extraCounters() {
 		if c != nil {
 			other := c.Decide(c.plan, at, n)
@@ -88,7 +93,7 @@ func (r *record) tightenByExtraCounters(d *headgate.Decision, n, at int64) {
 	}
 }
 
-// tighten changes d to the tighter one of two decisions.
+// tighten changes d to the tighter of two decisions, for each figure.
 func tighten(d, other *headgate.Decision) {
 	d.Limit = min(d.Limit, other.Limit)
 	d.Remaining = min(d.Remaining, other.Remaining)

@@ -6,79 +6,81 @@ import (
 )
 
 // A node that receives a peer's first tally has to find out how much of the peer's total is counted here already. If
-// this node's record is older, nothing is. Otherwise this node is the newcomer and starts at the peer's level, which
-// may include units that this node consumed, and those of third nodes whose totals have arrived or will. It is not
-// known which node knows of which units. But the level is the sum of all units consumed, minus those that have drained.
-// So
+// this node's record is older than the peer's, nothing is. Otherwise this node is the newcomer and adopts the peer's
+// level. That level may include units that this node consumed, and units of third nodes whose totals have arrived here
+// or will arrive. This node does not know which node knows of which units. But the level is the sum of all units
+// consumed, minus those that have drained. So
 //
-//   - the level is never below the sum of all totals, minus what can have drained since the first of them started;
-//   - units of an adopted level that are in no total were consumed by nodes whose updates are still to come, and are
-//     not counted again then.
+//   - the level is never below the sum of all totals, minus what can have drained since the oldest of them started;
+//   - units of an adopted level that are in no total were consumed by nodes whose updates are still to come. These
+//     updates do not count them again.
 //
 // As long as nothing can have drained, both rules give the same result, and each unit is counted once in any order of
-// updates. After that, times decide what a peer can know, and a newcomer may be off by the units consumed about when it
-// joined.
+// updates. After that, times decide what a peer can know. The level of a newcomer may then be wrong by the units that
+// were consumed around the time when it joined.
 //
-// A fixed window drains nothing until it ends. A node that joined in the window, and receives totals of live nodes
-// only, starts at their level.
+// A fixed window drains nothing until it ends. So a node that joins in the window, and that receives totals of live
+// nodes only, starts at their level.
 
-// meetPeer starts the account of a peer or of its new record, and returns how much of its total is counted already.
-func (l *Ledger) meetPeer(r *record, u *update, now moment) (known int64) {
+// startPeer adopts the level of a peer if this node is the newcomer. It is called with the first tally of a peer's
+// record, and returns how much of the peer's total is counted already.
+func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 	switch {
-	case !u.first:
+	case !u.firstTally:
 		return 0
 	case r.replaced():
 		return u.Total - r.undrained(u)
 	case !r.plan.IsBucket() && !l.startedInWindow(r, u.Tally, now):
 		return 0
 	}
-	at := r.at(now)
-	began := at - u.age.Microseconds()
-	earlier := max(0, r.join.oldest-began)
-	r.join.oldest -= earlier
+	at := r.clock(now)
+	peerStart := at - u.age.Microseconds()
+	startedEarlier := max(0, r.join.oldestStart-peerStart)
+	r.join.oldestStart -= startedEarlier
 	r.join.totalsVoid = r.join.totalsVoid || u.Reset
 	newcomer := u.age > l.observedFor(r, now)
-	if newcomer && l.pulls && r.drainedSinceOldest(now) > 0 { // times matter, and are not known more exactly
+	if newcomer && l.pulls && r.drainedSinceOldest(now) > 0 { // times decide, and are not known more exactly than Lag
 		newcomer = u.age > l.observedFor(r, now)+l.options.Lag
 	}
 	if newcomer {
 		l.adoptLevel(r, u, now)
-		r.join.at = at
-		r.window.carried = max(r.window.carried, min(u.Carried, r.maxOwed())) // it is part of the level
-		r.join.guessed, u.peer.older = r.plan.IsBucket(), true
+		r.join.adoptedAt = at
+		r.window.carried = max(r.window.carried, min(u.Carried, r.maxPending())) // included in the peer's level
+		r.join.levelGuessed, u.peer.older = r.plan.IsBucket(), true
 		return u.Total
 	}
 	if l.pulls {
-		r.emptyTime += earlier // there was no record, and units of the peer may have drained
+		r.emptyTime += startedEarlier // this node had no record then, while units of the peer may have drained
 	}
-	return r.alreadyCounted(u.Total, began, now)
+	return r.alreadyCounted(u.Total, peerStart, now)
 }
 
-// startedInWindow reports whether this record started in the fixed window of the tally, so that all updates are of that
-// window. A ledger that pulls also receives totals of nodes that are gone, so it can count by totals instead.
+// startedInWindow reports whether this record started in the fixed window of the tally, so that this node may have
+// missed earlier updates of the window. It is false for a ledger that pulls: an exchange also has the totals of nodes
+// that have left, so the ledger can count by totals.
 func (l *Ledger) startedInWindow(r *record, t *Tally, now moment) bool {
 	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
-		r.at(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
+		r.clock(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
 
-// drainedSinceOldest returns how much can have drained since the oldest known record started.
+// drainedSinceOldest returns how many units can have drained since the oldest known total started.
 func (r *record) drainedSinceOldest(now moment) int64 {
 	if !r.plan.IsBucket() {
 		return 0
 	}
-	return r.plan.UnitsIn(r.at(now)-r.join.oldest, headgate.MaxCount)
+	return r.plan.UnitsIn(r.clock(now)-r.join.oldestStart, headgate.MaxCount)
 }
 
-// alreadyCounted returns how many of the units that a peer consumed since a time are part of an adopted level, and of
-// the open window if there are windows.
+// alreadyCounted returns how many units that a peer consumed since a time are part of an adopted level. If the limit has
+// windows, the level must be one of the open window.
 func (r *record) alreadyCounted(units, since int64, now moment) int64 {
-	if since >= r.join.at || r.join.totalsVoid || r.plan.HasWindows() && r.join.at < r.window.start {
+	if since >= r.join.adoptedAt || r.join.totalsVoid || r.plan.HasWindows() && r.join.adoptedAt < r.window.start {
 		return 0
 	}
 	return max(0, min(units, r.level(now)-r.total-r.peersConsumed()))
 }
 
-// peersConsumed returns the units that peers consumed.
+// peersConsumed returns the sum of the peers' totals, without those of past windows.
 func (r *record) peersConsumed() (units int64) {
 	for i := range r.peers {
 		if peer := &r.peers[i]; !peer.pastWindow {
@@ -92,27 +94,27 @@ func (r *record) peersConsumed() (units int64) {
 func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	t := u.Tally
 	level := r.level(now)
-	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount)
+	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount) // of all peers, including this one
 	drained := r.drainedSinceOldest(now)
-	own := l.unknownToPeer(r, u, now)
+	unknown := l.unknownToPeer(r, u, now)
 	if drained == 0 && !r.join.totalsVoid {
-		own = r.total - max(0, min(r.knownUnits(t), t.Level-sum))
+		unknown = r.total - max(0, min(r.knownUnits(t), t.Level-sum))
 	}
-	own = min(own, level)
-	more := t.Level + own - level
+	unknown = min(unknown, level)
+	increase := t.Level + unknown - level
 	if r.plan.IsBucket() {
 		// Units that drained here while the tally was in transit belong to the same limit: they did not also drain at the
 		// peer.
 		inTransit := t.Age.Microseconds()
-		if own > 0 {
+		if unknown > 0 {
 			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))
 		}
-		more -= r.plan.UnitsIn(inTransit, t.Level)
+		increase -= r.plan.UnitsIn(inTransit, t.Level)
 	}
-	if !r.join.totalsVoid && t.Level+drained >= t.Total { // otherwise it was reset, or many units were given back
-		more = max(more, r.total+sum-drained-level)
+	if !r.join.totalsVoid && t.Level+drained >= t.Total { // otherwise the key was reset, or many units were given back
+		increase = max(increase, r.total+sum-drained-level)
 	}
-	l.chargePeers(r, more, r.window.start, now)
+	l.chargePeers(r, increase, r.window.start, now)
 }
 
 // knownUnits returns how many of this node's units a peer may know.
@@ -123,17 +125,17 @@ func (r *record) knownUnits(t *Tally) int64 {
 	return r.sent.highest
 }
 
-// unknownToPeer returns how many of this node's units are not in a peer's level: all if the peer wrote it before
-// anything was sent, otherwise those that were not sent.
+// unknownToPeer returns how many of this node's units are not in the level of a peer's tally. These are all units if the
+// peer wrote the tally before this node first sent any, and otherwise those that were not sent.
 func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
 	age := u.Age
 	if age == 0 {
 		age = u.lag
 	}
 	if l.pulls {
-		age += l.options.Lag / 16 // a node that pulls sends in a later exchange what it received
+		age += l.options.Lag / 16 // the level of a peer that pulls includes only what its previous exchange returned
 	}
-	if r.sent.firstAt == 0 || r.at(now)-age.Microseconds() <= r.sent.firstAt {
+	if r.sent.firstAt == 0 || r.clock(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total
 	}
 	return r.total - r.knownUnits(u.Tally)

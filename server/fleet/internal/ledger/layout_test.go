@@ -9,7 +9,7 @@ import (
 
 func TestWhatADecisionNeedsIsInTwoLinesOfTheCache(t *testing.T) {
 	var r record
-	if got := unsafe.Offsetof(r.consumed) + unsafe.Sizeof(algorithm.Pair{}); got > 128 {
+	if got := unsafe.Offsetof(r.usage) + unsafe.Sizeof(algorithm.Pair{}); got > 128 {
 		t.Errorf("what a decision needs ends at byte %d, want at most 128", got)
 	}
 	if got := unsafe.Sizeof(r); got > 384 {

@@ -26,72 +26,73 @@ type Decider interface {
 	BorrowsKeys()
 }
 
-// A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. async,
-// gossip and region send and receive its tallies.
+// A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. Packages
+// async, gossip and region exchange its tallies, which are the totals per key, with other nodes.
 //
 // A decision calls no other node. It costs a hash, a lock that is held for some dozens of nanoseconds, and a step of
-// the algorithm. It allocates only the record of a new key.
+// the algorithm. It allocates memory only for the record of a new key.
 //
 // # Consumption by peers
 //
-// Each node counts by itself and sends its total. A node that receives a larger total than before charges the growth to
-// its own counter, into debt if necessary. So all counters reach the same level, and over-admission is repaid before
-// more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units before they
-// receive updates from the others end at −8 and stay closed for 2 s.
+// Each node counts by itself and sends its total. A node that receives a larger total than before charges the
+// difference to its own counter, into debt if necessary. So all counters reach the same level, and over-admission is
+// repaid before more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units
+// before they receive updates from the others end with −8 units remaining and deny everything for 2 s.
 //
-// An empty bucket drains nothing. This is right for one node and wrong for one of several: the units that it did not
-// drain could have been consumed elsewhere. So a node measures how long its bucket was empty, and subtracts what would
-// have drained from the next update, except for the units that the peer still has in its own bucket. Without this, two
-// nodes that each use half of a limit would be closed for a while after each update.
+// The level of a bucket is the number of consumed units that have not drained yet. An empty bucket drains nothing. This
+// is right for a single node. With several nodes it is wrong: a peer may have consumed units during that time, and they
+// would have drained. So a node measures how long its bucket was empty. From the next update it subtracts the units
+// that would have drained in that time, except for those that the peer still has in its own bucket. Without this, two
+// nodes that each use half of a limit would deny requests for a while after each update.
 //
-// Totals of windows carry the start of their window. An update of a past window counts under a sliding window, where it
-// still has weight. Under a fixed window, the part above the limit is carried into the next window.
+// The total of a window comes with the start of the window. Under a sliding window, an update of a past window counts
+// as long as that window has weight. Under a fixed window, the part above the limit is carried into the next window.
 //
 // # Implausible updates
 //
-// Totals that fall, totals that start in the future and keys without a limit are ignored. A peer cannot have consumed
-// more since its last update than MaxDebt capacities and the units that refilled since: larger growth is cut, and later
-// totals count once they are above what was charged. Both are counted and reported.
+// Totals that fall, totals that start in the future and keys with an invalid limit are ignored. Since its last update, a
+// peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled. Larger growth is
+// reduced to that, and later totals count once they are above what was charged. Such updates are counted and reported.
 //
 // # Memory
 //
-// A key takes about 400 bytes, and 96 for each peer that consumed it, of at most [MaxPeers]. There are at most
-// Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If there is no room, the key
-// with the least left to drain is evicted, but never one whose latest decision was a denial. If there is no other, the
-// new key is refused with headgate.ErrFull.
+// A key takes about 400 bytes, plus 96 bytes for each peer that consumed it. A key remembers at most [MaxPeers] peers,
+// and a ledger at most Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If there is
+// no room for a new key, a key that drains soon is evicted, but never a key that has been denied since it last drained.
+// If no key can be evicted, the new key is refused with headgate.ErrFull.
 type Ledger struct {
 	options fleet.LedgerOptions
 	// pulls is set if this node receives updates only of keys that it requests from its peers, as in async. Then Changes
 	// also returns keys that callers used without consuming anything, and tallies do not cover the time before the key's
 	// record was added. In gossip, nodes receive updates of all keys.
 	pulls      bool
-	k0, k1     uint64
+	k0, k1     uint64 // the SipHash key that hides the keys of checks
 	clock      clock.Stopwatch
 	epoch      int64        // µs since 1970 when the clock was started
 	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
-	self       uint64       // hash of this node in digests
+	self       uint64       // hash of this node, for digests; see sumAndDigest
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
 	unreachable       atomic.Bool   // see SetUnreachable
 	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
-	retryAt           atomic.Int64  // uptime when callers may retry that were denied because peers are unreachable
-	// pullFor is how long Changes returns a key in every second call after a request for it.
+	retryAt           atomic.Int64  // uptime in ns when callers may retry that were denied because peers are unreachable
+	// pullFor is how long, after a request for a key, every second call of Changes returns the key.
 	pullFor time.Duration
 	lookups lookupState
 
-	evictedAt atomic.Int64 // uptime when a record was last evicted; 0 if never
+	evictedAt atomic.Int64 // uptime in ns when a record was last evicted; 0 if never
 
-	shards   [shards]shard
+	shards   [shardCount]shard
 	peers    peers.Table
 	counters counters
 }
 
-// shards is KeyGroups, so that the keys of a group are in one shard.
-const shards = fleet.KeyGroups
+// shardCount equals KeyGroups, so that a group and a shard have the same keys.
+const shardCount = fleet.KeyGroups
 
-// New returns an empty ledger of the node self. pulls is whether the node receives updates only of keys that it
-// requests from its peers. If there are no peers, self may be the zero Peer.
+// New returns an empty ledger of the node self. pulls is set if the node receives updates only of keys that it requests
+// from its peers. If there are no peers, self may be the zero Peer.
 func New(o fleet.LedgerOptions, self fleet.Peer, pulls bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func New(o fleet.LedgerOptions, self fleet.Peer, pulls bool) (*Ledger, error) {
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
 	for i := range l.shards {
-		l.shards[i].init(max(1, (o.MaxKeys+shards-1)/shards))
+		l.shards[i].init(max(1, (o.MaxKeys+shardCount-1)/shardCount))
 	}
 	return l, nil
 }
@@ -114,16 +115,18 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
-// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all.
+// BorrowsKeys is a promise to callers: a call reads the strings of a check only until it returns, and does not read
+// owners.
 func (l *Ledger) BorrowsKeys() {}
 
 // Clock returns the clock, which was started with the ledger.
 func (l *Ledger) Clock() clock.Stopwatch { return l.clock }
 
-// Uptime returns the age of this ledger by its clock. It is sent with its tallies.
+// Uptime returns the age of this ledger by its clock. Nodes send it with their tallies.
 func (l *Ledger) Uptime() time.Duration { return max(0, l.clock.Elapsed()) }
 
-// hash returns the hash of a key. Each kind of state has a hash of its own, since one kind cannot read another's.
+// hash returns the hash of a key. A key has another hash for each kind of algorithm state, because one kind cannot read
+// the state of another.
 func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
 	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
 	binary.LittleEndian.PutUint64(k[:], h0)
@@ -131,10 +134,10 @@ func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
 	return k
 }
 
-func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shards] }
+func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shardCount] }
 
-// lock locks the shard of a key, and returns the key's record, or nil.
-func (l *Ledger) lock(k *Key) (*shard, *record) {
+// lockRecord locks the shard of a key, and returns the shard and the key's record, which is nil if there is none.
+func (l *Ledger) lockRecord(k *Key) (*shard, *record) {
 	sh := l.shardOf(k)
 	sh.mu.Lock()
 	return sh, sh.records[*k]
@@ -143,8 +146,8 @@ func (l *Ledger) lock(k *Key) (*shard, *record) {
 // A moment is one reading of the clock.
 type moment struct {
 	uptime     time.Duration
-	micros     int64 // since 1970
-	clockAhead int64 // µs that the fleet's clock is ahead
+	micros     int64 // since 1970, by this node's clock
+	clockAhead int64 // µs that the fleet's clock is ahead of this node's
 }
 
 func (l *Ledger) now() moment {
@@ -152,8 +155,8 @@ func (l *Ledger) now() moment {
 	return moment{uptime: uptime, micros: l.epoch + uptime.Microseconds(), clockAhead: l.clockAhead.Load()}
 }
 
-// admit checks the arguments that all methods share.
-func (l *Ledger) admit(ctx context.Context) error {
+// checkOpen returns an error if ctx has ended or the ledger is closed.
+func (l *Ledger) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -171,110 +174,112 @@ type request struct {
 	plan      *quota.Plan
 	key       Key
 	units     int64
-	peek      bool // take nothing
-	offset    int64
+	peek      bool  // take nothing
+	offset    int64 // µs by which the windows of a staggered limit start later
 	degraded  bool
-	refused   bool // denied because peers are unreachable
+	denied    bool // because peers are unreachable
 	otherKind bool // counted under a limit whose algorithm has another kind of state than the check's
 	mayWait   bool // may wait for a lookup
-	// sharePlan is the part of the limit for live nodes; nil if all nodes are live, or if the nodes may use all of it.
-	sharePlan   *quota.Plan
-	live, known int64
+	// liveSharePlan is live/known of the limit: the part of the live nodes, or of this node alone if its peers are
+	// unreachable. It is nil if the whole limit may be used.
+	liveSharePlan *quota.Plan
+	live, known   int64 // numbers of nodes; both are 0 without a liveSharePlan
 }
 
-// peeks reports whether a request cannot take anything. Such a request does not change the limit.
-func (q *request) peeks() bool { return q.peek || q.units > q.plan.Capacity() }
+// peeks reports whether a request cannot take anything. Such a request does not change the limit of a record.
+func (req *request) peeks() bool { return req.peek || req.units > req.plan.Capacity() }
 
-// prepare prepares a check. counted is false if the check is denied without being counted.
-func (l *Ledger) prepare(c *headgate.Check) (q request, counted bool, err error) {
+// prepare validates a check and turns it into a request. counted is false if the check must be denied without being
+// counted, because peers are unreachable.
+func (l *Ledger) prepare(c *headgate.Check) (req request, counted bool, err error) {
 	if c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
-			return q, false, err
+			return req, false, err
 		}
 	}
 	return l.prepareValid(c)
 }
 
-// prepareValid is prepare for a check whose fields other than the limit are valid.
-func (l *Ledger) prepareValid(c *headgate.Check) (q request, counted bool, err error) {
-	q.units, q.mayWait, counted = c.Cost, true, true
+// prepareValid is prepare for a check that is valid except for its limit, which prepareValid checks.
+func (l *Ledger) prepareValid(c *headgate.Check) (req request, counted bool, err error) {
+	req.units, req.mayWait, counted = c.Cost, true, true
 	limit := &c.Limit
 	var other headgate.Limit
 	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
-		q.degraded, counted = l.limitWhenUnreachable(&q, c, &other, unreachable)
-		q.refused = !counted
+		req.degraded, counted = l.limitWhenUnreachable(&req, c, &other, unreachable)
+		req.denied = !counted
 		limit = &other
 	}
-	if q.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
-		return q, false, err
+	if req.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
+		return req, false, err
 	}
 	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
 		own, err := l.plans.Get(&c.Limit, quota.NewPlan)
 		if err != nil {
-			return q, false, err
+			return req, false, err
 		}
-		q.otherKind = own.Kind != q.plan.Kind
+		req.otherKind = own.Kind != req.plan.Kind
 	}
-	if q.known > 0 {
-		share := quota.Share(*limit, q.live, q.known)
-		if q.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
-			return q, false, err
+	if req.known > 0 {
+		share := quota.Share(*limit, req.live, req.known)
+		if req.liveSharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
+			return req, false, err
 		}
 	}
-	q.key = l.hash(c.Key, q.plan.Kind)
-	if q.plan.Limit.Staggered {
-		q.offset = q.plan.Offset(c.Key)
+	req.key = l.hash(c.Key, req.plan.Kind)
+	if req.plan.Limit.Staggered {
+		req.offset = req.plan.Offset(c.Key)
 	}
-	return q, counted, nil
+	return req, counted, nil
 }
 
 // Take decides one check. See [headgate.Limiter].
 func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return d, err
 	}
 	now := l.now()
-	q, counted, err := l.prepare(&c)
+	req, counted, err := l.prepare(&c)
 	if err != nil {
 		return d, err
 	}
 	if !counted {
 		return l.denyUnreachable(&c, now), nil
 	}
-	return l.takeOrPeek(ctx, &q, now)
+	return l.takeOrPeek(ctx, &req, now)
 }
 
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
 func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return d, err
 	}
 	if err := c.ValidatePeek(); err != nil {
 		return d, err
 	}
 	now := l.now()
-	q, counted, err := l.prepareValid(&c)
+	req, counted, err := l.prepareValid(&c)
 	if err != nil {
 		return d, err
 	}
 	if !counted {
 		return l.denyUnreachable(&c, now), nil
 	}
-	q.peek, q.units = true, 0
-	if d, err = l.takeOrPeek(ctx, &q, now); err != nil || c.Cost == 0 {
+	req.peek, req.units = true, 0
+	if d, err = l.takeOrPeek(ctx, &req, now); err != nil || c.Cost == 0 {
 		return d, err
 	}
-	q.units = c.Cost
-	with, err := l.takeOrPeek(ctx, &q, now)
-	d.Allowed, d.RetryAfter, d.Delay = with.Allowed, with.RetryAfter, with.Delay
+	req.units = c.Cost
+	full, err := l.takeOrPeek(ctx, &req, now)
+	d.Allowed, d.RetryAfter, d.Delay = full.Allowed, full.RetryAfter, full.Delay
 	return d, err
 }
 
 // takeOrPeek decides a request, after a lookup if that is necessary.
-func (l *Ledger) takeOrPeek(ctx context.Context, q *request, now moment) (d headgate.Decision, err error) {
-	sh := l.shardOf(&q.key)
+func (l *Ledger) takeOrPeek(ctx context.Context, req *request, now moment) (d headgate.Decision, err error) {
+	sh := l.shardOf(&req.key)
 	sh.mu.Lock()
-	lookup, err := l.take(sh, q, now, &d)
+	lookup, err := l.take(sh, req, now, &d)
 	sh.mu.Unlock()
 	if lookup == nil {
 		return d, err
@@ -282,61 +287,61 @@ func (l *Ledger) takeOrPeek(ctx context.Context, q *request, now moment) (d head
 	if err := l.Await(ctx, lookup); err != nil {
 		return d, err
 	}
-	q.mayWait = false
+	req.mayWait = false
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	_, err = l.take(sh, q, l.now(), &d)
+	_, err = l.take(sh, req, l.now(), &d)
 	return d, err
 }
 
-// take decides a request, or returns the lookup that it has to wait for. The shard is locked.
-func (l *Ledger) take(sh *shard, q *request, now moment, d *headgate.Decision) (lookup *Lookup, err error) {
-	r := sh.records[q.key]
+// take decides a request, or returns the lookup that the request has to wait for. The caller has locked the shard.
+func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision) (lookup *Lookup, err error) {
+	r := sh.records[req.key]
 	isNew := r == nil
 	if isNew {
-		if l.pulls && q.peek && q.plan.Shared {
-			r, _ = l.add(sh, q.key, q.plan, q.offset, now) // so that it is looked up, if there is room
-		} else if !q.peeks() {
-			if r, err = l.add(sh, q.key, q.plan, q.offset, now); err != nil {
+		if l.pulls && req.peek && req.plan.Shared {
+			r, _ = l.add(sh, req.key, req.plan, req.offset, now) // so that it is looked up, if there is room
+		} else if !req.peeks() {
+			if r, err = l.add(sh, req.key, req.plan, req.offset, now); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if r == nil || q.peeks() && (r.plan != q.plan || r.replaced()) {
-		*d = l.peek(q, now)
+	if r == nil || req.peeks() && (r.plan != req.plan || r.replaced()) {
+		*d = l.peek(req, now)
 		return nil, nil
 	}
-	if q.sharePlan != nil || r.optional.share != nil {
-		l.setShare(r, q, now)
+	if req.liveSharePlan != nil || r.optional.liveShare != nil {
+		l.setLiveShare(r, req, now)
 	}
-	l.update(r, q.plan, q.offset, now)
-	at := r.at(now)
-	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || q.peek) {
-		if lookup := l.checkLookup(sh, r, q, now); lookup != nil {
+	l.applyLimit(r, req.plan, req.offset, now)
+	at := r.clock(now)
+	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || req.peek) {
+		if lookup := l.checkLookup(sh, r, req, now); lookup != nil {
 			return lookup, nil
 		}
 	}
-	if q.peeks() {
-		*d = l.peek(q, now)
+	if req.peeks() {
+		*d = l.peek(req, now)
 		return nil, nil
 	}
 	r.requestedAt = at
-	if l.tryTake(r, q.units, now, d) {
+	if l.tryTake(r, req.units, now, d) {
 		r.changedAt = at
-		l.countConsumed(sh, r, q.units, now)
-		r.setEmptyAt(d, now)
+		l.countConsumed(sh, r, req.units, now)
+		r.updateEmptyAt(d, now)
 		r.status.denied = false
-		r.addOwed(d, q.units)
+		r.includePending(d, req.units)
 		if r.hasExtraCounters() {
-			r.tightenByExtraCounters(d, 0, at)
+			r.applyExtraCounters(d, 0, at)
 		}
 	} else {
 		r.status.denied = true
 		l.queueLookup(sh, r)
 	}
-	d.Degraded = q.degraded
-	if q.otherKind && d.Receipt.Units > 0 {
-		d.Receipt.Lease = leaseOfKind(q.plan.Kind)
+	d.Degraded = req.degraded
+	if req.otherKind && d.Receipt.Units > 0 {
+		d.Receipt.Lease = leaseForKind(req.plan.Kind)
 	}
 	return nil, nil
 }

@@ -4,46 +4,47 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Nodes that have received the same updates have the same level, except for updates in transit. A node that is lower
-// than a peer for some time has missed something: it evicted the key, or received an update before it knew the key's
-// age. This does not repair itself: the lower node admits more, and its peers get even lower. So a node that is below a
-// peer in all updates for a while catches up. A node that is above a peer sends its level, as it may have denied for so
-// long that it has nothing else to send.
+// Nodes that have received the same updates have the same level, except for updates in transit. A node whose level is
+// below a peer's for some time has missed something: it evicted the key, or received an update before it knew the key's
+// age. The difference does not go away by itself, because the node with the lower level admits more. So a node whose
+// level is below the peer's in all updates for a while raises its level. A node whose level is above the peer's sends its
+// level, because it may have denied for so long that it has nothing else to send.
 //
-// Updates in transit do not cause this. A tally has its sender's total and level, and units that the sender knows of
-// third nodes reach this node about as soon. Nor do late tallies: units that have drained since the tally was sent are
-// subtracted, and never too few.
+// Updates in transit do not have this effect. A tally has its sender's total and level, and the units that the sender
+// knows of third nodes reach this node at about the same time. Late tallies do not have this effect either: units that
+// can have drained since the tally was sent are subtracted from its level.
 
-// minComparisons is the number of updates from a peer that are needed within the time that updates may be late.
+// minComparisons is the number of updates from a peer within Options.Lag that are needed to raise the level.
 const minComparisons = 4
 
-// catchUp raises a record to the level of a peer that was above it for some time, or queues its level for a peer below.
+// catchUp raises a record to the level of a peer that was above it for some time. If the peer was below it, catchUp queues
+// the record, so that the peer receives its level.
 func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
-	peer, late := u.peer, u.lag+l.options.Lag/4
+	peer, delay := u.peer, u.lag+l.options.Lag/4
 	if u.Age > 0 {
-		late = u.Age
+		delay = u.Age
 	}
-	theirs := min(u.Level-r.plan.UnitsIn(late.Microseconds()+1, u.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
-	above := theirs - r.level(now) - 1 // rounding may differ by one
-	at := r.at(now)
-	if peer.compared == 0 {
-		peer.above.least, peer.above.most, peer.above.since = above, above, at
+	peerLevel := min(u.Level-r.plan.UnitsIn(delay.Microseconds()+1, u.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
+	above := peerLevel - r.level(now) - 1 // levels may differ by one unit because of rounding
+	at := r.clock(now)
+	if peer.comparisons == 0 {
+		peer.above.lowest, peer.above.highest, peer.above.startedAt = above, above, at
 	}
-	peer.above.least, peer.above.most = min(peer.above.least, above), max(peer.above.most, above)
-	peer.compared++
-	if at-peer.above.since < l.options.Lag.Microseconds() || peer.compared < minComparisons {
+	peer.above.lowest, peer.above.highest = min(peer.above.lowest, above), max(peer.above.highest, above)
+	peer.comparisons++
+	if at-peer.above.startedAt < l.options.Lag.Microseconds() || peer.comparisons < minComparisons {
 		return
 	}
-	peer.compared = 0
-	if peer.above.least > 0 {
-		l.counters.levelled.Add(peer.above.least)
-		l.chargePeers(r, peer.above.least, r.window.start, now)
-		r.join.at = at
+	peer.comparisons = 0
+	if peer.above.lowest > 0 {
+		l.counters.levelled.Add(peer.above.lowest)
+		l.chargePeers(r, peer.above.lowest, r.window.start, now)
+		r.join.adoptedAt = at
 		for i := range r.peers {
-			r.peers[i].compared = 0 // they were compared with a lower level
+			r.peers[i].comparisons = 0 // they were compared with a lower level
 		}
 	}
-	if peer.above.most < -2 {
+	if peer.above.highest < -2 {
 		r.status.sendLevel = true
 		l.queueChange(sh, r)
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A ledger that pulls does not know how much peers consumed of a new key, or of one that was unused for a while. Such a
-// key is unlearned until an exchange has returned the peers' notes.
+// A ledger that pulls does not know how much peers consumed of a key that is new or was unused for a while. Such a key
+// is unlearned until an exchange has returned the peers' notes.
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
-// would allow wait for the lookup, for at most MaxLookup, and not at all while lookups fail or too many decisions wait.
-// So the consumption of peers counts in full from the second decision on, and no decision on a key in use waits.
+// would allow wait for the lookup, but at most MaxLookup, and not at all if lookups fail or too many decisions wait. So
+// the consumption of peers counts in full from the second decision on, and decisions on a key in regular use never wait.
 
-// MaxLookup is the longest wait for a lookup: two round trips to a distant store, as the current exchange may have to
-// end first.
+// MaxLookup is the longest wait for a lookup. It is enough for two round trips to a distant store, because the current
+// exchange may have to end first.
 const MaxLookup = 250 * time.Millisecond
 
-// MaxWaiting is the most decisions that wait for lookups at once. Others use this node's counter alone, and are
-// counted.
+// MaxWaiting is the maximum number of decisions that wait for lookups at once. Further decisions use this node's counter
+// alone, and count in LookupsDropped.
 const MaxWaiting = 4096
 
-// lookupClass is the queue of keys that decisions wait for. It is sent first.
+// lookupClass is the heat class of keys that decisions wait for. Its queue is sent first.
 const lookupClass = classes - 1
 
 // lookupState is the state of lookups in a ledger that pulls.
@@ -34,8 +34,8 @@ type lookupState struct {
 	// maxAge is how long a key may be unused before it has to be looked up again, in µs.
 	maxAge int64
 
-	failed  atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
-	waiting atomic.Int64
+	failedGroups atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
+	waiting      atomic.Int64  // decisions that wait now
 
 	done, waits, dropped atomic.Int64
 }
@@ -49,25 +49,27 @@ type Lookup struct {
 // StartLookups makes decisions wait for lookups. start must start an exchange of [Ledger.Lookups].
 func (l *Ledger) StartLookups(start func()) { l.lookups.startExchange = start }
 
-// checkLookup is called before a decision on a record. It returns the lookup to wait for, or nil. The shard is locked.
-func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Lookup {
+// checkLookup marks a record as unlearned if it was unused for too long. It returns the lookup that the decision on the
+// record must wait for, or nil. The shard is locked.
+func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lookup {
 	if !r.status.unlearned {
-		if r.at(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
+		if r.clock(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
 			return nil
 		}
 		r.status.unlearned = true
-		if q.peek {
-			sh.push(r, lookupClass) // a peek queues nothing else
+		if req.peek {
+			sh.push(r, lookupClass) // a peek does not queue the record in another way
 		}
 		return nil // the first decision does not wait
 	}
-	if !q.mayWait || l.lookups.startExchange == nil {
+	if !req.mayWait || l.lookups.startExchange == nil {
 		return nil
 	}
-	if !q.peek && !r.peek(q.units, now).Allowed {
+	if !req.peek && !r.peek(req.units, now).Allowed {
 		return nil // the consumption of peers does not change a denial
 	}
-	if l.unreachable.Load() || l.lookups.failed.Load()>>GroupOf(&r.key)&1 == 1 || l.lookups.waiting.Load() >= MaxWaiting {
+	failed := l.unreachable.Load() || l.lookups.failedGroups.Load()>>GroupOf(&r.key)&1 == 1
+	if failed || l.lookups.waiting.Load() >= MaxWaiting {
 		l.lookups.dropped.Add(1)
 		return nil
 	}
@@ -83,12 +85,12 @@ func (l *Ledger) checkLookup(sh *shard, r *record, q *request, now moment) *Look
 	return lookup
 }
 
-// noteRequest records that units of a record were requested. The caller does not wait for a lookup.
+// noteRequest records that units of a key were requested, in a call that does not wait for a lookup.
 func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
-	if r.at(now)-r.requestedAt > l.lookups.maxAge {
+	if r.clock(now)-r.requestedAt > l.lookups.maxAge {
 		l.checkLookup(sh, r, &request{peek: true}, now)
 	}
-	r.requestedAt = r.at(now)
+	r.requestedAt = r.clock(now)
 }
 
 // endLookup ends the wait for a lookup, whether it succeeded or not.
@@ -102,27 +104,27 @@ func (sh *shard) endLookup(r *record, learned bool) {
 	}
 }
 
-// Await waits until the lookups end, for at most MaxLookup. It returns an error if ctx ends first.
+// Await waits until the lookups end or MaxLookup has passed. It returns an error if ctx ends first.
 func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
-	n := &l.lookups
-	n.waiting.Add(1)
-	defer n.waiting.Add(-1)
-	n.waits.Add(1)
-	n.startExchange()
+	state := &l.lookups
+	state.waiting.Add(1)
+	defer state.waiting.Add(-1)
+	state.waits.Add(1)
+	state.startExchange()
 	expired := make(chan struct{})
 	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
 	for _, lookup := range lookups {
-		if s, ok := l.clock.Clock.(clock.Scheduler); ok {
+		if s, ok := l.clock.Clock.(clock.Scheduler); ok { // the virtual clock of a simulation
 			s.Wait(func() bool { return isClosed(lookup.ended) || isClosed(expired) || ctx.Err() != nil })
 		}
 		select {
 		case <-lookup.ended:
 		case <-expired:
-			n.dropped.Add(1)
+			state.dropped.Add(1)
 			l.LookupGroupsDone(0, 1<<GroupOf(&lookup.key))
 			return nil
 		case <-ctx.Done():
@@ -141,7 +143,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// ExchangeDone is called after an exchange of tallies, with the indices of those that were missed.
+// ExchangeDone ends the lookups of exchanged tallies. missed has the indices of tallies that were not exchanged. Their
+// keys stay unlearned.
 func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	var exchanged, failed uint64
 	for i := range tallies {
@@ -159,14 +162,14 @@ func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
 	}
 }
 
-// LookupGroupsDone records which key groups were exchanged, and which of them failed.
+// LookupGroupsDone records which key groups were exchanged, and which groups failed. Both have one bit per group.
 func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) {
-	l.lookups.failed.Or(failed)
-	l.lookups.failed.And(^exchanged | failed)
+	l.lookups.failedGroups.Or(failed)
+	l.lookups.failedGroups.And(^exchanged | failed)
 }
 
-// LookupDone ends the lookup of a key that was unlearned. learned is false if the exchange failed: then the key stays
-// unlearned.
+// LookupDone ends the lookup of a key that was unlearned. The key stays unlearned if learned is false, because the
+// exchange failed.
 func (l *Ledger) LookupDone(t *Tally, learned bool) {
 	if !t.Unlearned {
 		return
@@ -174,16 +177,16 @@ func (l *Ledger) LookupDone(t *Tally, learned bool) {
 	if learned {
 		l.lookups.done.Add(1)
 	}
-	sh, r := l.lock(&t.Key)
+	sh, r := l.lockRecord(&t.Key)
 	defer sh.mu.Unlock()
 	if r != nil && r.addedAt == t.Added {
 		sh.endLookup(r, learned)
 	}
 }
 
-// LookupAgain queues a key for another lookup. It reports whether a decision waits for it.
+// LookupAgain queues a key for another lookup if a decision waits for one. It reports whether that is so.
 func (l *Ledger) LookupAgain(t *Tally) bool {
-	sh, r := l.lock(&t.Key)
+	sh, r := l.lockRecord(&t.Key)
 	defer sh.mu.Unlock()
 	if r == nil || r.addedAt != t.Added || sh.lookups[t.Key] == nil {
 		return false

@@ -7,7 +7,11 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// Observe records the decision of another limiter on a check, and the units that this node consumed.
+// Package region lets another limiter decide, the one of the region's store. It records these decisions with the methods
+// in this file, so that their units are sent to other regions.
+
+// Observe records the decision d of another limiter on a check, and counts the units that it took as consumed by this
+// node.
 func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision) {
 	if k.Plan == nil {
 		return
@@ -18,14 +22,14 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	defer sh.mu.Unlock()
 	r, err := l.observedRecord(sh, c, k, now)
 	if err != nil {
-		return // no room: the region's store counts the units, but other regions do not learn of them; see Stats.Full
+		return // no room: the region's store counts the units, but other regions do not learn of them; see LedgerStats.Full
 	}
-	l.update(r, p, p.Offset(c.Key), now)
+	l.applyLimit(r, p, p.Offset(c.Key), now)
 	l.noteRequest(sh, r, now)
-	r.optional.observed.level, r.optional.observed.at = p.Capacity()-d.Remaining, r.at(now)
+	r.optional.observed.level, r.optional.observed.observedAt = p.Capacity()-d.Remaining, r.clock(now)
 	if units := d.Receipt.Units; units > 0 {
 		own := r.charge(units, now)
-		r.setEmptyAt(&own, now)
+		r.updateEmptyAt(&own, now)
 		l.countConsumed(sh, r, units, now)
 		r.status.denied = false
 		return
@@ -40,7 +44,8 @@ type ObservedKey struct {
 	Key  Key
 }
 
-// observedRecord returns the record of a check, with a copy of the check to charge it later. The shard is locked.
+// observedRecord returns the record of a check. It keeps a copy of the check, with which units of other regions can be
+// charged later. The shard is locked.
 func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, now moment) (*record, error) {
 	r, err := l.findOrAdd(sh, k.Key, k.Plan, k.Plan.Offset(c.Key), now)
 	if err != nil {
@@ -58,13 +63,14 @@ func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, no
 	return r, nil
 }
 
-// BeforeTake is called before another limiter decides a check. It returns the lookup to wait for, or nil.
+// BeforeTake must be called before another limiter decides a check. It sets k, and returns the lookup to wait for, or
+// nil.
 func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	if *k = l.ObservedKey(c); k.Plan == nil {
 		return nil
 	}
 	now := l.now()
-	sh, r := l.lock(&k.Key)
+	sh, r := l.lockRecord(&k.Key)
 	defer sh.mu.Unlock()
 	isNew := r == nil
 	if isNew {
@@ -75,7 +81,7 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	}
 	switch {
 	case isNew && c.Cost > 0: // the first decision does not wait
-	case !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge:
+	case !r.status.unlearned && r.clock(now)-r.requestedAt <= l.lookups.maxAge:
 	case r.status.denied: // the consumption of peers does not change a denial
 	default:
 		return l.checkLookup(sh, r, &request{peek: true, mayWait: true}, now)
@@ -83,7 +89,7 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 	return nil
 }
 
-// ObservedKey returns the key and plan of a check.
+// ObservedKey returns the key and plan of a check. Both are zero if nodes cannot share its limit.
 func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
 	if err != nil || !p.Shared {
@@ -92,34 +98,34 @@ func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 	return ObservedKey{Plan: p, Key: l.hash(c.Key, p.Kind)}
 }
 
-// SetLevel records the level that another limiter returned for a charge.
+// SetLevel records the level of a key from the decision of another limiter on a charge.
 func (l *Ledger) SetLevel(key Key, d *headgate.Decision) {
 	now := l.now()
-	sh, r := l.lock(&key)
+	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
 	if r != nil && r.optional.observed != nil {
-		r.optional.observed.level, r.optional.observed.at = r.plan.Capacity()-d.Remaining, r.at(now)
+		r.optional.observed.level, r.optional.observed.observedAt = r.plan.Capacity()-d.Remaining, r.clock(now)
 	}
 }
 
-// Refund records that units were given back to another limiter.
+// Refund records that the cost of a check was given back to another limiter.
 func (l *Ledger) Refund(c *headgate.Check) {
 	k := l.ObservedKey(c)
 	if k.Plan == nil {
 		return
 	}
 	now := l.now()
-	sh, r := l.lock(&k.Key)
+	sh, r := l.lockRecord(&k.Key)
 	defer sh.mu.Unlock()
 	if r != nil {
 		l.advance(r, now)
-		r.give(r.plan, c.Cost, headgate.Receipt{At: r.at(now), Units: c.Cost}, now)
+		r.giveBack(r.plan, c.Cost, headgate.Receipt{At: r.clock(now), Units: c.Cost}, now)
 	}
 }
 
-// CheckOf returns the observed check of a key.
+// CheckOf returns the check that was last observed for a key. The result is false if there is none.
 func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
-	sh, r := l.lock(&key)
+	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
 	if r != nil && r.optional.observed != nil {
 		return r.optional.observed.check, true
@@ -130,7 +136,7 @@ func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
 // LevelOf returns the plan and level of a key by the latest observed decision.
 func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	now := l.now()
-	sh, r := l.lock(&key)
+	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
 	if r == nil {
 		return nil, 0
@@ -140,7 +146,7 @@ func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	}
 	level := r.optional.observed.level
 	if r.plan.IsBucket() {
-		level -= r.plan.UnitsIn(r.at(now)-r.optional.observed.at, max(0, level))
+		level -= r.plan.UnitsIn(r.clock(now)-r.optional.observed.observedAt, max(0, level))
 	}
 	return r.plan, max(0, level)
 }

@@ -9,23 +9,24 @@ import (
 )
 
 // A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's
-// offset, unless a field says otherwise.
+// offset, unless a field says otherwise. Pending units are units that peers consumed and that this node could not charge
+// yet; see debtState.
 type record struct {
-	// Every decision reads these. They fit into the first two cache lines.
+	// Every decision reads the fields up to usage. They fit into the first two cache lines.
 	plan        *quota.Plan
 	emptyAt     int64 // when the bucket is or was empty
-	emptyTime   int64 // how long the bucket has been empty in all; see drainedWhileEmpty
+	emptyTime   int64 // for how many µs the bucket has been empty in all; see drainedSeparately and applySum
 	total       int64 // consumed by this node since sent.start
 	delivered   int64 // the part of total that was sent
 	requestedAt int64 // when units were last requested
-	changedAt   int64 // when consumed last changed
-	owed        int64 // consumed by peers and not charged yet; see debt
+	changedAt   int64 // when usage last changed
+	pending     int64 // pending units
 	status      recordStatus
 	index       recordIndex
-	consumed    quota.Counter // by all nodes
+	usage       quota.Counter // what all nodes consumed
 
 	key         Key
-	offset      int64         // by which the clock of a staggered limit is behind
+	offset      int64         // µs by which the clock of a staggered limit is behind
 	addedAt     time.Duration // uptime when the record was added
 	updatedAt   int64         // when a peer last sent an update
 	exchangedAt int64         // time of the latest exchange; 0 before the first response, and in gossip
@@ -37,79 +38,80 @@ type record struct {
 	optional    optionalState
 }
 
-// A recordStatus is what a record has to remember of its latest decisions and updates.
+// A recordStatus has the flags of a record and the queues that it is in.
 type recordStatus struct {
-	denied    bool // the latest decision was a denial
-	protected bool // not evicted, as it was denied since it last drained
-	sendLevel bool // peers should get the level, even if they know the total
-	unlearned bool // consumption by peers is not known; see lookupState
-	hasRefund bool // sent.refunded is not 0
-	reset     bool // the total starts with a reset
-	class     int8 // of the queue that it is in, or none
-	gap       int8 // of the list of revisits that it is in, or none
+	denied         bool // the latest decision was a denial
+	protected      bool // not evicted, as it was denied since it last drained
+	sendLevel      bool // peers should get the level, even if they know the total
+	unlearned      bool // consumption by peers is not known; see lookupState
+	hasRefund      bool // sent.refunded is not 0
+	startedByReset bool // the total starts with a reset
+	class          int8 // the heat class of the queue that has the record, or none
+	gap            int8 // the gap of the list of revisits that has the record, or none
 }
 
-// A recordIndex has the indices of a record in lists of its shard.
+// A recordIndex has the positions of a record in the lists of its shard.
 type recordIndex struct {
-	list    int32 // of records
-	revisit int32 // of revisits
+	list    int32 // in shard.list
+	revisit int32 // in its list of shard.revisits
 }
 
 // A sentTotal is what peers may know of the units that this node consumed.
 type sentTotal struct {
 	start      time.Duration // uptime when the total was 0
-	highest    int64         // the highest total that was ever sent
-	firstAt    int64         // when any of it was first sent; 0 if never
-	refunded   int64         // units that were sent and given back later
-	refundedAt int64
+	highest    int64         // the highest total that was sent since start
+	firstAt    int64         // when a part of the total was first sent; 0 if never
+	refunded   int64         // units that were sent, given back later, and have not drained
+	refundedAt int64         // when refunded was last reduced by the units that drained
 }
 
 // A windowState is the open window of a limit that has windows.
 type windowState struct {
 	start      int64
-	clockAhead int64 // of the clock by which the window started; see moveWindowBack
-	carried    int64 // into a fixed window
-	previous   int64 // taken in the window before, including what was carried into that one
+	clockAhead int64 // moment.clockAhead when the window started; see moveWindowBack
+	carried    int64 // units carried into a fixed window; see carries
+	previous   int64 // units taken in the window before, including those carried into that one
 }
 
-// A debtState describes units that peers consumed. record.owed are those that could not be charged yet, because the
-// debt was at its deepest, or because the peers' window starts before ours.
+// A debtState describes the debt that peers caused: units above the capacity. Units are pending in record.pending if the
+// debt cannot become deeper, or if their window has not started on this node.
 type debtState struct {
-	window  int64 // that record.owed belongs to
-	deepest int64 // since the key was in no debt
+	window  int64 // start of the window that the pending units belong to
+	deepest int64 // the largest debt since the key last had none
 }
 
-// A joinState says which units are counted already: those of peers here, and those of this node in sums.
+// A joinState says which units of peers this node has counted already, and how comparable its sums are; see startPeer
+// and applySum.
 type joinState struct {
-	oldest     int64 // start of the oldest total of this node and its peers
-	at         int64 // when a level of a peer was last adopted; 0 if never
-	charged    int32 // units charged for peers that were unreachable; see drainedWhileApart
-	guessed    bool  // the adopted level is a guess; see applySum
-	totalsVoid bool  // the key was reset: totals include units that do not count
-	grewAt     stamp // when a total that grew was last sent; see isRecent
+	oldestStart  int64 // start of the oldest total of this node and its peers
+	adoptedAt    int64 // when this node last took over a peer's level; 0 if never
+	chargedApart int32 // units charged for peers that were unreachable; see drainedSeparately
+	levelGuessed bool  // the level that was taken over is a guess; see applySum
+	totalsVoid   bool  // the key was reset: totals include units that do not count any more
+	grewAt       stamp // when this node last sent a total that had grown; see isRecent
 }
 
 // An optionalState has the parts of a record that most records do not have.
 type optionalState struct {
-	local    *extraCounter
-	share    *extraCounter
-	kinds    *otherKinds  // if the key has records of other kinds
-	observed *observation // if another limiter decides, as in region
+	local     *extraCounter
+	liveShare *extraCounter
+	kinds     *otherKinds  // if the key has records of other kinds
+	observed  *observation // if another limiter decides, as in region
 }
 
 // An observation is the latest decision of another limiter.
 type observation struct {
-	check headgate.Check
-	level int64 // units consumed
-	at    int64
+	check      headgate.Check
+	level      int64 // units consumed
+	observedAt int64
 }
 
-// at returns now by the clock of the record's limit.
-func (r *record) at(now moment) int64 { return now.at(r.plan, r.offset) }
+// clock returns the time of now by the clock that the record's limit uses.
+func (r *record) clock(now moment) int64 { return now.clockOf(r.plan, r.offset) }
 
-// advance updates a record to now: windows end, and buckets drain.
+// advance brings a record up to date: windows end, buckets drain, and pending units are charged if possible.
 func (l *Ledger) advance(r *record, now moment) {
-	at := r.at(now)
+	at := r.clock(now)
 	switch {
 	case r.plan.HasWindows():
 		w := r.plan.WindowOf(at)
@@ -120,76 +122,76 @@ func (l *Ledger) advance(r *record, now moment) {
 			r.endWindow(w)
 			r.window.start, r.window.clockAhead = w, now.clockAhead
 			r.debt.deepest = 0
-			r.restart(now)
+			r.restartTotal(now)
 			if r.debt.window < w {
-				r.owed = 0 // a debt ends with its window, except for what is carried
+				r.pending = 0 // a debt ends with its window, except for the units that are carried
 			}
 			if r.window.carried > 0 {
 				r.chargeCarried(r.window.carried, now)
 			}
 		}
-		if r.owed > 0 && r.debt.window <= r.window.start {
-			r.chargeOwed(now)
+		if r.pending > 0 && r.debt.window <= r.window.start {
+			r.chargePending(now)
 		}
 	case r.plan.IsBucket():
-		if r.owed > 0 && at > r.emptyAt {
-			r.drainOwed(at)
+		if r.pending > 0 && at > r.emptyAt {
+			r.drainPending(at)
 		}
 		if at > r.emptyAt {
 			r.emptyTime += at - r.emptyAt
 			r.emptyAt = at
-			r.debt.deepest, r.join.guessed, r.join.charged = 0, false, 0
+			r.debt.deepest, r.join.levelGuessed, r.join.chargedApart = 0, false, 0
 			if !r.replaced() {
 				r.optional.kinds = nil
 			}
 			if r.total > 0 && r.delivered == r.total && at-r.requestedAt >= l.options.Idle.Microseconds() {
-				r.restart(now)
+				r.restartTotal(now)
 			}
 		}
-		if r.owed > 0 {
-			r.chargeOwed(now)
+		if r.pending > 0 {
+			r.chargePending(now)
 		}
 	}
 }
 
-// drainOwed drains owed units since the bucket was empty, as if they had been in it.
-func (r *record) drainOwed(at int64) {
-	drained := r.plan.UnitsIn(at-r.emptyAt, r.owed)
-	r.owed -= drained
+// drainPending drains pending units from the time when the bucket became empty, as if they had been in the bucket.
+func (r *record) drainPending(at int64) {
+	drained := r.plan.UnitsIn(at-r.emptyAt, r.pending)
+	r.pending -= drained
 	r.emptyAt += r.plan.TimeFor(drained)
-	r.consumed = quota.Counter{}
-	d := r.consumed.Charge(r.plan, r.emptyAt, min(r.owed, headgate.MaxCount))
-	r.owed -= d.Receipt.Units
+	r.usage = quota.Counter{}
+	d := r.usage.Charge(r.plan, r.emptyAt, min(r.pending, headgate.MaxCount))
+	r.pending -= d.Receipt.Units
 	r.emptyAt += r.plan.TimeFor(d.Receipt.Units)
 	r.changedAt = at
 }
 
-// chargeOwed charges owed units as far as the debt may go.
-func (r *record) chargeOwed(now moment) {
-	d := r.consumed.Charge(r.plan, r.at(now), min(r.owed, headgate.MaxCount))
-	r.changedAt = r.at(now)
-	r.owed -= d.Receipt.Units
-	r.setEmptyAt(&d, now)
+// chargePending charges pending units until the debt is at its maximum.
+func (r *record) chargePending(now moment) {
+	d := r.usage.Charge(r.plan, r.clock(now), min(r.pending, headgate.MaxCount))
+	r.changedAt = r.clock(now)
+	r.pending -= d.Receipt.Units
+	r.updateEmptyAt(&d, now)
 }
 
-// restart starts the total of a record again at 0.
-func (r *record) restart(now moment) {
+// restartTotal starts the total of a record again at 0.
+func (r *record) restartTotal(now moment) {
 	r.sent.start = max(now.uptime.Truncate(time.Microsecond), r.sent.start+time.Microsecond)
 	r.total, r.delivered, r.sent.highest, r.sent.firstAt, r.sent.refunded = 0, 0, 0, 0, 0
-	r.status.reset, r.status.hasRefund = false, false
+	r.status.startedByReset, r.status.hasRefund = false, false
 }
 
-// reset forgets consumption.
+// reset forgets what all nodes consumed.
 func (r *record) reset(now moment) {
-	r.consumed = quota.Counter{}
+	r.usage = quota.Counter{}
 	if r.optional.local != nil {
 		r.optional.local.Counter = quota.Counter{}
 	}
-	r.optional.share = nil
-	r.owed, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
+	r.optional.liveShare = nil
+	r.pending, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
 	r.window.carried, r.window.previous = 0, 0
 	r.forgetMoved()
-	r.emptyAt = r.at(now)
+	r.emptyAt = r.clock(now)
 	r.forgetEmptyTime()
 }
 
@@ -201,9 +203,9 @@ func (r *record) forgetEmptyTime() {
 	}
 }
 
-// tryTake takes n units if that is allowed, and sets the decision.
+// tryTake takes n units if all counters of the record allow that, and sets d to the decision.
 func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) bool {
-	at := r.at(now)
+	at := r.clock(now)
 	extra := r.hasExtraCounters()
 	if extra && !r.allowedByExtraCounters(n, at) {
 		*d = r.peek(n, now)
@@ -211,12 +213,12 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	}
 	var lease uint64
 	if r.plan.Kind == algorithm.KindLeases {
-		lease = l.options.Rand()>>11 | 1 // in the 53 bits that every store can hold, and not 0
+		lease = l.options.Rand()>>11 | 1 // 53 random bits, which every store can represent, and not 0
 	}
-	if !r.consumed.Take(r.plan, at, n, lease, d) {
-		r.addOwed(d, n)
+	if !r.usage.Take(r.plan, at, n, lease, d) {
+		r.includePending(d, n)
 		if extra {
-			r.tightenByExtraCounters(d, n, at)
+			r.applyExtraCounters(d, n, at)
 		}
 		return false
 	}
@@ -226,55 +228,56 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 	return true
 }
 
-// peekRecord returns the decision on n units without taking them, or the state of the key for 0 units.
+// peek returns the decision on n units without taking them. For 0 units the decision describes the state of the key.
 func (r *record) peek(n int64, now moment) headgate.Decision {
-	d := r.consumed.Decide(r.plan, r.at(now), n)
-	r.addOwed(&d, n)
-	r.tightenByExtraCounters(&d, n, r.at(now))
+	d := r.usage.Decide(r.plan, r.clock(now), n)
+	r.includePending(&d, n)
+	r.applyExtraCounters(&d, n, r.clock(now))
 	return d
 }
 
-// addOwed adds owed units to a decision on n units.
-func (r *record) addOwed(d *headgate.Decision, n int64) {
+// includePending corrects a decision on n units for pending units, which r.usage does not contain. For a limit with
+// windows, it adds the wait that carried units cause.
+func (r *record) includePending(d *headgate.Decision, n int64) {
 	if r.plan.HasWindows() {
 		if !d.Allowed && r.carries() {
 			r.addCarriedWait(d, n)
 		}
 		return
 	}
-	if r.owed == 0 {
+	if r.pending == 0 {
 		return
 	}
-	more := time.Duration(r.plan.TimeFor(r.owed)) * time.Microsecond
-	d.Remaining -= r.owed
-	d.ResetAfter += more
+	pendingTime := time.Duration(r.plan.TimeFor(r.pending)) * time.Microsecond
+	d.Remaining -= r.pending
+	d.ResetAfter += pendingTime
 	if !d.Allowed && d.RetryAfter != headgate.Never {
-		d.RetryAfter += more
+		d.RetryAfter += pendingTime
 	}
 }
 
-// charge takes n units regardless of the limit.
+// charge takes n units regardless of the limit, up to the maximum debt.
 func (r *record) charge(n int64, now moment) headgate.Decision {
-	d := r.consumed.Charge(r.plan, r.at(now), n)
-	r.changedAt = r.at(now)
-	r.addToExtraCounters(d.Receipt.Units, r.at(now))
+	d := r.usage.Charge(r.plan, r.clock(now), n)
+	r.changedAt = r.clock(now)
+	r.addToExtraCounters(d.Receipt.Units, r.clock(now))
 	return d
 }
 
-// countConsumed counts units that this node consumed.
+// countConsumed adds units that this node consumed to the total, and queues the record to be sent.
 func (l *Ledger) countConsumed(sh *shard, r *record, n int64, now moment) {
 	if !r.plan.Shared {
 		return
 	}
 	if r.status.hasRefund {
-		n -= r.useRefund(n, r.at(now))
+		n -= r.useRefund(n, r.clock(now))
 	}
 	r.total += n
 	l.queueChange(sh, r)
 }
 
-// useRefund returns how many of n consumed units are offset by units that were sent and given back later. Peers have
-// charged the latter already. They drain there, so that fewer can be offset as time passes.
+// useRefund returns how many of n newly consumed units need not be sent: peers still count as many units that this node
+// sent and then gave back. The units given back drain at the peers, so this becomes less as time passes.
 func (r *record) useRefund(n, at int64) int64 {
 	if r.plan.IsBucket() {
 		r.sent.refunded -= r.plan.UnitsIn(at-r.sent.refundedAt, r.sent.refunded)
@@ -286,70 +289,71 @@ func (r *record) useRefund(n, at int64) int64 {
 	return n
 }
 
-// give returns n units that this node took.
-func (r *record) give(own *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
-	at := r.at(now)
-	before := r.consumed.Decide(r.plan, at, 0).Remaining
-	r.consumed.Give(r.plan, own, at, n, receipt)
+// giveBack returns n units that this node took under a plan. Units that were not sent are subtracted from the total. The
+// others become refunded units; see useRefund.
+func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
+	at := r.clock(now)
+	before := r.usage.Decide(r.plan, at, 0).Remaining
+	r.usage.Give(r.plan, takenUnder, at, n, receipt)
 	r.changedAt = at
 	for _, c := range r.extraCounters() {
 		if c != nil {
-			c.Give(c.plan, own, at, n, receipt)
+			c.Give(c.plan, takenUnder, at, n, receipt)
 		}
 	}
-	d := r.consumed.Decide(r.plan, at, 0)
-	r.setEmptyAt(&d, now)
+	d := r.usage.Decide(r.plan, at, 0)
+	r.updateEmptyAt(&d, now)
 	r.status.denied = false
 	if !r.plan.Shared {
 		return
 	}
-	given := d.Remaining - before
-	unsent := min(given, r.total-r.sent.highest)
+	returned := d.Remaining - before
+	unsent := min(returned, r.total-r.sent.highest)
 	r.total -= unsent
 	r.delivered = min(r.delivered, r.total)
-	if given -= unsent; given > 0 {
-		r.useRefund(0, at)
-		r.sent.refunded, r.status.hasRefund = r.sent.refunded+given, true
+	if returned -= unsent; returned > 0 {
+		r.useRefund(0, at) // only drains what was refunded before
+		r.sent.refunded, r.status.hasRefund = r.sent.refunded+returned, true
 	}
 }
 
-// setEmptyAt sets when a bucket is empty, by a decision.
-func (r *record) setEmptyAt(d *headgate.Decision, now moment) {
+// updateEmptyAt sets the time when a bucket will be empty, from the latest decision on it.
+func (r *record) updateEmptyAt(d *headgate.Decision, now moment) {
 	if r.plan.IsBucket() {
-		r.emptyAt = r.at(now) + d.ResetAfter.Microseconds()
+		r.emptyAt = r.clock(now) + d.ResetAfter.Microseconds()
 	}
 }
 
-// level returns the number of consumed units that have not drained.
+// level returns the number of units consumed by all nodes that have not drained, including pending ones that count now.
 func (r *record) level(now moment) int64 {
-	d := r.consumed.Decide(r.plan, r.at(now), 0)
+	d := r.usage.Decide(r.plan, r.clock(now), 0)
 	level := r.plan.Capacity() - d.Remaining
 	if !r.plan.HasWindows() || r.debt.window <= r.window.start {
-		level += r.owed
+		level += r.pending
 	}
 	return level
 }
 
 // idle reports whether a record is drained and has nothing to send.
 func (r *record) idle(now moment) bool {
-	return r.owed == 0 && r.total == r.delivered && r.drained(now)
+	return r.pending == 0 && r.total == r.delivered && r.drained(now)
 }
 
-// drained reports whether no consumed units count any more.
+// drained reports whether all consumed units have drained or are of windows that do not count any more.
 func (r *record) drained(now moment) bool {
 	if r.plan.IsBucket() {
-		return r.emptyAt <= r.at(now)
+		return r.emptyAt <= r.clock(now)
 	}
-	return r.consumed.Decide(r.plan, r.at(now), 0).ResetAfter == 0
+	return r.usage.Decide(r.plan, r.clock(now), 0).ResetAfter == 0
 }
 
-// tallyToSend returns the tally of a record, and records that peers may know it.
+// tallyToSend returns the tally of a record, and marks its total as known to peers.
 func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 	if r.sent.firstAt == 0 && r.total > 0 {
-		r.sent.firstAt = r.at(now)
+		r.sent.firstAt = r.clock(now)
 	}
 	if r.total != r.sent.highest {
-		r.join.grewAt = stampOf(r.at(now))
+		r.join.grewAt = stampOf(r.clock(now))
 	}
 	t := r.tally(now)
 	t.KnownUnits, r.sent.highest = r.sent.highest, r.total
@@ -357,11 +361,11 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 	return t
 }
 
-// tally returns the tally of a record.
+// tally returns the tally of a record without the fields that tallyToSend adds.
 func (r *record) tally(now moment) Tally {
 	t := Tally{
 		Key: r.key, Limit: r.plan.Limit, Start: r.sent.start, Total: r.total, Level: r.level(now),
-		Offset: r.offset, Reset: r.status.reset,
+		Offset: r.offset, Reset: r.status.startedByReset,
 		Delivery: Delivery{
 			Delivered: r.delivered, SendLevel: r.status.sendLevel,
 			Unlearned: r.status.unlearned, AllNotes: r.exchangedAt == 0, Added: r.addedAt,

@@ -5,13 +5,13 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// When the rate of a bucket changes, consumption stays: the level at the latest decision under the old limit, rounded
-// up to a whole unit, counts as consumed at that decision and drains at the new rate from then on. Only decisions that
-// changed the level count, as in any store. A denial counts as well while there is a debt that peers caused: the debt
-// causes the denial, and has drained at the old rate until then.
+// If the rate of a bucket changes, the consumed units stay. The level at the latest decision under the old limit, rounded
+// up to a whole unit, counts as consumed at the time of that decision and drains at the new rate from then on. As in any
+// store, only decisions that changed the level count here. Denials count as well while the bucket has a debt that peers
+// caused: the debt causes the denial, and it has drained at the old rate until then.
 
-// update updates a record to now, for a check under a plan.
-func (l *Ledger) update(r *record, p *quota.Plan, offset int64, now moment) {
+// applyLimit puts a record under the plan of a check, and brings it up to date.
+func (l *Ledger) applyLimit(r *record, p *quota.Plan, offset int64, now moment) {
 	if r.plan != p || r.replaced() {
 		l.relimit(r, p, offset, now)
 	}
@@ -19,14 +19,14 @@ func (l *Ledger) update(r *record, p *quota.Plan, offset int64, now moment) {
 	r.status.protected = (r.status.protected || r.status.denied) && !r.drained(now)
 }
 
-// relimit puts a record under another plan of its kind, or makes it replace the record in force, which is of another
-// kind.
+// relimit puts a record under another plan of its kind. If the key is counted in a record of another kind now, the record
+// replaces that one.
 func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 	if r.replaced() {
 		l.replace(r.current(), r, p, offset, now)
 		return
 	}
-	old, before := r.plan, r.at(now)
+	old, clockBefore := r.plan, r.clock(now)
 	r.plan, r.offset = p, offset
 	switch {
 	case old.IsBucket():
@@ -36,9 +36,9 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 			r.optional.local.plan = l.localPlan(p)
 		}
 	case old.Shape() != p.Shape():
-		at := r.at(now)
-		shift := at - before
-		r.consumed.Adopt(old, p, shift, at)
+		at := r.clock(now)
+		shift := at - clockBefore
+		r.usage.Adopt(old, p, shift, at)
 		if r.optional.local != nil {
 			r.optional.local.relimit(l.localPlan(p), at, shift, at)
 		}
@@ -49,16 +49,16 @@ func (l *Ledger) relimit(r *record, p *quota.Plan, offset int64, now moment) {
 	}
 }
 
-// changeRate makes a bucket drain at the rate of its new plan from its latest decision on.
+// changeRate makes a bucket drain at the rate of its new plan, starting from its latest decision.
 func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
-	at := r.at(now)
+	at := r.clock(now)
 	last := r.lastDecision(at)
-	if g := r.optional.observed; g != nil {
-		g.level -= old.UnitsIn(last-g.at, max(0, g.level))
-		g.at = max(last, g.at)
+	if observed := r.optional.observed; observed != nil {
+		observed.level -= old.UnitsIn(last-observed.observedAt, max(0, observed.level))
+		observed.observedAt = max(last, observed.observedAt)
 	}
-	if r.consumed.ChangeRate(old, r.plan, last, at) {
-		r.emptyAt = last + r.consumed.Decide(r.plan, last, 0).ResetAfter.Microseconds()
+	if r.usage.ChangeRate(old, r.plan, last, at) {
+		r.emptyAt = last + r.usage.Decide(r.plan, last, 0).ResetAfter.Microseconds()
 	}
 	// Units that did not drain while the bucket was empty stay the same.
 	rescale := func(micros int64) int64 { return r.plan.TimeFor(old.UnitsIn(micros, headgate.MaxCount)) }

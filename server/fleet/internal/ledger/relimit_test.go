@@ -93,7 +93,7 @@ func TestAChangedLimitKeepsTheLevelThatAnotherLimiterReported(t *testing.T) {
 	}
 	sh := l.shardOf(&k.Key)
 	sh.mu.Lock()
-	l.update(sh.records[k.Key], p, 0, l.now())
+	l.applyLimit(sh.records[k.Key], p, 0, l.now())
 	sh.mu.Unlock()
 	clock.Advance(2 * time.Second)
 	if _, level := l.LevelOf(k.Key); level != 290 {

@@ -7,16 +7,18 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A key has a record for each kind of state of its limits, since peers may still count it under another limit. One of
-// them is in force: the one of the latest take or charge here, otherwise the oldest. It has all consumption, including
-// that of peers under a limit of another kind. A replaced record only has totals, to send and to compare.
+// A limit's algorithm has one of several kinds of state; see [algorithm.Kind]. If the limit of a key changes to another
+// kind, peers may still count the key under the old limit for a while. So a key has one record for each kind. One record
+// is the current one: that of the latest take or charge on this node, or the oldest if there was none. It counts what all
+// nodes consumed, including peers under a limit of another kind. The other records are replaced: they only have totals,
+// to send and to compare.
 
 // kindByte is the byte of a Key that depends on the kind.
 const kindByte = 15
 
-// inForce returns the record in force of a key that has no record of its own kind, or a replaced one. It returns nil if
-// the key is counted under no other limit. Slots of concurrency are not consumption.
-func (sh *shard) inForce(key Key, kind algorithm.Kind) *record {
+// currentRecord returns the current record of a key, if that is of another kind than the given one. It returns nil if the
+// key has no record of another kind. Concurrency limits do not matter here, because their slots are not consumption.
+func (sh *shard) currentRecord(key Key, kind algorithm.Kind) *record {
 	if kind == algorithm.KindLeases || sh.kinds&^(1<<kind) == 0 {
 		return nil
 	}
@@ -26,28 +28,28 @@ func (sh *shard) inForce(key Key, kind algorithm.Kind) *record {
 		}
 		other := key
 		other[kindByte] ^= byte(k) ^ byte(kind)
-		if r := sh.records[other]; r != nil {
+		if r := sh.records[other]; r != nil { // any record leads to the current one
 			return r.current()
 		}
 	}
 	return nil
 }
 
-// otherKinds is what a record needs if its key has records of other kinds.
+// otherKinds is the state of a record whose key has records of other kinds.
 type otherKinds struct {
-	replacedBy *record // nil for the one in force
-	// moved is the number of units moved into the open window from the record that this one replaced. It is sent to peers
-	// that did not see it.
+	replacedBy *record // nil for the current record
+	// moved is the number of units moved into the open window from the record that this one replaced. This node sends it,
+	// for peers that do not know of these units.
 	moved    int64
-	tookOver bool // in the open window
+	tookOver bool // this record replaced another one in the open window
 }
 
-// replaced reports whether a record of another kind is in force.
+// replaced reports whether a record of another kind is the current one.
 func (r *record) replaced() bool {
 	return r.optional.kinds != nil && r.optional.kinds.replacedBy != nil
 }
 
-// current returns the record in force for the key of a record.
+// current returns the current record for the key of a record.
 func (r *record) current() *record {
 	for r.replaced() {
 		r = r.optional.kinds.replacedBy
@@ -55,7 +57,7 @@ func (r *record) current() *record {
 	return r
 }
 
-// setReplacedBy sets the record in force, nil for this one.
+// setReplacedBy sets the record that replaces this one. It is nil if this record becomes the current one.
 func (r *record) setReplacedBy(by *record) {
 	if r.optional.kinds == nil {
 		r.optional.kinds = &otherKinds{}
@@ -65,7 +67,7 @@ func (r *record) setReplacedBy(by *record) {
 
 func (r *record) tookOver() bool { return r.optional.kinds != nil && r.optional.kinds.tookOver }
 
-// movedUnits returns the units moved into the open window.
+// movedUnits returns the units moved into the open window; see otherKinds.
 func (r *record) movedUnits() int64 {
 	if r.optional.kinds == nil {
 		return 0
@@ -80,7 +82,8 @@ func (r *record) forgetMoved() {
 	}
 }
 
-// replaceDropped puts another record in force when one is dropped.
+// replaceDropped removes a dropped record from the chain of replaced records. If it was the current record, another
+// record of the key becomes the current one.
 func (sh *shard) replaceDropped(r *record) {
 	if r.plan.Kind == algorithm.KindLeases || sh.kinds&^(1<<r.plan.Kind) == 0 {
 		return
@@ -92,45 +95,45 @@ func (sh *shard) replaceDropped(r *record) {
 	for k := range algorithm.KindLeases {
 		other := r.key
 		other[kindByte] ^= byte(k) ^ byte(r.plan.Kind)
-		if o := sh.records[other]; o != nil && o.replaced() && o.optional.kinds.replacedBy == r {
-			if o.optional.kinds.replacedBy = next; next == nil {
-				next = o
+		if successor := sh.records[other]; successor != nil && successor.replaced() && successor.optional.kinds.replacedBy == r {
+			if successor.optional.kinds.replacedBy = next; next == nil {
+				next = successor
 			}
 		}
 	}
 }
 
-// replace puts a record in force in place of one of another kind. Its consumption counts as taken at the latest
-// decision.
+// replace makes r the current record in place of old, which is of another kind, and moves the consumed units to it. They
+// count as consumed at the latest decision.
 func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment) {
 	l.advance(old, now)
 	before := r.plan
 	r.plan, r.offset = p, offset
-	if w := p.WindowOf(r.at(now)); p.HasWindows() && (w != r.window.start || p.Shape() != before.Shape()) {
+	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.Shape() != before.Shape()) {
 		r.window.start, r.window.clockAhead, r.join.totalsVoid = w, now.clockAhead, false
-		r.restart(now)
+		r.restartTotal(now)
 		for i := range r.peers {
 			r.peers[i].pastWindow, r.peers[i].nextWindow = true, false
 		}
 	}
-	r.consumed, r.owed, r.debt.deepest, r.window.carried, r.window.previous = quota.Counter{}, 0, 0, 0, 0
+	r.usage, r.pending, r.debt.deepest, r.window.carried, r.window.previous = quota.Counter{}, 0, 0, 0, 0
 	l.advance(r, now)
-	shift := r.at(now) - old.at(now)
-	at, units := old.consumedAt(&old.consumed, old.plan, now)
+	shift := r.clock(now) - old.clock(now)
+	at, units := old.consumedAt(&old.usage, old.plan, now)
 	if !old.plan.HasWindows() || old.debt.window <= old.window.start {
-		units += old.owed
+		units += old.pending
 	}
 	at += shift
-	r.consumed.Set(p, at, units)
-	r.changedAt, r.emptyAt = at, r.at(now)
+	r.usage.Set(p, at, units)
+	r.changedAt, r.emptyAt = at, r.clock(now)
 	if p.IsBucket() && units > 0 {
-		r.emptyAt = at + r.consumed.Decide(p, at, 0).ResetAfter.Microseconds()
+		r.emptyAt = at + r.usage.Decide(p, at, 0).ResetAfter.Microseconds()
 	}
 	r.setReplacedBy(nil)
 	if p.HasWindows() && !r.join.totalsVoid && at >= r.window.start {
-		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenByAll(), p.Capacity())), true
+		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenInWindow(), p.Capacity())), true
 	}
-	// None of these units drained while the bucket was empty.
+	// The moved units have not drained while this bucket was empty.
 	r.forgetEmptyTime()
 	if r.optional.local != nil && old.optional.local != nil {
 		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.plan, now)
@@ -139,14 +142,15 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		old.optional.local.Counter = quota.Counter{}
 	}
 	r.status.protected, r.status.denied = old.status.protected || old.status.denied, false
-	old.consumed, old.owed, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
-	old.status.protected, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.at(now)
+	old.usage, old.pending, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
+	old.status.protected, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
 	old.setReplacedBy(r)
 }
 
-// consumedAt returns when a counter of the record last changed and its level then, or 0 units if it is drained.
+// consumedAt returns when a counter of the record last changed, and its level at that time. It returns 0 units if the
+// counter has drained.
 func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, units int64) {
-	at = r.at(now)
+	at = r.clock(now)
 	if !p.IsBucket() {
 		return c.Consumed(p, at)
 	}
@@ -157,7 +161,7 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 	return at, p.Capacity() - c.Decide(p, at, 0).Remaining
 }
 
-// lastDecision returns the time of the decision from which a bucket drains at the rate of a changed limit.
+// lastDecision returns the time from which a bucket drains at the new rate if its limit changes.
 func (r *record) lastDecision(now int64) int64 {
 	last := r.changedAt
 	if r.debt.deepest > 0 {
@@ -166,7 +170,7 @@ func (r *record) lastDecision(now int64) int64 {
 	return min(last, now)
 }
 
-// asIfReplaced returns the record that would be in force under a plan of another kind. It changes no record.
+// asIfReplaced returns the record that would be the current one under a plan of another kind. It changes no record.
 func (l *Ledger) asIfReplaced(old *record, key Key, p *quota.Plan, offset int64, now moment) *record {
 	r := &record{
 		key: key, plan: p, offset: offset, addedAt: old.addedAt,
@@ -183,7 +187,7 @@ func (l *Ledger) asIfReplaced(old *record, key Key, p *quota.Plan, offset int64,
 func (r *record) clone() *record {
 	other := *r
 	other.peers = slices.Clone(r.peers)
-	other.consumed = r.consumed.Clone()
+	other.usage = r.usage.Clone()
 	if r.optional.local != nil {
 		other.optional.local = &extraCounter{Counter: r.optional.local.Clone(), plan: r.optional.local.plan}
 	}
@@ -198,7 +202,7 @@ func (r *record) clone() *record {
 	return &other
 }
 
-// undrained returns how many units of a peer's first tally still count.
+// undrained returns how many units of a peer's first tally have not drained.
 func (r *record) undrained(u *update) int64 {
 	if !r.plan.IsBucket() {
 		return u.Total

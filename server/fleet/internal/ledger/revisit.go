@@ -8,26 +8,26 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A ledger that pulls goes on exchanging a key for a while after a request: peers may report units that they consumed
-// at the same time, and units that they consume later count when the key is requested again. Records to revisit are in
-// lists by the gap between two exchanges: those in the list of gap g are exchanged in every 2^g-th call of Changes.
+// A ledger that pulls exchanges a key again several times after a request. Peers may still report units that they
+// consumed at the time of the request, and units that they consume later count when the key is requested again. Records
+// to revisit are in lists by their gap: the records with gap g are exchanged in every 2^g-th call of Changes.
 const (
-	revisitGaps = 13
-	shortGap    = 1
-	// callsInLag is how often Changes is called in the time that updates may be late.
+	revisitGaps = 13 // number of gaps; they are 0 to 12
+	shortGap    = 1  // the gap after a request
+	// callsInLag is how often Changes is called within LedgerOptions.Lag.
 	callsInLag = 8
-	// perRefill is how often a key is exchanged in the time in which all of it refills.
+	// perRefill is how often a key is exchanged in the time in which its whole capacity refills.
 	perRefill = 16
 )
 
 // recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
 // arrive.
 func (l *Ledger) recentlyRequested(r *record, now moment) bool {
-	return l.pulls && r.at(now)-r.requestedAt < l.pullFor.Microseconds()
+	return l.pulls && r.clock(now)-r.requestedAt < l.pullFor.Microseconds()
 }
 
-// SetLookupAge makes keys be exchanged in every second call of Changes for this time after a request, and be looked up
-// again after a longer pause.
+// SetLookupAge sets for how long after a request every second call of Changes returns the key. A key that was unused for
+// longer is looked up again.
 func (l *Ledger) SetLookupAge(d time.Duration) {
 	l.pullFor, l.lookups.maxAge = d, d.Microseconds()
 	if !l.pulls {
@@ -35,7 +35,7 @@ func (l *Ledger) SetLookupAge(d time.Duration) {
 	}
 }
 
-// revisitEvery moves a record to the list of a gap.
+// revisitEvery moves a record to the list of records with a gap.
 func (sh *shard) revisitEvery(r *record, gap int8) {
 	if r.status.gap == gap {
 		return
@@ -45,7 +45,8 @@ func (sh *shard) revisitEvery(r *record, gap int8) {
 	sh.revisits[gap] = append(sh.revisits[gap], r)
 }
 
-// stopRevisits removes a record from its list, if it is in one. The last record of the list takes its place.
+// stopRevisits removes a record from its list of revisits, if it is in one. The last record of the list moves to the
+// removed record's place.
 func (sh *shard) stopRevisits(r *record) {
 	if r.status.gap == none {
 		return
@@ -57,35 +58,35 @@ func (sh *shard) stopRevisits(r *record) {
 	list[last] = nil
 	sh.revisits[r.status.gap] = list[:last]
 	if last == 0 {
-		sh.revisits[r.status.gap] = nil // many lists were long at some time
+		sh.revisits[r.status.gap] = nil // frees the memory of a list that may have been long
 	}
 	r.status.gap = none
 }
 
-// queueRevisits queues the records of the lists whose turn it is, and stops revisiting drained ones.
-func (l *Ledger) queueRevisits(sh *shard, turn int, now moment) {
-	for gap := int8(revisitGaps - 1); gap >= 0; gap-- { // from the longest, as records only move to longer gaps
-		if turn%(1<<gap) != 0 {
+// queueRevisits queues the records that are due in a call of Changes, and stops revisiting drained records.
+func (l *Ledger) queueRevisits(sh *shard, call int, now moment) {
+	for gap := int8(revisitGaps - 1); gap >= 0; gap-- { // longest first: records move to longer gaps
+		if call%(1<<gap) != 0 {
 			continue
 		}
 		list := sh.revisits[gap]
-		for i := len(list) - 1; i >= 0; i-- { // from the last, as it takes the place of a removed one
+		for i := len(list) - 1; i >= 0; i-- { // last first: the last record takes the place of a removed one
 			r := list[i]
 			l.advance(r, now)
-			fresh := l.recentlyRequested(r, now)
-			if !fresh && r.idle(now) {
+			recent := l.recentlyRequested(r, now)
+			if !recent && r.idle(now) {
 				sh.stopRevisits(r)
 				continue
 			}
 			sh.push(r, heat(r.plan, r.level(now), pullClass))
-			if later := l.revisitGap(r.plan); !fresh && gap <= shortGap && later > gap {
+			if later := l.revisitGap(r.plan); !recent && gap <= shortGap && later > gap {
 				sh.revisitEvery(r, later)
 			}
 		}
 	}
 }
 
-// revisitGap returns the gap for a key that is not requested.
+// revisitGap returns the gap for a key that was not requested recently.
 func (l *Ledger) revisitGap(p *quota.Plan) int8 {
 	refill := p.Period
 	if p.IsBucket() {

@@ -10,54 +10,54 @@ import (
 
 // Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return d, err
 	}
 	now := l.now()
-	q, _, err := l.prepare(&c)
+	req, _, err := l.prepare(&c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
 	if err != nil {
 		return d, err
 	}
-	if q.plan.Kind == algorithm.KindLeases {
+	if req.plan.Kind == algorithm.KindLeases {
 		return d, headgate.ErrUnsupported
 	}
-	sh := l.shardOf(&q.key)
+	sh := l.shardOf(&req.key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	r, err := l.findOrAdd(sh, q.key, q.plan, q.offset, now)
+	r, err := l.findOrAdd(sh, req.key, req.plan, req.offset, now)
 	if err != nil {
 		return d, err
 	}
-	if q.sharePlan != nil || r.optional.share != nil {
-		l.setShare(r, &q, now)
+	if req.liveSharePlan != nil || r.optional.liveShare != nil {
+		l.setLiveShare(r, &req, now)
 	}
-	l.update(r, q.plan, q.offset, now)
+	l.applyLimit(r, req.plan, req.offset, now)
 	l.noteRequest(sh, r, now)
-	d = r.charge(q.units, now)
+	d = r.charge(req.units, now)
 	l.countConsumed(sh, r, d.Receipt.Units, now)
-	r.setEmptyAt(&d, now)
-	r.addOwed(&d, 0)
-	r.tightenByExtraCounters(&d, 0, r.at(now))
-	d.Degraded = q.degraded
-	if q.otherKind {
-		d.Receipt.Lease = leaseOfKind(q.plan.Kind)
+	r.updateEmptyAt(&d, now)
+	r.includePending(&d, 0)
+	r.applyExtraCounters(&d, 0, r.clock(now))
+	d.Degraded = req.degraded
+	if req.otherKind {
+		d.Receipt.Lease = leaseForKind(req.plan.Kind)
 	}
 	return d, nil
 }
 
 // Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See
 // [headgate.Limiter].
-func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
-	if err := l.admit(ctx); err != nil {
+func (l *Ledger) Renew(ctx context.Context, c headgate.Check, receipt headgate.Receipt) (held bool, err error) {
+	if err := l.checkOpen(ctx); err != nil {
 		return false, err
 	}
 	if err := c.Validate(); err != nil {
 		return false, err
 	}
-	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+	if err := headgate.ValidateRefund(c.Cost, receipt); err != nil {
 		return false, err
 	}
 	if c.Limit.Algorithm != headgate.Concurrency {
@@ -71,23 +71,23 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt
 	sh := l.shardOf(&key)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	rec, err := l.findOrAdd(sh, key, p, p.Offset(c.Key), now)
+	r, err := l.findOrAdd(sh, key, p, p.Offset(c.Key), now)
 	if err != nil {
 		return false, err
 	}
-	l.update(rec, p, 0, now)
-	if held, err = rec.consumed.Renew(p, rec.at(now), c.Cost, r.Lease); err != nil {
+	l.applyLimit(r, p, 0, now)
+	if held, err = r.usage.Renew(p, r.clock(now), c.Cost, receipt.Lease); err != nil {
 		return false, err
 	}
-	d := rec.consumed.Decide(p, rec.at(now), 0)
-	rec.setEmptyAt(&d, now)
+	d := r.usage.Decide(p, r.clock(now), 0)
+	r.updateEmptyAt(&d, now)
 	return held, nil
 }
 
 // Give returns units that were taken. See [headgate.Limiter]. Units that were not sent yet are subtracted from the
 // total. Units that were sent are offset by the next takes, which are not sent until then.
-func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := l.admit(ctx); err != nil {
+func (l *Ledger) Give(ctx context.Context, c headgate.Check, receipt headgate.Receipt) error {
+	if err := l.checkOpen(ctx); err != nil {
 		return err
 	}
 	now := l.now()
@@ -95,26 +95,26 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	if err != nil || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Cost < 0 {
 		return c.Validate()
 	}
-	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
+	if err := headgate.ValidateRefund(c.Cost, receipt); err != nil {
 		return err
 	}
 	kind := p.Kind
-	if other, ok := kindOf(r, kind); ok {
+	if other, ok := kindOf(receipt, kind); ok {
 		kind = other
 	}
 	key := l.hash(c.Key, kind)
-	sh, rec := l.lock(&key)
+	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
-	if rec == nil {
-		rec = sh.inForce(key, kind)
+	if r == nil {
+		r = sh.currentRecord(key, kind)
 	}
-	if rec != nil {
-		rec = rec.current() // a refund does not change the limit
-		l.advance(rec, now)
+	if r != nil {
+		r = r.current() // a refund does not change the limit
+		l.advance(r, now)
 		if kind == p.Kind {
-			r.At += rec.at(now) - now.at(p, p.Offset(c.Key)) // by the record's clock
+			receipt.At += r.clock(now) - now.clockOf(p, p.Offset(c.Key)) // by the record's clock
 		}
-		rec.give(p, c.Cost, r, now)
+		r.giveBack(p, c.Cost, receipt, now)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, r headgate.Receipt)
 // Reset forgets the consumption of the check's key, here and on all peers as soon as they receive it. See
 // [headgate.Limiter].
 func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return err
 	}
 	if err := headgate.ValidateKey(c.Key); err != nil {
@@ -135,8 +135,8 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 		sh.mu.Lock()
 		if r := l.recordToReset(sh, key, kind, &c, now); r != nil {
 			r.reset(now)
-			r.restart(now)
-			r.status.reset = true
+			r.restartTotal(now)
+			r.status.startedByReset = true
 			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
@@ -163,11 +163,11 @@ func (l *Ledger) recordToReset(sh *shard, key Key, kind algorithm.Kind, c *headg
 
 // otherKind is a flag in Receipt.Lease, which only concurrency limits use otherwise. It marks units that were counted
 // under a limit whose algorithm has another kind of state than the check's.
-const otherKind = 1 << 62
+const otherKindFlag = 1 << 62
 
-func leaseOfKind(k algorithm.Kind) uint64 { return otherKind | uint64(k) }
+func leaseForKind(kind algorithm.Kind) uint64 { return otherKindFlag | uint64(kind) }
 
-func kindOf(r headgate.Receipt, own algorithm.Kind) (algorithm.Kind, bool) {
-	k := algorithm.Kind(r.Lease &^ otherKind)
-	return k, r.Lease&otherKind != 0 && k < algorithm.Kinds && own != algorithm.KindLeases
+func kindOf(receipt headgate.Receipt, own algorithm.Kind) (algorithm.Kind, bool) {
+	kind := algorithm.Kind(receipt.Lease &^ otherKindFlag)
+	return kind, receipt.Lease&otherKindFlag != 0 && kind < algorithm.Kinds && own != algorithm.KindLeases
 }

@@ -12,44 +12,47 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A shard holds a part of the records.
+// A shard holds a part of the ledger's records.
 type shard struct {
 	mu       sync.Mutex
 	records  map[Key]*record
 	list     []*record // the same records, for iteration
 	capacity int
 	cursor   int   // index in list of the record that sweep and evict look at next
-	kinds    uint8 // of all records there ever were, one bit each
+	kinds    uint8 // kinds of all records that the shard ever had, one bit each
 
-	// Records with units to send are in queues by heat class, so that the hottest are found at once. A record whose heat
-	// grows is added to another queue and also stays in the old one. Only the entry in the record's class counts.
+	// Records with something to send are in queues by heat class, so that the hottest records are found at once. A record
+	// whose heat grows is added to another queue and also stays in the old queue. An entry counts only if the record's
+	// status.class is the class of the queue.
 	queues [classes]queue
-	ready  atomic.Uint32 // which queues are not empty
+	ready  atomic.Uint32 // classes whose queues are not empty, one bit each
 
-	lookups map[Key]*Lookup // that decisions wait for
+	lookups map[Key]*Lookup // lookups that decisions wait for
 
-	revisits [revisitGaps][]*record // by gap; see revisitGaps
+	revisits [revisitGaps][]*record // records to exchange again, by gap; see revisitGaps
 	_        [64]byte               // keeps shards on separate cache lines
 }
 
+// A queue has its records in entries[head:].
 type queue struct {
 	entries []*record
 	head    int
 }
 
 const (
-	// classes is the number of heat classes. Each has twice the heat of the one below.
+	// classes is the number of heat classes. A key is the hotter, the larger the part of its limit that was consumed and
+	// not sent. Each class has twice the heat of the one below.
 	classes = 16
 	// capacityClass is the class of a key whose whole capacity was consumed and not sent.
 	capacityClass = 9
-	// pullClass is the class of a key with no units remaining and nothing to send. It is high, as peers may have consumed
-	// many units of such a key.
+	// pullClass is the class of a key with no units remaining and nothing to send. It is high, because peers may have
+	// consumed many units of such a key.
 	pullClass = capacityClass - 2
-	none      = -1 // for a record that is in no queue, or in no list of revisits
+	none      = -1 // the class of a record that is in no queue, and the gap of one that is in no list of revisits
 )
 
-func (sh *shard) init(most int) {
-	sh.capacity = most
+func (sh *shard) init(capacity int) {
+	sh.capacity = capacity
 	sh.records = make(map[Key]*record)
 }
 
@@ -61,7 +64,7 @@ func (l *Ledger) findOrAdd(sh *shard, key Key, p *quota.Plan, offset int64, now 
 	return l.add(sh, key, p, offset, now)
 }
 
-// add adds a record for a new key.
+// add adds a record for a new key. If there is no room, it evicts another key or fails with headgate.ErrFull.
 func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	l.sweep(sh, now, 2)
 	if len(sh.list) >= sh.capacity && !l.evict(sh, now) {
@@ -74,10 +77,10 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 		window: windowState{clockAhead: now.clockAhead},
 	}
 	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
-	at := r.at(now)
-	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldest = at, at, at, at
+	at := r.clock(now)
+	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldestStart = at, at, at, at
 	if !l.pulls {
-		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty until now
+		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty since this node could receive updates
 	}
 	if p.HasWindows() {
 		r.window.start = p.WindowOf(at)
@@ -85,8 +88,8 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
 		r.optional.local = &extraCounter{plan: l.localPlan(p)}
 	}
-	if cur := sh.inForce(key, p.Kind); cur != nil {
-		r.optional.kinds = &otherKinds{replacedBy: cur}
+	if current := sh.currentRecord(key, p.Kind); current != nil {
+		r.optional.kinds = &otherKinds{replacedBy: current}
 	}
 	sh.kinds |= 1 << p.Kind
 	sh.records[key] = r
@@ -97,11 +100,12 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	return r, nil
 }
 
-// evict drops, of the next few records, the one that drains first. It reports whether it dropped one.
+// evict looks at the next records of the list and drops a drained one, or else the one that drains first. It keeps denied
+// keys: a client must not get out of a denial by filling the table. It reports whether it dropped a record.
 func (l *Ledger) evict(sh *shard, now moment) bool {
 	const tries = 32
 	var victim *record
-	var least int64
+	var victimDrainedAt int64
 	for range min(tries, len(sh.list)) {
 		r := sh.next()
 		l.advance(r, now)
@@ -109,12 +113,15 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 			l.drop(sh, r)
 			return true
 		}
-		left := r.emptyAt
+		drainedAt := r.emptyAt
 		if !r.plan.IsBucket() {
-			left = r.at(now) + r.consumed.Decide(r.plan, r.at(now), 0).ResetAfter.Microseconds()
+			drainedAt = r.clock(now) + r.usage.Decide(r.plan, r.clock(now), 0).ResetAfter.Microseconds()
 		}
-		if !r.status.denied && !r.status.protected && r.owed == 0 && (victim == nil || left < least) {
-			victim, least = r, left
+		if r.status.denied || r.status.protected || r.pending > 0 {
+			continue
+		}
+		if victim == nil || drainedAt < victimDrainedAt {
+			victim, victimDrainedAt = r, drainedAt
 		}
 	}
 	if victim == nil {
@@ -126,11 +133,11 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 	return true
 }
 
-// sweep drops those of the next n records that are drained and unused.
+// sweep looks at the next n records of the list, and drops those that are drained and unused.
 func (l *Ledger) sweep(sh *shard, now moment, n int) {
 	for range min(n, len(sh.list)) {
 		r := sh.next()
-		if quiet := r.at(now) - max(r.requestedAt, r.updatedAt); quiet >= 0 && quiet < 2*l.options.Idle.Microseconds() {
+		if unusedFor := r.clock(now) - max(r.requestedAt, r.updatedAt); unusedFor >= 0 && unusedFor < 2*l.options.Idle.Microseconds() {
 			continue
 		}
 		l.advance(r, now)
@@ -162,7 +169,7 @@ func (l *Ledger) drop(sh *shard, r *record) {
 	r.status.class = none
 }
 
-// queueChange queues a record with something to send, by its amount.
+// queueChange queues a record with something to send in the class of the units that were not sent.
 func (l *Ledger) queueChange(sh *shard, r *record) {
 	if !r.plan.Shared {
 		return
@@ -170,18 +177,19 @@ func (l *Ledger) queueChange(sh *shard, r *record) {
 	sh.push(r, heat(r.plan, r.total-r.delivered, capacityClass))
 }
 
-// heat returns the class of a number of units, given the class of the whole capacity.
+// heat returns the class of a number of units. capacityClass is the class to return for the whole capacity.
 func heat(p *quota.Plan, units int64, capacityClass int) int8 {
 	return int8(max(0, min(bits.Len64(uint64(max(0, units)))-p.Width+capacityClass, classes-1)))
 }
 
-// queueLookup queues a record for an exchange after a denial.
+// queueLookup queues a record after a denial, so that this node learns what peers have consumed since.
 func (l *Ledger) queueLookup(sh *shard, r *record) {
 	if l.pulls && r.plan.Shared {
 		sh.push(r, pullClass)
 	}
 }
 
+// push adds a record to the queue of a class, unless it is in the queue of this class or a hotter one.
 func (sh *shard) push(r *record, class int8) {
 	if class <= r.status.class {
 		return
@@ -195,7 +203,7 @@ func (sh *shard) push(r *record, class int8) {
 	sh.ready.Store(sh.ready.Load() | 1<<class)
 }
 
-// compact removes entries that do not count.
+// compact removes entries of records that are in another queue now, and second entries of the same record.
 func (q *queue) compact(class int8) {
 	current := q.entries[:0]
 	for _, r := range q.entries[q.head:] {
@@ -208,7 +216,7 @@ func (q *queue) compact(class int8) {
 		r.status.class = class
 	}
 	clear(q.entries[len(current):])
-	if len(current) > cap(current)*3/4 { // without more room it would be compacted again soon
+	if len(current) > cap(current)*3/4 { // with less free room, the queue would be compacted again soon
 		current = slices.Grow(current, cap(current))
 	}
 	q.entries, q.head = current, 0

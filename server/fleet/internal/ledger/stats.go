@@ -8,11 +8,12 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
+// counters has the figures of Stats that are counted as they happen, and two values that calls share.
 type counters struct {
-	applied, overTotal, overMax     atomic.Int64
-	refused, evicted, full, ignored atomic.Int64
-	levelled                        atomic.Int64
-	peersDropped, reported, turns   atomic.Int64
+	applied, overTotal, overMax            atomic.Int64
+	refused, evicted, full, ignored        atomic.Int64
+	levelled                               atomic.Int64
+	peersDropped, reportedAt, changesCalls atomic.Int64
 
 	mu          sync.Mutex
 	lag         time.Duration
@@ -20,18 +21,18 @@ type counters struct {
 	lagMaxSince time.Duration
 }
 
-// addOver counts a debt that updates caused, and how much deeper it got.
-func (c *counters) addOver(debt, more int64) {
-	c.overTotal.Add(more)
+// addOver counts over-admission: updates have increased the debt of a key to debt units, by increase.
+func (c *counters) addOver(debt, increase int64) {
+	c.overTotal.Add(increase)
 	for {
-		most := c.overMax.Load()
-		if debt <= most || c.overMax.CompareAndSwap(most, debt) {
+		overMax := c.overMax.Load()
+		if debt <= overMax || c.overMax.CompareAndSwap(overMax, debt) {
 			return
 		}
 	}
 }
 
-// addLag counts the age of an update.
+// addLag adds the age of an update to the average and the maximum. now is the uptime.
 func (c *counters) addLag(age, now time.Duration) {
 	const weight = 64
 	c.mu.Lock()
@@ -44,7 +45,7 @@ func (c *counters) addLag(age, now time.Duration) {
 	c.lagMax[0] = max(c.lagMax[0], age)
 }
 
-// Stats returns the current figures.
+// Stats returns the current figures of the ledger.
 func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
@@ -71,10 +72,11 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 	return s
 }
 
-// CountOver counts a debt that other regions caused in a region's store, and how much deeper it got.
-func (l *Ledger) CountOver(debt, more int64) { l.counters.addOver(debt, more) }
+// CountOver counts over-admission in a region's store: other regions have increased the debt of a key to debt units, by
+// increase.
+func (l *Ledger) CountOver(debt, increase int64) { l.counters.addOver(debt, increase) }
 
-// CountLag counts an update of another region that was received at this age.
+// CountLag counts an update of another region. age is the update's age when it was received.
 func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.clock.Elapsed()) }
 
 // CountApplied counts units that another region consumed.

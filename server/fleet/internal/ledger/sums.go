@@ -40,22 +40,22 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 
 // sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
-	since := r.at(now) - RecentFor.Microseconds()
+	since := r.clock(now) - RecentFor.Microseconds()
 	if r.isRecent(now) {
 		if r.status.hasRefund {
-			r.useRefund(0, r.at(now))
+			r.useRefund(0, r.clock(now))
 		}
 		sum, digest = r.total-r.sent.refunded, digestOf(l.self, r.sent.start)
 	}
-	marks := l.peers.IDs()
+	ids := l.peers.IDs()
 	for i := range r.peers {
 		peer := &r.peers[i]
 		if peer.total == 0 || peer.grewAt < since {
 			continue
 		}
-		if mark := &marks[peer.slot]; mark.Gen == peer.gen && mark.Hash != 0 {
+		if id := &ids[peer.slot]; id.Gen == peer.gen && id.Hash != 0 {
 			sum += peer.total
-			digest ^= digestOf(mark.Hash, peer.start)
+			digest ^= digestOf(id.Hash, peer.start)
 		}
 	}
 	if l.pulls { // notes do not have the limit
@@ -69,7 +69,7 @@ func (r *record) isRecent(now moment) bool {
 	if r.total == 0 || r.total != r.sent.highest {
 		return r.total > 0
 	}
-	return stampOf(r.at(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
+	return stampOf(r.clock(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
 }
 
 // A stamp is a time in units of 2^17 µs, modulo 2.4 hours. A total that has not grown for so long looks recent for some
@@ -85,7 +85,7 @@ func (l *Ledger) addSum(t *Tally, r *record, now moment) {
 	}
 	t.DrainedPart = r.partDrained(t.Level, now)
 	t.Sum, t.Digest = l.sumAndDigest(r, now)
-	t.SumValid, t.Recent = !r.join.guessed && r.optional.kinds == nil, r.isRecent(now)
+	t.SumValid, t.Recent = !r.join.levelGuessed && r.optional.kinds == nil, r.isRecent(now)
 }
 
 // applySum charges units reported by a peer that counts the same records, and adopts the peer's drained units if they
@@ -100,33 +100,33 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 		return false
 	}
 	// Levels are measured in the time they take to drain, including parts of units.
-	level := r.timeToEmpty(now)
-	theirs := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
-	theirs = max(0, theirs-t.MinAge.Microseconds()) // since it was sent
-	theirs = max(0, theirs+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
-	target := level + r.plan.TimeFor(units)
-	over := target - theirs
+	ownTime := r.timeToEmpty(now)
+	peerTime := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
+	peerTime = max(0, peerTime-t.MinAge.Microseconds()) // since it was sent
+	peerTime = max(0, peerTime+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
+	targetTime := ownTime + r.plan.TimeFor(units)
+	excess := targetTime - peerTime
 	var credit int64
 	switch {
-	case r.join.guessed && peer.older:
-		r.join.guessed, r.join.at = false, 0
-		credit = over
-	case over > r.plan.TimeFor(roundedUnits):
-		credit = min(over, max(0, r.emptyTime-peer.emptyAtLevel))
-	case over > 0: // within rounding
-		credit = over
+	case r.join.levelGuessed && peer.older:
+		r.join.levelGuessed, r.join.adoptedAt = false, 0
+		credit = excess
+	case excess > r.plan.TimeFor(roundedUnits):
+		credit = min(excess, max(0, r.emptyTime-peer.emptyAtLevel))
+	case excess > 0: // within rounding
+		credit = excess
 	}
 	r.useEmptyTime(min(credit, r.emptyTime))
 	if credit == 0 {
 		l.chargePeers(r, units, r.window.start, now)
 	} else {
-		r.setTimeToEmpty(target-credit, now)
+		r.setTimeToEmpty(targetTime-credit, now)
 	}
-	if over -= credit; over <= 0 {
+	if excess -= credit; excess <= 0 {
 		peer.emptyAtLevel = max(peer.emptyAtLevel, r.emptyTime-u.lag.Microseconds())
-		r.join.charged = 0
+		r.join.chargedApart = 0
 	}
-	if r.plan.UnitsIn(-over, 1) > 0 {
+	if r.plan.UnitsIn(-excess, 1) > 0 {
 		r.status.sendLevel = true // the peer may have missed something
 		l.queueChange(sh, r)
 	}
@@ -143,13 +143,13 @@ const unreachableAfter = 500 * time.Millisecond
 // drainedSeparately returns how many units of an update have drained while this node did not know of them. The peer's
 // level has not: it belongs to all nodes on its side, and is charged once for all of them.
 func (r *record) drainedSeparately(u *update) int64 {
-	empty := min(r.emptyTime-u.peer.emptyTime, u.silence.Microseconds())
-	if empty <= 0 || u.units <= 0 {
+	emptyTime := min(r.emptyTime-u.peer.emptyTime, u.silence.Microseconds())
+	if emptyTime <= 0 || u.units <= 0 {
 		return 0
 	}
-	still := max(0, u.Level-r.plan.UnitsIn(u.Age.Microseconds(), u.Level)-int64(r.join.charged))
-	drained := r.plan.UnitsIn(empty, max(0, u.units-still))
-	r.join.charged = int32(min(int64(r.join.charged)+u.units-drained, math.MaxInt32))
+	inPeerLevel := max(0, u.Level-r.plan.UnitsIn(u.Age.Microseconds(), u.Level)-int64(r.join.chargedApart))
+	drained := r.plan.UnitsIn(emptyTime, max(0, u.units-inPeerLevel))
+	r.join.chargedApart = int32(min(int64(r.join.chargedApart)+u.units-drained, math.MaxInt32))
 	r.useEmptyTime(r.plan.TimeFor(drained))
 	return drained
 }
@@ -168,22 +168,22 @@ func (r *record) useEmptyTime(micros int64) {
 
 // timeToEmpty returns how long a bucket takes to drain, in µs.
 func (r *record) timeToEmpty(now moment) int64 {
-	return max(0, r.emptyAt-r.at(now)) + r.plan.TimeFor(r.owed)
+	return max(0, r.emptyAt-r.clock(now)) + r.plan.TimeFor(r.pending)
 }
 
 // setTimeToEmpty sets the level of a bucket so that it drains within the given µs.
 func (r *record) setTimeToEmpty(micros int64, now moment) {
-	at := r.at(now)
+	at := r.clock(now)
 	units := r.plan.UnitsStarted(micros)
-	r.consumed = quota.Counter{}
-	d := r.consumed.Charge(r.plan, at-(r.plan.TimeFor(units)-micros), min(units, headgate.MaxCount))
-	r.owed, r.debt.window = max(0, units-d.Receipt.Units), r.window.start
-	r.emptyAt = at + micros - r.plan.TimeFor(r.owed)
+	r.usage = quota.Counter{}
+	d := r.usage.Charge(r.plan, at-(r.plan.TimeFor(units)-micros), min(units, headgate.MaxCount))
+	r.pending, r.debt.window = max(0, units-d.Receipt.Units), r.window.start
+	r.emptyAt = at + micros - r.plan.TimeFor(r.pending)
 	r.changedAt = at
 }
 
 // partDrained returns how much of the last unit of a level has drained, in 64ths.
 func (r *record) partDrained(level int64, now moment) uint8 {
-	rest := r.plan.TimeFor(level) - r.timeToEmpty(now)
-	return uint8(r.plan.UnitsIn(quota.UnitParts*rest, quota.UnitParts-1))
+	drainedTime := r.plan.TimeFor(level) - r.timeToEmpty(now)
+	return uint8(r.plan.UnitsIn(quota.UnitParts*drainedTime, quota.UnitParts-1))
 }

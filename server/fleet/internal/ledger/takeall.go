@@ -11,29 +11,29 @@ import (
 func (l *Ledger) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return dst, err
 	}
 	now := l.now()
-	var room [8]request
-	requests := room[:0]
-	if len(checks) > len(room) {
+	var buffer [8]request
+	requests := buffer[:0]
+	if len(checks) > len(buffer) {
 		requests = make([]request, 0, len(checks))
 	}
-	var touched uint64 // shards, one bit each
+	var shardSet uint64 // shards, one bit each
 	for i := range checks {
-		q, _, err := l.prepare(&checks[i])
+		req, _, err := l.prepare(&checks[i])
 		if err != nil {
 			return dst, err
 		}
-		touched |= 1 << (q.key[0] % shards)
-		requests = append(requests, q)
+		shardSet |= 1 << (req.key[0] % shardCount)
+		requests = append(requests, req)
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
 		return dst, err
 	}
 	first := len(dst)
-	dst, lookups, err := l.decideAll(requests, checks, touched, dst, now)
+	dst, lookups, err := l.decideAll(requests, checks, shardSet, dst, now)
 	if lookups == nil {
 		return dst, err
 	}
@@ -43,50 +43,50 @@ func (l *Ledger) TakeAll(
 	for i := range requests {
 		requests[i].mayWait = false
 	}
-	dst, _, err = l.decideAll(requests, checks, touched, dst[:first], l.now())
+	dst, _, err = l.decideAll(requests, checks, shardSet, dst[:first], l.now())
 	return dst, err
 }
 
 // decideAll decides all requests or none, or returns the lookups to wait for.
 func (l *Ledger) decideAll(
-	requests []request, checks []headgate.Check, touched uint64, dst []headgate.Decision, now moment,
+	requests []request, checks []headgate.Check, shardSet uint64, dst []headgate.Decision, now moment,
 ) (_ []headgate.Decision, lookups []*Lookup, _ error) {
 	// Locking in the order of shards avoids deadlocks.
 	for i := range l.shards {
-		if touched>>i&1 == 1 {
+		if shardSet>>i&1 == 1 {
 			l.shards[i].mu.Lock()
 		}
 	}
 	defer func() {
 		for i := range l.shards {
-			if touched>>i&1 == 1 {
+			if shardSet>>i&1 == 1 {
 				l.shards[i].mu.Unlock()
 			}
 		}
 	}()
 	first := len(dst)
-	open := true
+	allAllowed := true
 	for i := range requests {
-		q := &requests[i]
-		d := l.peek(q, now)
-		if q.refused {
+		req := &requests[i]
+		d := l.peek(req, now)
+		if req.denied {
 			d = l.denyUnreachable(&checks[i], now)
 		}
-		open = open && d.Allowed && !q.refused
+		allAllowed = allAllowed && d.Allowed && !req.denied
 		dst = append(dst, d)
 	}
 	for i := range requests {
-		if q := &requests[i]; open {
-			if lookup := l.lookupFor(q, now); lookup != nil {
+		if req := &requests[i]; allAllowed {
+			if lookup := l.lookupFor(req, now); lookup != nil {
 				lookups = append(lookups, lookup)
 			}
-			q.mayWait = false
+			req.mayWait = false
 		}
 	}
 	switch {
 	case lookups != nil:
 		return dst[:first], lookups, nil
-	case !open:
+	case !allAllowed:
 		for i := range requests {
 			l.denyWithOthers(&requests[i], &dst[first+i], now)
 		}
@@ -102,54 +102,54 @@ func (l *Ledger) decideAll(
 }
 
 // lookupFor returns the lookup that a request has to wait for; see checkLookup. The shard is locked.
-func (l *Ledger) lookupFor(q *request, now moment) *Lookup {
-	sh := l.shardOf(&q.key)
-	r := sh.records[q.key]
-	if r == nil || !r.status.unlearned && r.at(now)-r.requestedAt <= l.lookups.maxAge {
+func (l *Ledger) lookupFor(req *request, now moment) *Lookup {
+	sh := l.shardOf(&req.key)
+	r := sh.records[req.key]
+	if r == nil || !r.status.unlearned && r.clock(now)-r.requestedAt <= l.lookups.maxAge {
 		return nil
 	}
-	return l.checkLookup(sh, r, q, now)
+	return l.checkLookup(sh, r, req, now)
 }
 
 // peek returns the decision that a take would return. The shard is locked.
-func (l *Ledger) peek(q *request, now moment) headgate.Decision {
-	sh := l.shardOf(&q.key)
-	r := sh.records[q.key]
-	if r != nil && (q.sharePlan != nil || r.optional.share != nil) {
-		l.setShare(r, q, now)
+func (l *Ledger) peek(req *request, now moment) headgate.Decision {
+	sh := l.shardOf(&req.key)
+	r := sh.records[req.key]
+	if r != nil && (req.liveSharePlan != nil || r.optional.liveShare != nil) {
+		l.setLiveShare(r, req, now)
 	}
 	switch {
 	case r == nil:
-		if r = sh.inForce(q.key, q.plan.Kind); r == nil {
-			p := cmp.Or(q.sharePlan, q.plan)
-			d := p.Decide(nil, now.at(p, q.offset), q.units)
-			d.Degraded = q.degraded
+		if r = sh.currentRecord(req.key, req.plan.Kind); r == nil {
+			p := cmp.Or(req.liveSharePlan, req.plan)
+			d := p.Decide(nil, now.clockOf(p, req.offset), req.units)
+			d.Degraded = req.degraded
 			return d
 		}
-		r = l.asIfReplaced(r, q.key, q.plan, q.offset, now)
-	case q.peeks() && r.replaced():
-		r = l.asIfReplaced(r.current(), q.key, q.plan, q.offset, now)
-	case q.peeks() && r.plan != q.plan:
+		r = l.asIfReplaced(r, req.key, req.plan, req.offset, now)
+	case req.peeks() && r.replaced():
+		r = l.asIfReplaced(r.current(), req.key, req.plan, req.offset, now)
+	case req.peeks() && r.plan != req.plan:
 		r = r.clone() // a peek does not change the limit
-		l.update(r, q.plan, q.offset, now)
+		l.applyLimit(r, req.plan, req.offset, now)
 	default:
-		l.update(r, q.plan, q.offset, now)
+		l.applyLimit(r, req.plan, req.offset, now)
 	}
-	d := r.peek(q.units, now)
-	d.Degraded = q.degraded
+	d := r.peek(req.units, now)
+	d.Degraded = req.degraded
 	return d
 }
 
 // denyWithOthers changes the decision on a check that takes nothing because another check was denied.
-func (l *Ledger) denyWithOthers(q *request, d *headgate.Decision, now moment) {
-	sh := l.shardOf(&q.key)
-	if r := sh.records[q.key]; r != nil {
+func (l *Ledger) denyWithOthers(req *request, d *headgate.Decision, now moment) {
+	sh := l.shardOf(&req.key)
+	if r := sh.records[req.key]; r != nil {
 		r.status.denied = r.status.denied || !d.Allowed
 		l.noteRequest(sh, r, now)
 		l.queueLookup(sh, r)
 	}
 	if d.Allowed {
-		state := *q
+		state := *req
 		state.units, state.peek = 0, true
 		*d = l.peek(&state, now)
 	}
@@ -159,7 +159,7 @@ func (l *Ledger) denyWithOthers(q *request, d *headgate.Decision, now moment) {
 func (l *Ledger) undo(requests []request, taken []headgate.Decision, now moment) {
 	for i := range requests {
 		if r := l.shardOf(&requests[i].key).records[requests[i].key]; r != nil && taken[i].Receipt.Units > 0 {
-			r.give(r.plan, taken[i].Receipt.Units, taken[i].Receipt, now)
+			r.giveBack(r.plan, taken[i].Receipt.Units, taken[i].Receipt, now)
 		}
 	}
 }

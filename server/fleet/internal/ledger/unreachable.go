@@ -9,8 +9,9 @@ import (
 )
 
 // SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
-// the check's policy: Open uses this node's counter and the whole limit, Local the check's Safe limit or the limit
-// divided by the live nodes, and Closed denies. Denied callers are told to wait for retry.
+// the policy in the check's OnFailure. Open allows the whole limit by this node's counter. Local uses the check's Safe
+// limit or, if there is none, the limit divided by the number of known nodes. Closed denies, and callers are told to
+// retry after the time retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachable.Store(unreachable)
@@ -34,14 +35,14 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 	if groups == 0 {
 		return false
 	}
-	key := l.hash(c.Key, 0) // the kind is not in the first byte
+	key := l.hash(c.Key, 0) // the kind does not matter: only the first byte of the hash is used
 	return groups>>GroupOf(&key)&1 == 1
 }
 
-// limitWhenUnreachable sets the limit for a check when some nodes are unreachable. counted is false if the check is
-// denied.
+// limitWhenUnreachable sets the limit for a check while some nodes are unreachable. unreachable is set if all peers of
+// this node are. counted is false if the check must be denied.
 func (l *Ledger) limitWhenUnreachable(
-	q *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
+	req *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
 ) (degraded, counted bool) {
 	*limit = c.Limit
 	if unreachable {
@@ -53,16 +54,16 @@ func (l *Ledger) limitWhenUnreachable(
 			*limit = *c.Safe
 			return true, true
 		case c.OnFailure == headgate.Local:
-			// Only what this node admits is bounded by its share. Its counter goes on under the whole limit, as the others' do:
-			// by the share it would drain too little, and owe units that drained long ago when its peers are reachable again.
-			q.live = 1
-			q.known, _ = l.members()
+			// The share bounds only what this node admits. Its counter continues under the whole limit, as on other nodes. Under
+			// the share it would drain too slowly, and be in debt for drained units when peers are reachable again.
+			req.live = 1
+			req.known, _ = l.members()
 			return true, true
 		}
 	}
 	if c.Partition == headgate.PartitionShare {
 		if live, known := l.members(); live < known {
-			q.live, q.known = live, known
+			req.live, req.known = live, known
 		}
 	}
 	return degraded, true
@@ -80,7 +81,7 @@ func (l *Ledger) denyUnreachable(c *headgate.Check, now moment) headgate.Decisio
 	return d
 }
 
-// members returns the numbers of live and known nodes.
+// members returns the numbers of live and known nodes. Both are at least 1.
 func (l *Ledger) members() (live, known int64) {
 	if l.options.Members == nil {
 		return 1, 1

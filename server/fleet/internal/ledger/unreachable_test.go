@@ -113,7 +113,7 @@ func TestALocalCapDoesNotDelayWhenTheBucketIsEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, r := h.lock(&key)
+	_, r := h.lockRecord(&key)
 	defer h.shardOf(&key).mu.Unlock()
 	if got, want := r.timeToEmpty(h.now()), (500 * time.Millisecond).Microseconds(); got != want {
 		t.Errorf("time until the bucket is empty: got %d µs, want %d µs", got, want)

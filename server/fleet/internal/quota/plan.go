@@ -51,16 +51,16 @@ func (p *Plan) WindowOf(at int64) int64 {
 }
 
 // UnitsIn returns the units that drain in a time, at most the given number.
-func (p *Plan) UnitsIn(micros, most int64) int64 {
+func (p *Plan) UnitsIn(micros, maxUnits int64) int64 {
 	if micros <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(micros), uint64(p.Limit.Count))
 	if hi >= uint64(p.Period) {
-		return most
+		return maxUnits
 	}
 	units, _ := bits.Div64(hi, lo, uint64(p.Period))
-	return int64(min(units, uint64(most)))
+	return int64(min(units, uint64(maxUnits)))
 }
 
 // TimeFor returns how long units take to drain, rounded up, in µs.
@@ -70,31 +70,31 @@ func (p *Plan) TimeFor(units int64) int64 {
 	}
 	hi, lo := bits.Mul64(uint64(units), uint64(p.Period))
 	if hi >= uint64(p.Limit.Count) {
-		return Longest
+		return MaxTime
 	}
 	micros, rest := bits.Div64(hi, lo, uint64(p.Limit.Count))
 	if rest > 0 {
 		micros++
 	}
-	return int64(min(micros, Longest))
+	return int64(min(micros, MaxTime))
 }
 
 // Longest is a time beyond those of all limits, in µs, that can be added to others without overflow.
-const Longest = 1 << 55
+const MaxTime = 1 << 55
 
 // A Counter counts the units consumed under one plan. Its state is a pair, or an algorithm.State for plans without one.
 // Times are in µs.
 type Counter struct {
-	room  [4]int64        // the pair, or the first part of the state
+	words [4]int64        // the pair, or the first part of the state
 	state algorithm.State // nil for a pair
 }
 
 func (c *Counter) pair() algorithm.Pair {
-	return algorithm.Pair{Time: c.room[0], Units: c.room[1], Last: c.room[2]}
+	return algorithm.Pair{Time: c.words[0], Units: c.words[1], Last: c.words[2]}
 }
 
 func (c *Counter) setPair(p algorithm.Pair) {
-	c.room[0], c.room[1], c.room[2] = p.Time, p.Units, p.Last
+	c.words[0], c.words[1], c.words[2] = p.Time, p.Units, p.Last
 }
 
 // Adopt converts the counter from one plan to another of its kind. See [algorithm.Plan.Carry].
@@ -153,7 +153,7 @@ func (c *Counter) Give(p, takenUnder *Plan, at, n int64, r headgate.Receipt) {
 
 func (c *Counter) stateOrEmpty() algorithm.State {
 	if c.state == nil {
-		return c.room[:0]
+		return c.words[:0]
 	}
 	return c.state
 }
@@ -189,15 +189,15 @@ func gcd(a, b int64) int64 {
 
 // ChangeRate converts a bucket to another plan, as if its level at the time then was consumed at that moment. It
 // reports whether the bucket was not empty at the time now.
-func (c *Counter) ChangeRate(from, to *Plan, then, now int64) bool {
-	used := c.Decide(from, now, 0).Remaining < from.Capacity()
-	units := from.Capacity() - c.Decide(from, then, 0).Remaining
+func (c *Counter) ChangeRate(from, to *Plan, changedAt, now int64) bool {
+	notEmpty := c.Decide(from, now, 0).Remaining < from.Capacity()
+	units := from.Capacity() - c.Decide(from, changedAt, 0).Remaining
 	*c = Counter{}
-	if used && units > 0 {
-		taken := c.Charge(to, then, units).Receipt.Units
-		c.room[1] += units - taken // a debt deeper than the new limit allows stays
+	if notEmpty && units > 0 {
+		taken := c.Charge(to, changedAt, units).Receipt.Units
+		c.words[1] += units - taken // a debt deeper than the new limit allows stays
 	}
-	return used
+	return notEmpty
 }
 
 // AllowedPart returns the part of a node's total in one window that its own counter can have allowed.
@@ -252,10 +252,10 @@ func (c *Counter) Consumed(p *Plan, now int64) (at, units int64) {
 }
 
 // Share returns live/known of a limit, and at least one unit.
-func Share(l headgate.Limit, live, known int64) headgate.Limit {
-	l.Count = max(1, Scale(l.Count, live, known))
+func Share(l headgate.Limit, part, whole int64) headgate.Limit {
+	l.Count = max(1, Scale(l.Count, part, whole))
 	if l.Burst != 0 {
-		if l.Burst = max(1, Scale(l.Burst, live, known)); l.Validate() != nil {
+		if l.Burst = max(1, Scale(l.Burst, part, whole)); l.Validate() != nil {
 			l.Burst = 0 // it would take too long to refill at this rate
 		}
 	}
@@ -263,4 +263,4 @@ func Share(l headgate.Limit, live, known int64) headgate.Limit {
 }
 
 // Scale returns n × live / known without overflow, for n up to headgate.MaxCount.
-func Scale(n, live, known int64) int64 { return n/known*live + n%known*live/known }
+func Scale(n, part, whole int64) int64 { return n/whole*part + n%whole*part/whole }

@@ -18,7 +18,7 @@ func ParseAttributes(args []string) (map[string]string, error) {
 			return nil, err
 		}
 		if _, duplicate := attributes[name]; duplicate {
-			return nil, fmt.Errorf("%s: want each attribute once", name)
+			return nil, fmt.Errorf("%s: the attribute is given twice", name)
 		}
 		attributes[name] = value
 	}
@@ -29,12 +29,12 @@ func ParseAttributes(args []string) (map[string]string, error) {
 func CutAttribute(arg string) (name, value string, err error) {
 	name, value, _ = strings.Cut(arg, "=")
 	if name == "" || value == "" {
-		return "", "", fmt.Errorf("%s: want ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
+		return "", "", fmt.Errorf("%s: must be ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
 	}
 	return name, value, nil
 }
 
-// FormatAttributes is the inverse of ParseAttributes, on one line.
+// FormatAttributes returns attributes as ParseAttributes reads them, sorted and separated by spaces.
 func FormatAttributes(attributes map[string]string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

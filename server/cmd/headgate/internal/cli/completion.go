@@ -15,7 +15,7 @@ import (
 // completionTimeout is how long a shell waits for completions.
 const completionTimeout = 2 * time.Second
 
-// CompleteFromService returns the completions that ask gets from the rules service.
+// CompleteFromService returns the completions that ask, called with a client of the rules service, returns.
 func (p *Program) CompleteFromService(
 	c *cobra.Command, f *ServerFlags, ask func(context.Context, *remote.Client) ([]string, error),
 ) ([]string, cobra.ShellCompDirective) {
@@ -26,25 +26,25 @@ func (p *Program) CompleteFromService(
 	defer func() { _ = client.Close() }() // all calls have returned
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTimeout)
 	defer cancel()
-	found, err := ask(ctx, client)
-	if err != nil && len(found) == 0 {
+	completions, err := ask(ctx, client)
+	if err != nil && len(completions) == 0 {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return completions, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteByPrefix returns completions for the elements of a list whose id begins with prefix, with their descriptions.
+// CompleteByPrefix returns completions with descriptions for those elements of list whose id begins with prefix.
 func CompleteByPrefix[T any](list []T, prefix string, name func(*T) (id, description string)) []string {
-	var found []string
+	var completions []string
 	for i := range list {
 		if id, description := name(&list[i]); strings.HasPrefix(id, prefix) {
-			found = append(found, cobra.CompletionWithDesc(id, output.Sanitize(description)))
+			completions = append(completions, cobra.CompletionWithDesc(id, output.Sanitize(description)))
 		}
 	}
-	return found
+	return completions
 }
 
-// commandContext returns the context of a command. During shell completion, a command has none.
+// commandContext returns the context of a command, or the background context during shell completion, when it is nil.
 func commandContext(c *cobra.Command) context.Context {
 	if ctx := c.Context(); ctx != nil {
 		return ctx

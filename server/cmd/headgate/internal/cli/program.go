@@ -1,5 +1,5 @@
-// Package cli has what the commands of headgate share: the program's input, output and exit codes, calls to a rules
-// service, and flags.
+// Package cli contains the code that the commands of headgate share: the program's input, output and exit codes, calls
+// to a rules service, and flags.
 package cli
 
 import (
@@ -18,15 +18,15 @@ import (
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Environ        []string
-	Version        string // of this build
+	Environ        []string // NAME=value, as os.Environ returns it
+	Version        string   // of this build
 }
 
-// The exit codes.
+// Exit codes of the commands.
 const (
 	ExitOK          = 0
-	ExitFailure     = 1   // an error, or rules that lint or test refuse
-	ExitDiffers     = 2   // rules diff: the files differ from the rules service; bench: the result is not as wanted
+	ExitFailure     = 1   // an error, or lint or test rejected the rules
+	ExitDiffers     = 2   // rules diff: the files differ from the rules service; bench --virtual, bench --ramp: too late
 	ExitDenied      = 3   // check, explain: the request is denied
 	ExitInterrupted = 130 // Ctrl-C ended the command
 )
@@ -36,7 +36,7 @@ type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// Printf writes to standard output. It ignores errors: the reader is gone then.
+// Printf writes to standard output. It ignores errors: they mean that nobody reads the output any more.
 func (p *Program) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
 
 // Show writes value as JSON or YAML, or rows as a table, to standard output.
@@ -44,7 +44,7 @@ func (p *Program) Show(f output.Format, value any, header []string, rows [][]str
 	return output.Write(p.Stdout, f, value, header, rows)
 }
 
-// ShowOrPrint writes value as JSON or YAML, or a text for people, to standard output.
+// ShowOrPrint writes value as JSON or YAML, or else the formatted text, to standard output.
 func (p *Program) ShowOrPrint(f output.Format, value any, format string, args ...any) error {
 	if f != output.Table {
 		return p.Show(f, value, nil, nil)
@@ -63,7 +63,7 @@ func (p *Program) Getenv(name string) string {
 	return ""
 }
 
-// UntilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal ends the process at once.
+// UntilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal then ends the process at once.
 func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// progressInterval is the shortest time between two updates of a progress line.
+// progressInterval is the minimum time between two updates of a progress line.
 const progressInterval = 200 * time.Millisecond
 
 // A ProgressLine shows the progress of a command in the last line of a terminal.
 type ProgressLine struct {
-	terminal io.Writer // nil if the output is not a terminal
-	shown    time.Time
+	terminal  io.Writer // nil if the output is not a terminal
+	lastShown time.Time
 }
 
 // NewProgressLine returns a progress line on w. It shows nothing if w is not a terminal.
@@ -25,13 +25,13 @@ func NewProgressLine(w io.Writer) *ProgressLine {
 	return &ProgressLine{terminal: w}
 }
 
-// Printf replaces the text of the line, unless it has just been replaced.
+// Printf replaces the text of the line, unless the last replacement was less than progressInterval ago.
 func (l *ProgressLine) Printf(format string, args ...any) {
-	if l.terminal == nil || time.Since(l.shown) < progressInterval {
+	if l.terminal == nil || time.Since(l.lastShown) < progressInterval {
 		return
 	}
-	l.shown = time.Now()
-	_, _ = fmt.Fprintf(l.terminal, "\r\x1b[K"+format, args...) // progress that cannot be shown does not matter
+	l.lastShown = time.Now()
+	_, _ = fmt.Fprintf(l.terminal, "\r\x1b[K"+format, args...) // a failure to show progress does not matter
 }
 
 // Clear removes the line.

@@ -30,35 +30,35 @@ type ServerFlags struct {
 
 const serverHelp = `
 
-The rules service is the first of these that is set: --server, the one of --context, HEADGATE_SERVER, the one of the
-current context (see "headgate context"), the one on this host. The token is in --token-file, in the file of
-HEADGATE_TOKEN_FILE, or in HEADGATE_TOKEN.`
+The command calls the first of these rules services that is set: --server, that of the context in --context,
+HEADGATE_SERVER, that of the current context (see "headgate context"), or the rules service on this host. The token
+comes from the file in --token-file or HEADGATE_TOKEN_FILE, or from HEADGATE_TOKEN.`
 
-// AddServerFlags adds the flags to a command and its subcommands, and an explanation to its help.
+// AddServerFlags adds the flags in f to a command and its subcommands, and explains them in its help.
 func (p *Program) AddServerFlags(c *cobra.Command, f *ServerFlags) {
 	c.Long = strings.TrimSpace(cmp.Or(c.Long, c.Short+".") + serverHelp)
 	flags := c.PersistentFlags()
 	flags.StringVar(&f.Server, "server", "", "`URL` of the rules service")
 	flags.StringVar(&f.TokenFile, "token-file", "", "`FILE` that holds a token")
 	flags.StringVar(&f.Namespace, "namespace", "", "`NAME` of the namespace (default \"default\")")
-	flags.StringVar(&f.CAFile, "ca-file", "", "`FILE` with the certificates to trust, PEM")
+	flags.StringVar(&f.CAFile, "ca-file", "", "PEM `FILE` with the CA certificates to trust")
 	flags.StringVar(&f.context, "context", "", "`NAME` of the context to use")
-	flags.DurationVar(&f.timeout, "timeout", remote.DefaultTimeout, "how long a call may take")
+	flags.DurationVar(&f.timeout, "timeout", remote.DefaultTimeout, "maximum `DURATION` of a call")
 	_ = c.RegisterFlagCompletionFunc("context", p.CompleteContexts) // the flag exists
 }
 
 // AddNoteFlag adds --note to a command that makes changes.
 func AddNoteFlag(c *cobra.Command, f *ServerFlags) {
-	c.Flags().StringVar(&f.Note, "note", "", "the reason, `TEXT` for the history and the audit log")
+	c.Flags().StringVar(&f.Note, "note", "", "reason for the change, a `TEXT` for the history and the audit log")
 }
 
 // target returns the rules service to call. Flags take precedence over environment variables, and these over the
-// current context. A context that a flag names also takes precedence over variables: with --context staging, a command
-// must not change the service of HEADGATE_SERVER.
+// current context. The context of --context also takes precedence over variables: with --context staging, a command must
+// not change the service of HEADGATE_SERVER.
 func (p *Program) target(f *ServerFlags) (contexts.Target, error) {
 	file, err := p.ReadContexts()
-	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) { // do not fall back to this host
-		return contexts.Target{}, err
+	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) {
+		return contexts.Target{}, err // do not fall back to the rules service on this host
 	}
 	name := cmp.Or(f.context, p.Getenv("HEADGATE_CONTEXT"), file.Current)
 	target, ok := file.Contexts[name]
@@ -86,8 +86,8 @@ func (p *Program) target(f *ServerFlags) (contexts.Target, error) {
 
 // tokenForOtherServer reports whether the token in the environment is for another server.
 func (p *Program) tokenForOtherServer(server string) bool {
-	named := p.Getenv("HEADGATE_SERVER")
-	return named != "" && named != server
+	envServer := p.Getenv("HEADGATE_SERVER")
+	return envServer != "" && envServer != server
 }
 
 // Connect returns a client of the rules service that the flags select.
@@ -130,23 +130,23 @@ func (p *Program) WithClient(
 	}
 }
 
-// adviseOn adds to an error what to do about it: if the server is unreachable, if it refuses the token, or if another
-// change came first.
+// adviseOn adds advice to an error: how to set the address if nothing listens there, how to set a token if the server
+// refuses it, and the other change if one came first.
 func (p *Program) adviseOn(f *ServerFlags, err error) error {
-	var refused *remote.Error
+	var remoteErr *remote.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		target, _ := p.target(f) // connect has found it
+		target, _ := p.target(f) // Connect has called it without an error
 		return fmt.Errorf("nothing listens at %s: is the rules service running? Set its address with --server, "+
 			"HEADGATE_SERVER or a context (%w)", target.Server, err)
-	case !errors.As(err, &refused):
+	case !errors.As(err, &remoteErr):
 		return err
-	case refused.Status == http.StatusUnauthorized:
+	case remoteErr.Status == http.StatusUnauthorized:
 		return fmt.Errorf("%w\n  set a token with --token-file, HEADGATE_TOKEN_FILE or a context: the rules service prints "+
 			"its first token at its first start; if that is lost, start the service with --admin-token-file", err)
-	case refused.Diff != "":
+	case remoteErr.Diff != "":
 		var diff strings.Builder
-		for line := range strings.Lines(refused.Diff) {
+		for line := range strings.Lines(remoteErr.Diff) {
 			diff.WriteString("\n  " + strings.TrimSuffix(line, "\n"))
 		}
 		return fmt.Errorf("%w%s", err, diff.String())

@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 )
 
-// AddSettingFlags adds the flags of the settings named in only, or of all settings if only is nil. The function that it
-// returns gets the flags on the command line.
-func AddSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[string]string) {
+// AddSettingFlags adds --config and the flags of the settings with the given names, or of all settings if names is nil.
+// Once the command line is parsed, changed returns the values of the flags on it, by name.
+func AddSettingFlags(flags *pflag.FlagSet, names []string) (changed func() map[string]string) {
 	values := make(map[string]*textFlag)
 	add := func(name, value, arg, usage string) {
 		values[name] = &textFlag{text: value, arg: arg}
@@ -18,7 +18,7 @@ func AddSettingFlags(flags *pflag.FlagSet, only []string) (changed func() map[st
 	}
 	add("config", "", "FILE", "configuration file, YAML or JSON; flags and variables take precedence over it")
 	for _, s := range config.Settings() {
-		if only == nil || slices.Contains(only, s.Name) {
+		if names == nil || slices.Contains(names, s.Name) {
 			add(s.Name, s.Default, s.Arg, s.Usage)
 		}
 	}

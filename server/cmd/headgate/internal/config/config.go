@@ -7,10 +7,10 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A Config has the settings of a node. The tags of a field are:
+// A Config contains the settings of a node. The tags of a field are:
 //
-//	field    its name in the configuration file
-//	arg      the placeholder for its value in the help; only such fields are also flags and environment variables
+//	field    its name in the configuration file; after ",not", true in the file means false in the Go field
+//	arg      the placeholder for its value in the help; only fields with this tag are flags and environment variables
 //	default  its default value
 //	doc      its description in docs/config.md and the JSON Schema; the first sentence is the help of the flag
 type Config struct {
@@ -40,12 +40,12 @@ type Config struct {
 	EnvoyConfig      string         `field:"envoy_config" arg:"DIR" doc:"Directory with limits for Envoy in the format of envoyproxy/ratelimit, watched for changes. Default: none; Envoy requests are decided by the rules, with descriptor.<key> for the entries of a descriptor."`
 	Namespace        string         `field:"namespace" arg:"NAME" doc:"Namespace of the rules that apply on this node. From a rules service, the default is the namespace default. From a file, rules without a namespace apply too."`
 	Region           string         `field:"region" arg:"NAME" doc:"Region of this node. It is the value of the attribute region and the name of the region for rules with scope: global."`
-	DemoTraffic      string         `field:"demo_traffic" arg:"on|off" doc:"Requests of made-up clients to the built-in service, so that the console has something to show: on or off. They are sent while the demo rules are in force. Default: on with the built-in service, off with an upstream."`
-	Traces           string         `field:"traces" arg:"URL" doc:"Receiver of OpenTelemetry traces: grpc://host:4317, http://host:4318, with TLS grpcs:// or https://, or off. Default: that of OTEL_EXPORTER_OTLP_ENDPOINT, or off if there is none. See traces.md."`
-	TracesSample     string         `field:"traces_sample" arg:"RATIO" doc:"Share of the traces begun here that are recorded: 0 to 1, such as 0.01. Requests with a traceparent are recorded if their caller decided so. Default: that of OTEL_TRACES_SAMPLER, or 1."`
+	DemoTraffic      string         `field:"demo_traffic" arg:"on|off" doc:"Requests of made-up clients to the built-in service, so that the console has something to show: on or off. They are sent while the demo rules apply. Default: on with the built-in service, off with an upstream."`
+	Traces           string         `field:"traces" arg:"URL" doc:"Receiver of OpenTelemetry traces: grpc://host:4317, http://host:4318, with TLS grpcs:// or https://, or off. Default: the value of OTEL_EXPORTER_OTLP_ENDPOINT, or off if it is not set. See traces.md."`
+	TracesSample     string         `field:"traces_sample" arg:"RATIO" doc:"Share of the traces started by this node that are recorded: 0 to 1, such as 0.01. Requests with a traceparent header are recorded if the header says so. Default: the value of OTEL_TRACES_SAMPLER, or 1."`
 	TracesParents    string         `field:"traces_parents" arg:"all|proxies|none" default:"all" doc:"Callers whose traces are continued: all, proxies or none. With proxies, the gateway continues traces of trusted_proxies only, so that other clients cannot have their requests recorded."`
 	LogFormat        string         `field:"log_format" arg:"FORMAT" default:"auto" doc:"Format of the log on standard error: auto, json or text. auto is text on a terminal, otherwise JSON."`
-	LogLevel         string         `field:"log_level" arg:"LEVEL" default:"info" doc:"Minimum level of log messages: debug, info, warn or error; also for single components, as in info,gateway=debug. The components are admin, fleet, gateway, rules, service and store."`
+	LogLevel         string         `field:"log_level" arg:"LEVEL" default:"info" doc:"Minimum level of log messages: debug, info, warn or error; a component can have its own, as in info,gateway=debug. The components are admin, fleet, gateway, rules, service and store."`
 
 	// Sections without a flag.
 	Identity     Identity     `field:"identity" doc:"How to identify clients."`
@@ -59,12 +59,12 @@ type Config struct {
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
 	Traffic      Traffic      `field:"traffic" doc:"Statistics about requests and clients, see traffic.md."`
 
-	origins map[string]origin // where each setting was set, by its name
-	file    *file
-	environ map[string]string // the variables that name a directory for state
+	origins  map[string]origin // where each setting was set, by the name of the setting
+	file     *file
+	stateEnv map[string]string // the environment variables that name a directory for state
 }
 
-// Off as an address turns a listener off.
+// Off is the address that turns a listener off.
 const Off = "off"
 
 // StoreMemory is the store in this process.
@@ -72,7 +72,6 @@ const StoreMemory = "memory"
 
 // Identity configures how clients are identified. Defaults are those of identity.Config.
 type Identity struct {
-	// an alias of Config.TrustedProxies
 	TrustedProxies   []netip.Prefix        `field:"trusted_proxies" doc:"Alias of the top-level setting trusted_proxies."`
 	Hops             int                   `field:"hops" default:"0" doc:"Number of proxies that every request passes, if their addresses are unknown. Clients must not be able to bypass the proxies."`
 	ForwardingHeader string                `field:"forwarding_header" default:"X-Forwarded-For" doc:"Header in which proxies send the client address: X-Forwarded-For, Forwarded, or a header with a single address such as CF-Connecting-IP. Other forwarding headers are ignored."`
@@ -90,7 +89,7 @@ type Identity struct {
 	MaxPath          Size                  `field:"max_path" default:"8KiB" doc:"Maximum size of the path. Longer paths are rejected with 400."`
 }
 
-// JWT configures which tokens are accepted, as jwt.Config does.
+// JWT configures which tokens are accepted. Its fields have the names and meanings of those of jwt.Config.
 type JWT struct {
 	JWKSURL    string        `field:"jwks_url" doc:"URL of the issuer's key set. It must use https, unless it is on this host or allow_http is set."`
 	JWKSFile   string        `field:"jwks_file" doc:"File with the issuer's key set. It is read again after every refresh interval."`
@@ -107,14 +106,15 @@ type JWT struct {
 	AllowHTTP  bool          `field:"allow_http" default:"false" doc:"Allow an http jwks_url on another host. An attacker in that network can replace the keys."`
 }
 
-// Paths configures how paths are normalized, as identity.PathRules does.
+// Paths configures how paths are normalized. It has the fields of identity.PathRules.
 type Paths struct {
 	EncodedSlash      identity.EncodedSlash `field:"encoded_slash" default:"refuse" doc:"Handling of %2F, %5C and backslashes: refuse (reject with 400), keep (part of a segment) or decode (to a slash). Choose what the upstream does."`
 	KeepDoubleSlashes bool                  `field:"keep_double_slashes" default:"false" doc:"Keep // in paths, for upstreams with empty path segments."`
 	Parameters        identity.Parameters   `field:"parameters" default:"refuse" doc:"Handling of path parameters, a semicolon and the rest of its segment: refuse (reject with 400), keep (part of the segment) or cut (remove). Java servlet containers remove them, so that they read /admin;x as /admin; most other servers keep them."`
 }
 
-// Memory configures the store in this process, which also decides while Redis is unreachable.
+// Memory configures the store in this process. With Redis, that store decides for rules with on_failure: local or
+// consistency: local.
 type Memory struct {
 	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"Maximum memory for counters. At least 8MiB."`
 }

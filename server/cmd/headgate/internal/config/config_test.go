@@ -128,7 +128,7 @@ func TestFlagsOverrideVariablesAndThoseTheFile(t *testing.T) {
 
 // valueText returns the value of a setting as a flag would have it.
 func valueText(c *Config, s *Setting) string {
-	switch value := reflect.ValueOf(c).Elem().Field(s.field).Interface().(type) {
+	switch value := reflect.ValueOf(c).Elem().Field(s.fieldIndex).Interface().(type) {
 	case []string:
 		return strings.Join(value, ",")
 	case []netip.Prefix:

@@ -5,46 +5,45 @@ import (
 	"reflect"
 )
 
-// copyFields copies all fields of the struct from to the fields with the same names of the struct that into points to.
-// It converts types that differ only in name. It panics if into lacks a field, so that no setting of the file is
-// ignored.
-func copyFields(into, from any) {
-	copyStruct(reflect.ValueOf(into).Elem(), reflect.ValueOf(from))
+// copyFields copies all fields of the struct src to the fields with the same names of the struct that dst points to. It
+// converts types that differ only in name. It panics if dst lacks a field, so that no setting of the file is ignored.
+func copyFields(dst, src any) {
+	copyStruct(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src))
 }
 
-func copyStruct(into, from reflect.Value) {
-	for i := range from.NumField() {
-		name := from.Type().Field(i).Name
-		field := into.FieldByName(name)
+func copyStruct(dst, src reflect.Value) {
+	for i := range src.NumField() {
+		name := src.Type().Field(i).Name
+		field := dst.FieldByName(name)
 		if !field.IsValid() {
-			panic(fmt.Sprintf("config: %v has no field %s", into.Type(), name)) // a test copies all structs
+			panic(fmt.Sprintf("config: %v has no field %s", dst.Type(), name)) // a test copies all structs
 		}
-		copyValue(field, from.Field(i))
+		copyValue(field, src.Field(i))
 	}
 }
 
-func copyValue(into, from reflect.Value) {
+func copyValue(dst, src reflect.Value) {
 	switch {
-	case from.Type().AssignableTo(into.Type()):
-		into.Set(from)
-	case from.Kind() == reflect.Struct:
-		copyStruct(into, from)
-	case from.Kind() == reflect.Pointer:
-		if !from.IsNil() {
-			target := reflect.New(into.Type().Elem())
-			copyValue(target.Elem(), from.Elem())
-			into.Set(target)
+	case src.Type().AssignableTo(dst.Type()):
+		dst.Set(src)
+	case src.Kind() == reflect.Struct:
+		copyStruct(dst, src)
+	case src.Kind() == reflect.Pointer:
+		if !src.IsNil() {
+			target := reflect.New(dst.Type().Elem())
+			copyValue(target.Elem(), src.Elem())
+			dst.Set(target)
 		}
-	case from.Kind() == reflect.Slice:
-		if from.IsNil() {
+	case src.Kind() == reflect.Slice:
+		if src.IsNil() {
 			return
 		}
-		target := reflect.MakeSlice(into.Type(), from.Len(), from.Len())
-		for i := range from.Len() {
-			copyValue(target.Index(i), from.Index(i))
+		target := reflect.MakeSlice(dst.Type(), src.Len(), src.Len())
+		for i := range src.Len() {
+			copyValue(target.Index(i), src.Index(i))
 		}
-		into.Set(target)
+		dst.Set(target)
 	default:
-		into.Set(from.Convert(into.Type()))
+		dst.Set(src.Convert(dst.Type()))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// Service configures the decision service. Defaults are those of the packages below service.
+// Service configures the decision service. Defaults are those of the packages in server/service.
 type Service struct {
 	MaxConns           int        `field:"max_conns" default:"20000" doc:"Maximum number of connections of each listener. Above it, idle connections are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
 	MaxConnsPerAddress CountOrOff `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
@@ -38,7 +38,7 @@ type GRPC struct {
 
 // ServiceTLS configures TLS for callers that are services, and can require client certificates.
 type ServiceTLS struct {
-	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
+	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first certificate that matches the server name it requests (SNI), or else the first in the list."`
 	ClientCAFile    string             `field:"client_ca_file" doc:"PEM file with CA certificates. Callers need a certificate signed by one of them. Default: none; callers need no certificate."`
 	MinVersion      TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
 	CheckFilesEvery time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
@@ -60,20 +60,21 @@ type Envoy struct {
 	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the policy while the store is unreachable: open allows, closed denies, local counts in this process."`
 }
 
-// validateService checks values that packages would refuse too, to return their positions in the file.
+// validateService checks values that the packages using them check too, so that errors name the position in the
+// configuration file.
 func (c *Config) validateService() error {
-	for _, n := range []struct {
-		name        string
-		value       int64
-		least, most int64
+	for _, r := range []struct {
+		name             string
+		value            int64
+		minimum, maximum int64
 	}{
 		{"max_conns", int64(c.Service.MaxConns), 1, 1_000_000},
 		{"max_body", int64(c.Service.MaxBody), 1 << 10, 64 << 20},
 		{"max_batch", int64(c.Service.MaxBatch), 1, 100_000},
 		{"grpc.max_streams", int64(c.Service.GRPC.MaxStreams), 1, 1 << 20},
 	} {
-		if n.value != 0 && (n.value < n.least || n.value > n.most) {
-			return c.problemAt("service."+n.name, strconv.FormatInt(n.value, 10), fmt.Sprintf("%d to %d", n.least, n.most))
+		if r.value != 0 && (r.value < r.minimum || r.value > r.maximum) {
+			return c.problemAt("service."+r.name, strconv.FormatInt(r.value, 10), fmt.Sprintf("%d to %d", r.minimum, r.maximum))
 		}
 	}
 	if n := c.Admin.MaxConns; n < 0 || n > 1_000_000 {
@@ -94,7 +95,7 @@ func (c *Config) validateService() error {
 	return nil
 }
 
-// validateEnvoy returns an error if no listener serves the limits for Envoy.
+// validateEnvoy returns an error if there are limits for Envoy but no listener to serve them.
 func (c *Config) validateEnvoy() error {
 	if c.EnvoyConfig != "" && c.GRPCAddr == Off && c.APIAddr == Off {
 		return &valueError{"given while grpc_addr and api_addr are off", "one of them to listen"}
@@ -102,8 +103,8 @@ func (c *Config) validateEnvoy() error {
 	return nil
 }
 
-// Settings converts t to the options of package service. The result is nil if t is nil.
-func (t *ServiceTLS) Settings() *service.TLS {
+// ServiceOptions converts t to the options of package service. The result is nil if t is nil.
+func (t *ServiceTLS) ServiceOptions() *service.TLS {
 	if t == nil {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (t *ServiceTLS) Settings() *service.TLS {
 // ServiceOff reports whether the decision service is off.
 func (c *Config) ServiceOff() bool { return c.APIAddr == Off && c.GRPCAddr == Off && c.RESPAddr == Off }
 
-// Drain returns how long new calls are still accepted when the node stops, and how long stopping may take in total.
+// Drain returns how long a stopping node still accepts new calls, and how long stopping may take in total.
 func (c *Config) Drain() (delay, timeout time.Duration) {
 	return c.Gateway.DrainDelay, cmp.Or(c.Gateway.DrainTimeout, gateway.DefaultDrainTimeout)
 }

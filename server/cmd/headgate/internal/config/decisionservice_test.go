@@ -28,7 +28,7 @@ func TestDecisionServiceIsReadFromTheFile(t *testing.T) {
 			Certificates: []service.CertificateFiles{{CertFile: "/etc/" + name + ".crt", KeyFile: "/etc/" + name + ".key"}}, ClientCAFile: "/etc/ca.pem",
 			MinVersion: tls.VersionTLS13, CheckFilesEvery: 4 * time.Second,
 		}
-		if got := l.Settings(); !reflect.DeepEqual(got, want) {
+		if got := l.ServiceOptions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -49,8 +49,8 @@ func TestDecisionServiceIsReadFromTheFile(t *testing.T) {
 		t.Errorf("got a drain of %s and %s, want 9s and 12s", delay, timeout)
 	}
 	c = defaults()
-	if delay, timeout := c.Drain(); delay != 0 || timeout != gateway.DefaultDrainTimeout || c.Service.GRPC.TLS.Settings() != nil || c.ServiceOff() {
-		t.Errorf("got %s, %s, %v and %t without a file", delay, timeout, c.Service.GRPC.TLS.Settings(), c.ServiceOff())
+	if delay, timeout := c.Drain(); delay != 0 || timeout != gateway.DefaultDrainTimeout || c.Service.GRPC.TLS.ServiceOptions() != nil || c.ServiceOff() {
+		t.Errorf("got %s, %s, %v and %t without a file", delay, timeout, c.Service.GRPC.TLS.ServiceOptions(), c.ServiceOff())
 	}
 }
 

@@ -13,13 +13,13 @@ type Fleet struct {
 	LeaseTTL       time.Duration `field:"lease_ttl" default:"100ms" doc:"How long a node may use leased units with consistency: lease. From 10ms to 100ms. In any interval, a limit may be exceeded by its rate times lease_ttl."`
 	Interval       time.Duration `field:"interval" default:"100ms" doc:"Interval at which nodes exchange updates with consistency: async. From 10ms to 20s."`
 	GlobalInterval time.Duration `field:"global_interval" default:"1s" doc:"Interval at which regions exchange updates for rules with scope: global. From 10ms to 20s."`
-	LocalCap       int           `field:"local_cap" default:"100" doc:"Percentage of a limit that one node may use with consistency: async or gossip. A lower value reduces over-admission before updates arrive, and also what a client gets that uses only one node."`
-	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Maximum number of keys that a node holds for each of the modes lease, async and gossip. At least 1024."`
+	LocalCap       int           `field:"local_cap" default:"100" doc:"Percentage of a limit that one node may use with consistency: async or gossip. A lower value reduces over-admission before updates arrive, but a client that uses only one node also gets less."`
+	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Maximum number of keys that a node stores for each of the consistencies lease, async and gossip. At least 1024."`
 	Advertise      string        `field:"advertise" doc:"Address at which other nodes reach gossip_addr, as host:port. Default: an address of this host and the port of gossip_addr."`
 	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"Maximum number of bytes that a node sends per second for gossip."`
 }
 
-// The bounds of settings of Fleet.
+// Bounds of the settings of Fleet, and the maximum length of Config.Region in bytes with a global store.
 const (
 	minLease, maxLease            = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval      = 10 * time.Millisecond, 20 * time.Second
@@ -50,7 +50,7 @@ func (c *Config) validateGlobalStore() error {
 	if c.Region == "" || len(c.Region) > maxRegion {
 		return &valueError{
 			"given without a region",
-			"region as well, a name of at most 64 bytes that the nodes of other regions do not have",
+			"region as well, a name of at most 64 bytes that differs from those of other regions",
 		}
 	}
 	return nil
@@ -59,12 +59,12 @@ func (c *Config) validateGlobalStore() error {
 func (c *Config) validateJoin() error {
 	for _, addr := range c.Join {
 		host, port, err := net.SplitHostPort(addr)
-		if n, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil || n == 0 {
+		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || host == "" || portErr != nil || n == 0 {
 			return invalidValue(addr, "host:port")
 		}
 	}
 	if len(c.Join) > 0 && c.GossipAddr == Off {
-		return &valueError{"given with a gossip address of off", onlyOne}
+		return &valueError{"given while gossip_addr is off", onlyOne}
 	}
 	return nil
 }
@@ -72,19 +72,19 @@ func (c *Config) validateJoin() error {
 func (c *Config) validateFleet() error {
 	f := &c.Fleet
 	for _, d := range []struct {
-		field       string
-		value       time.Duration
-		least, most time.Duration
+		field            string
+		value            time.Duration
+		minimum, maximum time.Duration
 	}{
 		{"fleet.lease_ttl", f.LeaseTTL, minLease, maxLease},
 		{"fleet.interval", f.Interval, minInterval, maxInterval},
 		{"fleet.global_interval", f.GlobalInterval, minInterval, maxInterval},
 	} {
-		if d.value != 0 && (d.value < d.least || d.value > d.most) {
-			return c.problemAt(d.field, d.value.String(), d.least.String()+" to "+d.most.String())
+		if d.value != 0 && (d.value < d.minimum || d.value > d.maximum) {
+			return c.problemAt(d.field, d.value.String(), d.minimum.String()+" to "+d.maximum.String())
 		}
 	}
-	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, isInvalidInName) {
+	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, isInvalidNameRune) {
 		return c.problemAt("fleet.name", f.Name, "letters, digits and . - _ only, at most "+strconv.Itoa(maxFleetName))
 	}
 	if f.LocalCap < 0 || f.LocalCap > 100 || f.LocalCap == 0 && c.fileHas("fleet", "local_cap") {
@@ -95,8 +95,8 @@ func (c *Config) validateFleet() error {
 	}
 	if f.Advertise != "" {
 		host, port, err := net.SplitHostPort(f.Advertise)
-		if _, e := strconv.ParseUint(port, 10, 16); err != nil || host == "" || e != nil {
-			return c.problemAt("fleet.advertise", f.Advertise, "host:port, with a port of 0 for that of gossip_addr")
+		if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || host == "" || portErr != nil {
+			return c.problemAt("fleet.advertise", f.Advertise, "host:port, with port 0 for the port of gossip_addr")
 		}
 	}
 	if f.Bandwidth < minBandwidth && c.fileHas("fleet", "bandwidth") {
@@ -105,7 +105,7 @@ func (c *Config) validateFleet() error {
 	if host, _, err := net.SplitHostPort(c.GossipAddr); err == nil && host == "::" && f.Advertise == "" &&
 		c.GossipEnabled() {
 		return c.problemAt("fleet.advertise", "nothing",
-			"an address where others reach gossip_addr, as that is all addresses of IPv6")
+			"an address at which other nodes reach this one, because gossip_addr listens on all IPv6 addresses")
 	}
 	return nil
 }
@@ -115,10 +115,10 @@ func (c *Config) fileHas(section, field string) bool {
 	if c.file == nil || c.file.parsed.Root == nil {
 		return false
 	}
-	of := c.file.parsed.Root.Field(section)
-	return of != nil && of.Field(field) != nil
+	sectionNode := c.file.parsed.Root.Field(section)
+	return sectionNode != nil && sectionNode.Field(field) != nil
 }
 
-func isInvalidInName(r rune) bool {
+func isInvalidNameRune(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
 }

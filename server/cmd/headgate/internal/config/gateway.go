@@ -7,15 +7,15 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// Gateway configures the gateway. Its fields, and those of the structs in it, have the same names and defaults as in
-// gateway.Config.
+// Gateway configures the gateway. Its fields, and those of the structs in it, have the names and defaults of those in
+// gateway.Config. The tag ",not" inverts a setting: http2: false sets NoHTTP2.
 type Gateway struct {
 	Listeners          []Listener    `field:"listeners" doc:"Listeners of the gateway, instead of gateway_addr."`
 	Routes             []Route       `field:"routes" doc:"Upstreams by host and path. The most specific host wins, then the longest path."`
 	HeaderTimeout      time.Duration `field:"header_timeout" default:"10s" doc:"Maximum time for a client to send the request header, and for the TLS handshake."`
 	IdleTimeout        time.Duration `field:"idle_timeout" default:"2m" doc:"Maximum idle time of a connection between requests."`
 	BodyTimeout        time.Duration `field:"body_timeout" default:"30s" doc:"Maximum time between two reads while a client sends a request body."`
-	MinBodyRate        CountOrOff    `field:"min_body_rate" default:"128" doc:"Minimum average rate of a request body in bytes per second, measured after body_timeout, or off. It does not apply to streams."`
+	MinBodyRate        CountOrOff    `field:"min_body_rate" default:"128" doc:"Minimum average rate of a request body in bytes per second, enforced once a body has taken longer than body_timeout, or off. It does not apply to streams."`
 	WriteTimeout       time.Duration `field:"write_timeout" default:"30s" doc:"Maximum time that a response waits for the client to read."`
 	StreamTimeout      time.Duration `field:"stream_timeout" default:"1h" doc:"Maximum idle time of streams and upgraded connections."`
 	MaxUpgradeAge      time.Duration `field:"max_upgrade_age" doc:"Maximum lifetime of an upgraded connection. Default: unlimited."`
@@ -27,7 +27,7 @@ type Gateway struct {
 	MaxUpgrades        CountOrOff    `field:"max_upgrades" default:"10000" doc:"Maximum number of upgraded connections. Above it, upgrades are rejected with 503."`
 	Upgrades           []string      `field:"upgrades" default:"websocket" doc:"Protocols that clients may upgrade to."`
 	KeepUnderscores    bool          `field:"keep_underscores" default:"false" doc:"Forward headers with an underscore in their name. By default they are removed, because many services read X_User as X-User."`
-	OnlyFromProxies    []string      `field:"only_from_proxies" doc:"Headers accepted only from trusted proxies, in addition to X-Forwarded-* and Forwarded. They are removed from other requests. Default: X-Real-IP, X-Original-URL, X-Original-URI, X-Rewrite-URL, the user_header and the forwarding_header."`
+	OnlyFromProxies    []string      `field:"only_from_proxies" doc:"Headers accepted only from trusted proxies, in addition to X-Forwarded-* and Forwarded. They are removed from other requests. Default: X-Real-IP, X-Original-URL, X-Original-URI, X-Rewrite-URL, identity.user_header and identity.forwarding_header."`
 	SendForwarded      bool          `field:"send_forwarded" default:"false" doc:"Add the Forwarded header (RFC 7239) to every request. By default it is only extended if a trusted proxy has sent one."`
 	Via                string        `field:"via" doc:"Name to add to the Via header. Default: none; no Via header is added."`
 	RequestIDHeader    string        `field:"request_id_header" default:"X-Request-ID" doc:"Header with the request ID, in requests and responses."`
@@ -42,13 +42,13 @@ type Gateway struct {
 type Listener struct {
 	Address       string         `field:"addr" doc:"Listen address: host:port, :port or unix:PATH. Port 0 picks a free port."`
 	TLS           *TLS           `field:"tls" doc:"Certificates. Default: no TLS."`
-	NoHTTP2       bool           `field:"http2,not" default:"true" doc:"Offer HTTP/2: with TLS through ALPN, without TLS to clients that start with it (h2c)."`
+	NoHTTP2       bool           `field:"http2,not" default:"true" doc:"Offer HTTP/2: with TLS through ALPN, without TLS by prior knowledge (h2c)."`
 	ProxyProtocol []netip.Prefix `field:"proxy_protocol" doc:"Networks of load balancers that start each connection with a PROXY protocol header. Default: none."`
 }
 
-// TLS are the certificates of a listener.
+// TLS configures TLS for a listener.
 type TLS struct {
-	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first one that matches its server name, or else the first in the list."`
+	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first certificate that matches the server name it requests (SNI), or else the first in the list."`
 	MinVersion      TLSVersion         `field:"min_version" default:"1.2" doc:"Minimum TLS version: 1.2 or 1.3."`
 	CheckFilesEvery time.Duration      `field:"check_files" default:"10s" doc:"Interval at which the files are checked. New connections use changed files. Invalid files are logged and ignored."`
 }
@@ -59,7 +59,7 @@ type CertificateFiles struct {
 	KeyFile  string `field:"key_file" doc:"PEM file with the private key."`
 }
 
-// A Route has the upstreams for a host and a path prefix.
+// A Route sends the requests for a host and a path prefix to upstreams.
 type Route struct {
 	Name                  string        `field:"name" doc:"Name of the route in logs and metrics. Default: its host and path."`
 	Host                  string        `field:"host" doc:"Host name such as api.example.com, or *.example.com for all subdomains. Default: every host."`
@@ -69,11 +69,11 @@ type Route struct {
 	DialTimeout           time.Duration `field:"dial_timeout" default:"5s" doc:"Timeout for connecting to an upstream, including the TLS handshake."`
 	ResponseHeaderTimeout time.Duration `field:"response_header_timeout" default:"60s" doc:"Maximum time from the end of the request to the response header of the upstream."`
 	TotalTimeout          time.Duration `field:"total_timeout" doc:"Maximum duration of a request. Default: unlimited."`
-	UpstreamIdle          time.Duration `field:"upstream_idle" default:"60s" doc:"How long unused upstream connections are kept. Choose a shorter time than the upstream's own idle timeout."`
+	UpstreamIdle          time.Duration `field:"upstream_idle" default:"60s" doc:"How long unused upstream connections stay open. Choose a shorter time than the upstream's own idle timeout."`
 	UpstreamConns         CountOrOff    `field:"upstream_conns" default:"1024" doc:"Maximum number of connections to one upstream."`
-	UploadsPerClient      CountOrOff    `field:"uploads_per_client" doc:"Maximum number of concurrent uploads of one client address, or off. Uploads are requests to HTTP/1.1 upstreams with a body of more than 16 KiB or of unknown length. Above it, requests are rejected with 429. Default: a quarter of the connections of all upstreams."`
-	MaxBody               Size          `field:"max_body" doc:"Overrides gateway.max_body for this route. off means unlimited."`
-	Retries               CountOrOff    `field:"retries" default:"1" doc:"Number of other upstreams on which a failed request is retried, or off. A request is retried only if nothing of it was sent, or if it is idempotent."`
+	UploadsPerClient      CountOrOff    `field:"uploads_per_client" doc:"Maximum number of concurrent uploads of one client address, or off. Uploads are requests to HTTP/1.1 upstreams with a body of more than 16 KiB or of unknown length. Above it, requests are rejected with 429. Default: a quarter of the upstream_conns of all HTTP/1.1 upstreams of the route together."`
+	MaxBody               Size          `field:"max_body" doc:"Maximum size of the request body on this route, or off for unlimited. Default: that of gateway.max_body."`
+	Retries               CountOrOff    `field:"retries" default:"1" doc:"Number of other upstreams on which a failed request is retried, or off. A request is retried only if no part of it was sent, or if it is idempotent."`
 	Health                *Health       `field:"health" doc:"Active health checks. Default: none."`
 	Ejection              Ejection      `field:"ejection" doc:"Passive health checks: when a failing upstream is ejected."`
 }
@@ -84,7 +84,7 @@ type Upstream struct {
 	TLS *UpstreamTLS `field:"tls" doc:"TLS options for https and h2. Default: the system's root certificates and the host name of the URL."`
 }
 
-// UpstreamTLS configures how the gateway verifies an upstream, and how it authenticates itself.
+// UpstreamTLS configures how the gateway verifies an upstream, and the certificate that it sends to the upstream.
 type UpstreamTLS struct {
 	CAFile             string `field:"ca_file" doc:"PEM file with the CA certificates that sign the upstream's certificate. Default: the system's."`
 	ServerName         string `field:"server_name" doc:"Expected name in the upstream's certificate. Default: the host in its URL."`
@@ -115,7 +115,7 @@ type Ejection struct {
 type Responses struct {
 	NoRateLimit  bool          `field:"ratelimit,not" default:"true" doc:"Send RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers)."`
 	NoXRateLimit bool          `field:"x_ratelimit,not" default:"true" doc:"Send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset."`
-	ResetDelta   ResetFormat   `field:"reset" default:"epoch" doc:"Format of X-RateLimit-Reset: epoch (seconds since 1970) or delta (seconds from now)."`
+	ResetFormat  ResetFormat   `field:"reset" default:"epoch" doc:"Format of X-RateLimit-Reset: epoch (seconds since 1970) or delta (seconds from now)."`
 	Jitter       time.Duration `field:"retry_after_jitter" doc:"Maximum random time added to Retry-After, so that clients denied together do not retry together. At most 1h."`
 }
 

@@ -15,7 +15,7 @@ import (
 // ErrInvalid is wrapped by errors about the content of the file.
 var ErrInvalid = errors.New("invalid configuration")
 
-// An origin is where a setting was set: the name of a flag or environment variable, or empty for the file.
+// An origin is where a setting was set: the flag or environment variable, such as "--store", or "" for the file.
 type origin string
 
 // isEnv reports whether the origin is an environment variable.
@@ -23,26 +23,26 @@ func (o origin) isEnv() bool { return strings.HasPrefix(string(o), variablePrefi
 
 // Inputs are the flags and variables that Load reads.
 type Inputs struct {
-	// Flags are the flags on the command line, by name.
+	// Flags are the values of the flags on the command line, by name without dashes.
 	Flags map[string]string
 	// Environ are the variables, in the format of os.Environ.
 	Environ []string
 }
 
-// Load reads and validates the settings, including those of the file that the setting config names. It also returns
-// warnings.
+// Load reads and validates the settings, including those of the file that --config or HEADGATE_CONFIG names. It also
+// returns warnings.
 func Load(in Inputs) (*Config, []string, error) {
 	c := defaults()
 	c.origins = make(map[string]origin)
-	c.environ = stateVariables(in.Environ)
-	variables, warnings := ownVariables(in.Environ)
-	path, from := in.Flags[configName], "--"+configName
+	c.stateEnv = stateVariables(in.Environ)
+	variables, warnings := settingVariables(in.Environ)
+	path, pathOrigin := in.Flags[configName], "--"+configName
 	if path == "" {
-		path, from = variables[configName], variablePrefix+variableName(configName)
+		path, pathOrigin = variables[configName], variablePrefix+variableName(configName)
 	}
 	if path != "" {
 		if err := c.readFile(path); err != nil {
-			return nil, nil, wrapFileError(err, from)
+			return nil, nil, wrapFileError(err, pathOrigin)
 		}
 	}
 	settings := Settings()
@@ -51,20 +51,20 @@ func Load(in Inputs) (*Config, []string, error) {
 		if c.file != nil && c.file.parsed.Root != nil && c.file.parsed.Root.Field(s.Field()) != nil {
 			c.origins[s.Name] = ""
 		}
-		value, from := "", origin("")
+		value, valueOrigin := "", origin("")
 		if v, ok := variables[s.Name]; ok {
-			value, from = v, origin(s.Variable())
+			value, valueOrigin = v, origin(s.Variable())
 		}
 		if v, ok := in.Flags[s.Name]; ok {
-			value, from = v, origin("--"+s.Name)
+			value, valueOrigin = v, origin("--"+s.Name)
 		}
-		if from == "" {
+		if valueOrigin == "" {
 			continue
 		}
 		if err := s.set(&c, value); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", from, err)
+			return nil, nil, fmt.Errorf("%s: %w", valueOrigin, err)
 		}
-		c.origins[s.Name] = from
+		c.origins[s.Name] = valueOrigin
 	}
 	if err := c.validate(); err != nil {
 		return nil, nil, err
@@ -72,18 +72,18 @@ func Load(in Inputs) (*Config, []string, error) {
 	return &c, warnings, nil
 }
 
-// wrapFileError adds the setting that names the file, unless the error has a position in the file.
-func wrapFileError(err error, from string) error {
+// wrapFileError adds to an error the flag or variable that names the file, unless the error has a position in the file.
+func wrapFileError(err error, pathOrigin string) error {
 	var e *source.Error
 	if errors.As(err, &e) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", from, err)
+	return fmt.Errorf("%s: %w", pathOrigin, err)
 }
 
-// ownVariables returns the values of settings in the environment, by name of the setting, and warnings about unknown
-// HEADGATE_ variables. Empty variables are ignored: many systems can override a variable but not remove it.
-func ownVariables(environ []string) (values map[string]string, warnings []string) {
+// settingVariables returns the values of the settings in the environment, by the name of the setting, and warnings about
+// unknown HEADGATE_ variables. It ignores empty variables: many systems can override a variable but not remove it.
+func settingVariables(environ []string) (values map[string]string, warnings []string) {
 	names := map[string]string{variablePrefix + variableName(configName): configName}
 	for _, s := range Settings() {
 		names[s.Variable()] = s.Name
@@ -91,14 +91,14 @@ func ownVariables(environ []string) (values map[string]string, warnings []string
 	values = make(map[string]string)
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
-		rest, ok := strings.CutPrefix(name, variablePrefix)
+		suffix, ok := strings.CutPrefix(name, variablePrefix)
 		if !ok || value == "" {
 			continue
 		}
 		switch known, ok := names[name]; {
 		case ok:
 			values[known] = value
-		case !isServiceLink(rest) && !slices.Contains(clientVariables, rest):
+		case !isServiceLink(suffix) && !slices.Contains(clientVariables, suffix):
 			warnings = append(warnings,
 				name+" is not a setting of headgate and is ignored; the settings are "+sortedNames(names))
 		}
@@ -107,13 +107,15 @@ func ownVariables(environ []string) (values map[string]string, warnings []string
 	return values, warnings
 }
 
-// clientVariables are variables of commands that call a rules service. They are not settings of a node.
+// clientVariables are the variables, without HEADGATE_, of commands that call a rules service. A node has no such
+// settings.
 var clientVariables = []string{"SERVER", "TOKEN", "CONTEXT", "CONTEXTS"}
 
-// isServiceLink reports whether a variable is one that Kubernetes or Docker sets for a service with the name headgate.
-func isServiceLink(rest string) bool {
-	return rest == "PORT" || rest == "SERVICE_HOST" || rest == "SERVICE_PORT" || rest == "NAME" ||
-		strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_PORT_")
+// isServiceLink reports whether HEADGATE_ and suffix is a variable that Kubernetes or Docker sets for a service with the
+// name headgate.
+func isServiceLink(suffix string) bool {
+	return suffix == "PORT" || suffix == "SERVICE_HOST" || suffix == "SERVICE_PORT" || suffix == "NAME" ||
+		strings.HasPrefix(suffix, "PORT_") || strings.HasPrefix(suffix, "SERVICE_PORT_")
 }
 
 func sortedNames(names map[string]string) string {
@@ -125,7 +127,7 @@ func sortedNames(names map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// A file is the configuration file.
+// A file is the parsed configuration file and its directory.
 type file struct {
 	parsed *source.File
 	dir    string
@@ -148,24 +150,24 @@ func (c *Config) parseFile(path string, data []byte) error {
 	if f.Root == nil { // only comments
 		return nil
 	}
-	found := newCodec().Decode(f, c)
-	if err := f.Error(found, 0, ErrInvalid); err != nil {
+	problems := newCodec().Decode(f, c)
+	if err := f.Error(problems, 0, ErrInvalid); err != nil {
 		return err
 	}
-	c.resolve(reflect.ValueOf(c).Elem())
+	c.resolvePaths(reflect.ValueOf(c).Elem())
 	return nil
 }
 
-// resolve makes relative paths in the file relative to its directory.
-func (c *Config) resolve(v reflect.Value) {
+// resolvePaths joins the relative paths in v, a part of c, to the directory of the configuration file.
+func (c *Config) resolvePaths(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			c.resolve(v.Elem())
+			c.resolvePaths(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			c.resolve(v.Index(i))
+			c.resolvePaths(v.Index(i))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -176,13 +178,13 @@ func (c *Config) resolve(v reflect.Value) {
 					field.SetString(filepath.Join(c.file.dir, path))
 				}
 			} else if name != "" {
-				c.resolve(field)
+				c.resolvePaths(field)
 			}
 		}
 	}
 }
 
-// isPath reports whether a field names a file or a directory.
+// isPath reports whether the value of the field with this name in the file is a path.
 func isPath(name, value string) bool {
 	switch name {
 	case "rules", "envoy_config", "db_follows", "data_dir":
@@ -196,12 +198,12 @@ func isPath(name, value string) bool {
 // Origin returns where a setting was set, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name
 // of the setting if it was not set.
 func (c *Config) Origin(name string) string {
-	from, ok := c.origins[name]
+	setBy, ok := c.origins[name]
 	switch {
 	case !ok:
 		return name
-	case from != "":
-		return string(from)
+	case setBy != "":
+		return string(setBy)
 	default:
 		line, column := c.file.parsed.Locate(strings.ReplaceAll(name, "-", "_"))
 		return fmt.Sprintf("%s:%d:%d", c.file.parsed.Name, line, column)

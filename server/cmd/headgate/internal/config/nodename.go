@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// NodeName returns the id of a node at the rules service. By default it begins with the host name, stays the same after
-// a restart unless a port is 0, and differs from those of other nodes on the same host.
+// NodeName returns the id of this node in the rules service. By default the id begins with the host name and differs from
+// those of other nodes on the same host. A restart does not change it unless a port is 0.
 func (c *Config) NodeName() string {
 	if c.NodeID != "" {
 		return c.NodeID
@@ -18,7 +18,7 @@ func (c *Config) NodeName() string {
 	if err != nil || host == "" {
 		host = "node"
 	}
-	state, _ := c.StateDir() // without one, the addresses alone identify the node
+	state, _ := c.StateDir() // without a state directory, the addresses alone identify the node
 	parts := []string{state, c.GatewayAddr, c.APIAddr, c.GRPCAddr, c.RESPAddr, c.AdminAddr}
 	for i := range c.Gateway.Listeners {
 		parts = append(parts, c.Gateway.Listeners[i].Address)
@@ -30,8 +30,9 @@ func (c *Config) NodeName() string {
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	if len(host) > 100 {
-		host = host[:100]
+	const maxHost = 100 // bytes, so that the id stays within the maximum length of names
+	if len(host) > maxHost {
+		host = host[:maxHost]
 	}
 	return strings.Map(nodeIDRune, host) + "-" + hex.EncodeToString(sum[:3])
 }

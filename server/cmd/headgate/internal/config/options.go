@@ -20,7 +20,7 @@ import (
 
 // validateSections checks the sections of the file, with the help of the packages that they configure.
 func (c *Config) validateSections() error {
-	if err := c.Fields().Validate(); err != nil {
+	if err := c.ResponseFields().Validate(); err != nil {
 		return c.sectionError("responses", err, reflect.TypeFor[Responses]())
 	}
 	if c.Redis.Nodes < 0 {
@@ -55,13 +55,14 @@ func (placeholderVerifier) Verify(string) (identity.Claims, error) {
 	return nil, errors.New("no tokens")
 }
 
-// IdentityConfig returns the configuration of package identity.
+// IdentityConfig returns the configuration of package identity. It keys hashes of clients with secret, and verifies
+// bearer tokens with tokens.
 func (c *Config) IdentityConfig(secret []byte, tokens identity.TokenVerifier) identity.Config {
 	i := c.Identity
 	return identity.Config{
 		TrustedProxies: c.TrustedProxies, Tokens: tokens, Secret: secret, Region: c.Region, Namespace: c.Namespace,
 		Hops: i.Hops, ForwardingHeader: i.ForwardingHeader, IPv4Prefix: i.IPv4Prefix, IPv6Prefix: i.IPv6Prefix,
-		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // also if there is an APIKeyQuery
+		APIKeyHeader: cmp.Or(i.APIKeyHeader, identity.DefaultAPIKeyHeader), // even if APIKeyQuery is set, when identity has no default
 		APIKeyQuery:  i.APIKeyQuery, UserFrom: i.UserFrom, UserHeader: i.UserHeader,
 		Paths: identity.PathRules(i.Paths), Repeated: i.Repeated,
 		MaxCookies: int(i.MaxCookies), MaxQuery: int(i.MaxQuery), MaxPath: int(i.MaxPath),
@@ -93,11 +94,11 @@ func (c *Config) JWTConfig() (*jwt.Config, error) {
 	return result, nil
 }
 
-// Fields returns which response headers describe limits.
-func (c *Config) Fields() httplimit.Fields {
+// ResponseFields returns the configuration of the response headers that describe limits.
+func (c *Config) ResponseFields() httplimit.Fields {
 	return httplimit.Fields{
 		NoRateLimit: c.Responses.NoRateLimit, NoXRateLimit: c.Responses.NoXRateLimit,
-		ResetDelta: bool(c.Responses.ResetDelta), Jitter: c.Responses.Jitter,
+		ResetDelta: bool(c.Responses.ResetFormat), Jitter: c.Responses.Jitter,
 	}
 }
 
@@ -120,7 +121,7 @@ func (c *Config) GuardOptions() guard.Options {
 	return o
 }
 
-// GatewayConfig returns the configuration of the gateway. The configured upstream gets the requests that match no
+// GatewayConfig returns the configuration of the gateway. The upstream of the setting gets the requests that match no
 // route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that no setting configures.
 func (c *Config) GatewayConfig(demoURL string) (gateway.Config, error) {
 	var result gateway.Config
@@ -185,7 +186,7 @@ func (c *Config) onlyFromProxies() []string {
 	return list
 }
 
-// joinedErrors is an error of errors.Join.
+// joinedErrors is the interface of errors that errors.Join returns.
 type joinedErrors interface{ Unwrap() []error }
 
 // explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index
@@ -199,7 +200,7 @@ func (c *Config) explainGateway(err error, upstreamIndex int) error {
 	if joined, ok := err.(joinedErrors); ok {
 		list = joined.Unwrap()
 	}
-	var found []source.Problem
+	var problems []source.Problem
 	for _, err := range list {
 		var e *gateway.ConfigError
 		if !errors.As(err, &e) {
@@ -214,7 +215,7 @@ func (c *Config) explainGateway(err error, upstreamIndex int) error {
 		}
 		p := source.Problem{Path: "gateway." + path, Value: e.Value, Want: useFieldNames(e.Want, reflect.TypeFor[Gateway]())}
 		p.Line, p.Column = c.file.parsed.Locate(p.Path)
-		found = append(found, p)
+		problems = append(problems, p)
 	}
-	return c.file.parsed.Error(found, 0, ErrInvalid)
+	return c.file.parsed.Error(problems, 0, ErrInvalid)
 }

@@ -38,7 +38,7 @@ func fieldPath(t reflect.Type, field string) (string, bool) {
 	return path.String(), true
 }
 
-// useFieldNames replaces the Go names of the fields of a struct by their names in the file.
+// useFieldNames replaces Go names of fields of the struct type t in text with their names in the file.
 func useFieldNames(text string, t reflect.Type) string {
 	for f := range t.Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("field"), ","); tag != "" {
@@ -49,7 +49,7 @@ func useFieldNames(text string, t reflect.Type) string {
 }
 
 // sectionError converts the error of a package about a section, such as "identity: Hops 40: want 0 to 32", to an error
-// with the position in the file.
+// with the position of the field in the file. t is the type of the section.
 func (c *Config) sectionError(section string, err error, t reflect.Type) error {
 	text := useFieldNames(err.Error(), t)
 	if _, rest, ok := strings.Cut(text, ": "); ok { // removes the name of the package
@@ -66,20 +66,20 @@ func (c *Config) sectionError(section string, err error, t reflect.Type) error {
 	return c.problemAt(path, value, want)
 }
 
-// replaceWord replaces a name where it is a whole word.
-func replaceWord(text, name, by string) string {
+// replaceWord replaces name in text wherever it is a whole word.
+func replaceWord(text, name, replacement string) string {
 	var b strings.Builder
 	for {
-		begin := strings.Index(text, name)
-		if begin < 0 {
+		start := strings.Index(text, name)
+		if start < 0 {
 			b.WriteString(text)
 			return b.String()
 		}
-		end := begin + len(name)
-		whole := (begin == 0 || !isNameByte(text[begin-1])) && (end == len(text) || !isNameByte(text[end]))
-		b.WriteString(text[:begin])
+		end := start + len(name)
+		whole := (start == 0 || !isNameByte(text[start-1])) && (end == len(text) || !isNameByte(text[end]))
+		b.WriteString(text[:start])
 		if whole {
-			b.WriteString(by)
+			b.WriteString(replacement)
 		} else {
 			b.WriteString(name)
 		}
@@ -87,12 +87,13 @@ func replaceWord(text, name, by string) string {
 	}
 }
 
-// isNameByte reports whether a byte can be part of a name.
+// isNameByte reports whether a byte can be part of a name. c|0x20 is the lower case of a letter.
 func isNameByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
-// problemAt returns an error about the value at a path of the file, with its position if the file has that section.
+// problemAt returns an error about the value at path, such as redis.nodes, with its position if the file contains the
+// top-level setting.
 func (c *Config) problemAt(path, value, want string) error {
 	p := source.Problem{Path: path, Value: value, Want: want}
 	if c.file == nil || c.file.parsed.Root == nil || c.file.parsed.Root.Field(topLevelName(path)) == nil {

@@ -32,7 +32,7 @@ type RulesService struct {
 	KeepHistory    DurationOrOff  `field:"keep_history" default:"8760h" doc:"How long changes stay in the history, or off for unlimited. The current state and the last change of each rule are always kept."`
 }
 
-// DefaultKeepHistory is one year.
+// DefaultKeepHistory is the default of RulesService.KeepHistory: 365 days.
 const DefaultKeepHistory = 8760 * time.Hour
 
 // Admin configures the listener of admin_addr.
@@ -46,17 +46,17 @@ type Admin struct {
 // AdminMaxConns returns the maximum number of connections of the admin listener.
 func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
 
-// A RulesSource is the kind of source of a node's rules.
+// A RulesSource says where a node gets its rules.
 type RulesSource int
 
-// The sources.
+// The sources of rules.
 const (
 	FromDatabase RulesSource = iota // the database of the rules service in this process
 	FromFile
 	FromControl // a remote rules service
 )
 
-// RulesSource returns where the rules come from.
+// RulesSource returns the source of the rules.
 func (c *Config) RulesSource() RulesSource {
 	switch {
 	case c.Rules != "":
@@ -117,7 +117,7 @@ func (c *Config) validateControl() error {
 	return nil
 }
 
-// validateTokenFile returns an error if the token is not used. HEADGATE_TOKEN_FILE may be set without Control, because
+// validateTokenFile returns an error if the token is unused. HEADGATE_TOKEN_FILE may be set without Control, because
 // other commands use it too.
 func (c *Config) validateTokenFile() error {
 	if c.TokenFile != "" && c.Control == "" && !c.origins["token-file"].isEnv() {
@@ -163,9 +163,7 @@ func (c *Config) validateRulesService() error {
 	if s.KeepHistory != 0 && s.KeepHistory != DurationOff && s.KeepHistory.Duration() < time.Hour {
 		return c.problemAt("rules_service.keep_history", s.KeepHistory.String(), "at least 1h, or off")
 	}
-	if u, err := url.Parse(s.Address); s.Address != "" &&
-		(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" ||
-			u.RawQuery != "" || u.Fragment != "") {
+	if s.Address != "" && !isServerURL(s.Address) {
 		return c.problemAt("rules_service.address", "not a valid address", "http://HOST:PORT or https://HOST:PORT")
 	}
 	if s.HookSecretFile != "" && c.RulesSource() != FromControl {
@@ -173,9 +171,7 @@ func (c *Config) validateRulesService() error {
 			"the URL of the rules service that sends the webhooks")
 	}
 	for i, host := range c.Admin.Hosts {
-		name := strings.TrimPrefix(host, "*")
-		if host != "*" && (strings.Trim(name, ".") == "" || name != host && name[0] != '.' ||
-			strings.ContainsAny(name, "*:/@[] \t")) {
+		if !isHostPattern(host) {
 			return c.problemAt(fmt.Sprintf("admin.hosts[%d]", i), rules.Quote(host),
 				"a name without port, such as rules.example.com or *.example.com, or *")
 		}
@@ -184,6 +180,27 @@ func (c *Config) validateRulesService() error {
 		return c.problemAt("admin.tls", "no certificates", "certificates: [{ cert_file: tls.crt, key_file: tls.key }]")
 	}
 	return nil
+}
+
+// isServerURL reports whether text is http:// or https:// and a host, with a port or without, and nothing else.
+func isServerURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false
+	}
+	return u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// isHostPattern reports whether text is a host name without a port, "*." and a host name, or "*".
+func isHostPattern(text string) bool {
+	if text == "*" {
+		return true
+	}
+	name, wildcard := strings.CutPrefix(text, "*")
+	if wildcard && !strings.HasPrefix(name, ".") {
+		return false
+	}
+	return strings.Trim(name, ".") != "" && !strings.ContainsAny(name, "*:/@[] \t")
 }
 
 // PollEvery returns the interval at which the rules service is polled.
@@ -243,9 +260,9 @@ func TrustCAFile(path string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// SharedCountersID returns an id of the shared store, or "" with store: memory. It contains no secrets. Nodes with the
-// same id share counters, so the rules service queries only one of them. If nodes use different URLs for the same store,
-// it queries several.
+// SharedCountersID returns an id of the shared store, or "" with store: memory. The id contains no secrets. Nodes with
+// the same id share counters, so the rules service queries only one of them. If nodes use different URLs for the same
+// store, their ids differ, and the rules service queries several.
 func (c *Config) SharedCountersID() string {
 	kind, _, ok := strings.Cut(c.Store, "://")
 	if c.Store == StoreMemory || !ok {

@@ -16,7 +16,7 @@ const schemaID = "https://raw.githubusercontent.com/headgate/headgate/main/docs/
 
 // Schema returns a JSON Schema of the configuration file, for editors. It is generated from the types of this package.
 func Schema() []byte {
-	root := object(reflect.TypeFor[Config]())
+	root := structSchema(reflect.TypeFor[Config]())
 	root = append([]member{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"$id", schemaID},
@@ -61,8 +61,8 @@ func (m members) MarshalJSON() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// object returns the schema of a struct.
-func object(t reflect.Type) members {
+// structSchema returns the schema of a struct.
+func structSchema(t reflect.Type) members {
 	var properties members
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("field"), ",")
@@ -70,25 +70,25 @@ func object(t reflect.Type) members {
 			continue
 		}
 		property := members{{"description", f.Tag.Get("doc")}}
-		property = append(property, typeOf(f.Type)...)
+		property = append(property, typeSchema(f.Type)...)
 		properties = append(properties, member{name, property})
 	}
 	return members{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
 }
 
-// The patterns of durations and sizes.
+// Regular expressions of durations and sizes.
 const (
-	timePattern = "^([0-9]+(d|h|m|s|ms|us|µs|μs))+$"
-	sizePattern = "^[0-9]+ *(KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|B)?$"
+	durationPattern = "^([0-9]+(d|h|m|s|ms|us|µs|μs))+$"
+	sizePattern     = "^[0-9]+ *(KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|B)?$"
 )
 
-// typeOf returns the schema of a value.
-func typeOf(t reflect.Type) members {
+// typeSchema returns the schema of the values of a type.
+func typeSchema(t reflect.Type) members {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
-		return members{{"type", "string"}, {"pattern", timePattern}}
+		return members{{"type", "string"}, {"pattern", durationPattern}}
 	case reflect.TypeFor[DurationOrOff]():
-		return members{{"type", "string"}, {"pattern", strings.Replace(timePattern, "^", "^off$|^", 1)}}
+		return members{{"type", "string"}, {"pattern", strings.Replace(durationPattern, "^", "^off$|^", 1)}}
 	case reflect.TypeFor[Size]():
 		return members{
 			{"type", []string{"integer", "string"}},
@@ -116,15 +116,15 @@ func typeOf(t reflect.Type) members {
 	case reflect.TypeFor[headgate.Policy]():
 		return members{{"enum", []string{headgate.Open.String(), headgate.Closed.String(), headgate.Local.String()}}}
 	case reflect.TypeFor[Upstream]():
-		return members{{"oneOf", []members{{{"type", "string"}}, object(t)}}}
+		return members{{"oneOf", []members{{{"type", "string"}}, structSchema(t)}}}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return typeOf(t.Elem())
+		return typeSchema(t.Elem())
 	case reflect.Struct:
-		return object(t)
+		return structSchema(t)
 	case reflect.Slice:
-		item := typeOf(t.Elem())
+		item := typeSchema(t.Elem())
 		return members{{"oneOf", []members{{{"type", "array"}, {"items", item}}, item}}}
 	case reflect.String:
 		return members{{"type", "string"}}

@@ -15,7 +15,7 @@ const (
 	maxSecret = 4096
 )
 
-// readSecret reads a secret from a file, without a newline at its end.
+// readSecret reads a secret from a file and removes a newline at the end.
 func readSecret(path string) ([]byte, error) {
 	data, err := secretfile.Read(path)
 	if err != nil {
@@ -23,13 +23,13 @@ func readSecret(path string) ([]byte, error) {
 	}
 	data = trimNewline(data)
 	if len(data) < minSecret || len(data) > maxSecret {
-		return nil, fmt.Errorf("%s has %d bytes: want %d to %d, better 32 random ones", path, len(data), minSecret, maxSecret)
+		return nil, fmt.Errorf("%s has %d bytes: want %d to %d, preferably 32 random ones", path, len(data), minSecret, maxSecret)
 	}
 	return data, nil
 }
 
-// readSetting reads the file that a setting names. It returns the zero value if the setting is empty.
-func readSetting[T any](c *Config, setting, path string, read func(path string) (T, error)) (content T, err error) {
+// readSettingFile reads the file at path, the value of a setting. It returns the zero value if path is empty.
+func readSettingFile[T any](c *Config, setting, path string, read func(path string) (T, error)) (content T, err error) {
 	if path == "" {
 		return content, nil
 	}
@@ -41,13 +41,13 @@ func readSetting[T any](c *Config, setting, path string, read func(path string) 
 
 // Secret returns the secret that all nodes share, or nil if none is configured.
 func (c *Config) Secret() ([]byte, error) {
-	return readSetting(c, "key-secret-file", c.KeySecretFile, readSecret)
+	return readSettingFile(c, "key-secret-file", c.KeySecretFile, readSecret)
 }
 
-// SecondSecret returns the second secret while the first is being replaced, or nil if none is configured.
+// SecondSecret returns the second secret, which is used while the first is being replaced, or nil if none is configured.
 func (c *Config) SecondSecret() ([]byte, error) {
 	const setting = "second-key-secret-file"
-	second, err := readSetting(c, setting, c.SecondSecretFile, readSecret)
+	second, err := readSettingFile(c, setting, c.SecondSecretFile, readSecret)
 	if err != nil || second == nil {
 		return nil, err
 	}
@@ -57,22 +57,22 @@ func (c *Config) SecondSecret() ([]byte, error) {
 	}
 	switch {
 	case first == nil:
-		return nil, fmt.Errorf("%s: given without key_secret_file: name the first secret there", c.Origin(setting))
+		return nil, fmt.Errorf("%s: given without key_secret_file: set that to the file with the first secret", c.Origin(setting))
 	case bytes.Equal(first, second):
-		return nil, fmt.Errorf("%s: has the same secret as key_secret_file: want another one, or no second file", c.Origin(setting))
+		return nil, fmt.Errorf("%s: has the same secret as key_secret_file: use a different one, or no second file", c.Origin(setting))
 	}
 	return second, nil
 }
 
 // Token returns the token that callers of the decision service need, or nil if they need none.
 func (c *Config) Token() (*service.Token, error) {
-	return readSetting(c, "api-token-file", c.APITokenFile, service.ReadToken)
+	return readSettingFile(c, "api-token-file", c.APITokenFile, service.ReadToken)
 }
 
-// ResetToken returns the admin token in the form of the decision service, where it allows resetting keys. It is nil if
-// none is configured.
+// ResetToken returns the admin token, with which callers of the decision service may reset keys, or nil if none is
+// configured.
 func (c *Config) ResetToken() (*service.Token, error) {
-	return readSetting(c, "admin-token-file", c.AdminTokenFile, service.ReadToken)
+	return readSettingFile(c, "admin-token-file", c.AdminTokenFile, service.ReadToken)
 }
 
 // HookSecret returns the secret of the webhook that this node receives, or nil if it receives none.
@@ -89,10 +89,10 @@ func (c *Config) HookSecret() ([]byte, error) {
 
 // AdminToken returns the token with all permissions, or "" if only the database has tokens.
 func (c *Config) AdminToken() (string, error) {
-	return readSetting(c, "admin-token-file", c.AdminTokenFile, func(path string) (string, error) {
+	return readSettingFile(c, "admin-token-file", c.AdminTokenFile, func(path string) (string, error) {
 		token, err := ReadLine(path)
 		if err == nil && len(token) < service.MinToken {
-			err = fmt.Errorf("%s: %d characters are too few: want at least %d, better 32 random ones", path, len(token),
+			err = fmt.Errorf("%s: %d characters are too few: want at least %d, preferably 32 random ones", path, len(token),
 				service.MinToken)
 		}
 		return token, err
@@ -118,7 +118,7 @@ func ReadLine(path string) (string, error) {
 
 // GossipKey returns the key that encrypts gossip, or nil if none is configured.
 func (c *Config) GossipKey() ([]byte, error) {
-	return readSetting(c, "gossip-key-file", c.GossipKeyFile, readGossipKey)
+	return readSettingFile(c, "gossip-key-file", c.GossipKeyFile, readGossipKey)
 }
 
 func readGossipKey(path string) ([]byte, error) {

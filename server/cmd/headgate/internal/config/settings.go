@@ -18,7 +18,7 @@ type Setting struct {
 	Usage   string
 	Default string
 
-	field int // index in Config
+	fieldIndex int // in Config
 }
 
 // Variable returns the name of the environment variable.
@@ -40,19 +40,19 @@ func Settings() []Setting {
 	for field := range reflect.TypeFor[Config]().Fields() {
 		if arg := field.Tag.Get("arg"); arg != "" {
 			list = append(list, Setting{
-				Name:    strings.ReplaceAll(field.Tag.Get("field"), "_", "-"),
-				Arg:     arg,
-				Usage:   usage(field.Tag.Get("doc")),
-				Default: field.Tag.Get("default"),
-				field:   field.Index[0],
+				Name:       strings.ReplaceAll(field.Tag.Get("field"), "_", "-"),
+				Arg:        arg,
+				Usage:      usage(field.Tag.Get("doc")),
+				Default:    field.Tag.Get("default"),
+				fieldIndex: field.Index[0],
 			})
 		}
 	}
 	return list
 }
 
-// usage returns the first sentence of a description as the help of a flag: without its period and, unless it begins
-// with an abbreviation, in lower case.
+// usage returns the help of a flag: the first sentence of its description, without the period and, unless the sentence
+// begins with an abbreviation, with its first letter in lower case.
 func usage(doc string) string {
 	text, _, _ := strings.Cut(strings.TrimSuffix(doc, "."), ". ")
 	first, size := utf8.DecodeRuneInString(text)
@@ -64,7 +64,7 @@ func usage(doc string) string {
 
 // set parses the value of a flag or a variable. Lists are separated by commas.
 func (s *Setting) set(c *Config, value string) (err error) {
-	switch field := reflect.ValueOf(c).Elem().Field(s.field).Addr().Interface().(type) {
+	switch field := reflect.ValueOf(c).Elem().Field(s.fieldIndex).Addr().Interface().(type) {
 	case *string:
 		*field = value
 	case *[]string:
@@ -77,13 +77,13 @@ func (s *Setting) set(c *Config, value string) (err error) {
 	case *[]netip.Prefix:
 		*field, err = identity.ParseNetworks(value)
 	default:
-		panic(fmt.Sprintf("config: the setting %s has the type %T", s.Name, field)) // a test sets all of them
+		panic(fmt.Sprintf("config: the setting %s has the type %T", s.Name, field)) // a test sets every setting
 	}
 	return err
 }
 
-// defaults returns a Config with the defaults of all settings. The defaults of the sections are those of the packages
-// that they configure.
+// defaults returns a Config with the defaults of all settings. Sections are empty: the packages that they configure apply
+// their own defaults.
 func defaults() Config {
 	var c Config
 	for _, s := range Settings() {

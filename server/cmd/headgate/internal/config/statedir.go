@@ -34,12 +34,12 @@ func (c *Config) StateDir() (string, error) {
 	if c.DataDir != "" {
 		return c.DataDir, nil
 	}
-	first, _, _ := strings.Cut(c.environ[stateDirectory], ":")
+	first, _, _ := strings.Cut(c.stateEnv[stateDirectory], ":")
 	for _, parent := range []struct{ dir, name string }{
 		{first, ""},
-		{c.environ[xdgState], "headgate"},
-		{onWindows(c.environ[localAppData]), "headgate"},
-		{c.environ[home], filepath.Join(".local", "state", "headgate")},
+		{c.stateEnv[xdgState], "headgate"},
+		{onWindows(c.stateEnv[localAppData]), "headgate"},
+		{c.stateEnv[home], filepath.Join(".local", "state", "headgate")},
 	} {
 		if filepath.IsAbs(parent.dir) {
 			return filepath.Join(parent.dir, parent.name), nil

@@ -44,7 +44,7 @@ func (c *Config) validate() error {
 		{"traces", c.validateTraces},
 		{"traces-sample", c.validateTracesSample},
 		{"traces-parents", c.validateTracesParents},
-		{"log-format", c.validateLog},
+		{"log-format", c.validateLogFormat},
 		{"log-level", func() error { _, err := telemetry.ParseLevels(c.LogLevel); return err }},
 		{"gateway-addr", c.validateListeners},
 		{"trusted-proxies", c.validateProxies},
@@ -76,7 +76,7 @@ func isStoreURL(text string) bool {
 	return slices.ContainsFunc(redisSchemes, func(scheme string) bool { return strings.HasPrefix(text, scheme) })
 }
 
-func (c *Config) validateLog() error {
+func (c *Config) validateLogFormat() error {
 	switch c.LogFormat {
 	case telemetry.LogAuto, telemetry.LogJSON, telemetry.LogText:
 		return nil
@@ -86,7 +86,7 @@ func (c *Config) validateLog() error {
 
 // validateListenAddress checks an address to listen on, for TCP or a Unix socket.
 func validateListenAddress(addr string) error {
-	const want = "host:port or :port, with 0 for a port that is free, unix: and a path, or off"
+	const want = "host:port or :port, where port 0 picks a free port, unix: and a path, or off"
 	switch network, path := conns.Split(addr); {
 	case network == "unix" && path == "":
 		return invalidValue(addr, want)
@@ -100,7 +100,7 @@ func validateListenAddress(addr string) error {
 
 // validateAddress checks an address to listen on, for TCP.
 func validateAddress(addr string) error {
-	const want = "host:port or :port, with 0 for a port that is free, or off"
+	const want = "host:port or :port, where port 0 picks a free port, or off"
 	if addr == Off {
 		return nil
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// A valueError is the error of an invalid setting. problem is its value, or what is wrong with it; want describes valid
-// values.
+// A valueError is the error of an invalid setting. problem is the invalid value, or says what is wrong with the setting;
+// want describes valid values.
 type valueError struct{ problem, want string }
 
-// onlyOne is the text of want if two settings exclude each other.
+// onlyOne is the want of a valueError if two settings exclude each other.
 const onlyOne = "only one of them"
 
 func (e *valueError) Error() string { return e.problem + ": want " + e.want }
@@ -58,9 +58,10 @@ func newCodec() *source.Codec {
 // A Size is a number of bytes, such as 4096, 64KiB or 10MB, or off for no limit.
 type Size int64
 
-// SizeOff is the value of "off".
+// SizeOff is the Size of "off".
 const SizeOff Size = -1
 
+// sizeUnits are the units of sizes. The first four are those of Size.String, in ascending order.
 var sizeUnits = []struct {
 	word  string
 	bytes int64
@@ -102,7 +103,7 @@ func (s Size) String() string {
 	if s == SizeOff {
 		return Off
 	}
-	for i := 3; i >= 0; i-- {
+	for i := 3; i >= 0; i-- { // find the largest unit that divides s
 		if u := sizeUnits[i]; int64(s) >= u.bytes && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.word
 		}
@@ -113,7 +114,7 @@ func (s Size) String() string {
 // A CountOrOff is a positive number, or CountOff. The zero value means that the field is not set.
 type CountOrOff int
 
-// CountOff is the value of "0" and "off".
+// CountOff is the CountOrOff of "0" and "off".
 const CountOff CountOrOff = -1
 
 func parseCountOrOff(text string) (CountOrOff, error) {
@@ -140,7 +141,7 @@ func (c CountOrOff) String() string {
 // A DurationOrOff is a duration, or DurationOff. The zero value means that the field is not set.
 type DurationOrOff time.Duration
 
-// DurationOff is the value of "off".
+// DurationOff is the DurationOrOff of "off".
 const DurationOff DurationOrOff = -1
 
 func parseDurationOrOff(text string) (DurationOrOff, error) {
@@ -155,14 +156,14 @@ func parseDurationOrOff(text string) (DurationOrOff, error) {
 	return DurationOrOff(d), nil
 }
 
-// Duration converts s to a time.Duration.
-func (s DurationOrOff) Duration() time.Duration { return time.Duration(s) }
+// Duration converts d to a time.Duration. The result for DurationOff is negative.
+func (d DurationOrOff) Duration() time.Duration { return time.Duration(d) }
 
-func (s DurationOrOff) String() string {
-	if s == DurationOff {
+func (d DurationOrOff) String() string {
+	if d == DurationOff {
 		return Off
 	}
-	return rules.FormatDuration(time.Duration(s))
+	return rules.FormatDuration(time.Duration(d))
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {
@@ -204,7 +205,7 @@ var repeatedValues = choices[identity.Repeated]{
 // A ResetFormat is the format of X-RateLimit-Reset.
 type ResetFormat bool
 
-// ResetDelta is the number of seconds until the reset. The zero value is the time of the reset in epoch seconds.
+// ResetDelta is the format "seconds until the reset". The zero value is the format "time of the reset in epoch seconds".
 const ResetDelta ResetFormat = true
 
 var resetFormats = choices[ResetFormat]{{!ResetDelta, "epoch"}, {ResetDelta, "delta"}}
@@ -214,7 +215,7 @@ type TLSVersion uint16
 
 var tlsVersions = choices[TLSVersion]{{tls.VersionTLS12, "1.2"}, {tls.VersionTLS13, "1.3"}}
 
-// words returns all words.
+// words returns the words of all choices.
 func (c choices[T]) words() []string {
 	var list []string
 	for _, choice := range c {

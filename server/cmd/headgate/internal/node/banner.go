@@ -57,7 +57,7 @@ func (n *Node) announce() {
 
 // printFirstToken prints the admin token of a new database, once.
 func (n *Node) printFirstToken() {
-	if token := n.control.firstToken.Swap(nil); token != nil && n.options.Secrets != nil {
+	if token := n.rulesService.firstToken.Swap(nil); token != nil && n.options.Secrets != nil {
 		_, _ = fmt.Fprintf(n.options.Secrets,
 			"\nThe rules service is new. Its admin token, shown this once:\n\n  %s\n", *token)
 	}
@@ -127,7 +127,7 @@ func (n *Node) bannerRows() (rows [][2]string) {
 		admin += ", "
 	}
 	rows = append(rows, [2]string{"console", admin + "/"})
-	if n.control.api.Load() != nil {
+	if n.rulesService.api.Load() != nil {
 		rows = append(rows, [2]string{"rules API", admin + "/v1/rules"})
 	}
 	return append(rows, [2]string{"metrics", admin + "/metrics"}, [2]string{"health", admin + "/readyz"})
@@ -135,10 +135,10 @@ func (n *Node) bannerRows() (rows [][2]string) {
 
 // rulesText describes where the rules come from, and how to change them if that is not obvious.
 func (n *Node) rulesText() string {
-	if n.followed == nil {
+	if n.followedRules == nil {
 		return n.config.Rules
 	}
-	text := n.followed.status().Source
+	text := n.followedRules.status().Source
 	switch {
 	case n.hasDemoRules():
 		text += "; change them with \"headgate rules apply\", in the console, or use --rules FILE"
@@ -151,7 +151,7 @@ func (n *Node) rulesText() string {
 
 // hasDemoRules reports whether the demo rules are in force.
 func (n *Node) hasDemoRules() bool {
-	return n.followed != nil && n.engine.Rules().Rule(demoRule) != nil
+	return n.followedRules != nil && n.engine.Rules().Rule(demoRule) != nil
 }
 
 // gatewayURL returns the URL of the gateway on this host, or "" if it is off or listens on a Unix socket.

@@ -31,7 +31,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	if err != nil {
 		return nil, err
 	}
-	second, err := c.SecondSecret()
+	secondSecret, err := c.SecondSecret()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 		return nil, err
 	}
 	if d.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
-		Config: c, Secret: secret, SecondSecret: second, Metrics: telemetry.New(""), Logger: log,
+		Config: c, Secret: secret, SecondSecret: secondSecret, Metrics: telemetry.New(""), Logger: log,
 	}); err != nil {
 		return nil, err
 	}

@@ -25,11 +25,11 @@ import (
 
 // A decisionService serves the engine's decisions over several protocols.
 type decisionService struct {
-	token     *service.Token   // required of callers; nil if none is required
-	admin     *service.Token   // allows to reset keys; nil if there is none
-	grpc      *grpcapi.Server  // nil if it is off
-	envoy     *envoyrls.Server // served over gRPC and HTTP; nil if both are off
-	protocols []*protocol      // without those that are off
+	token      *service.Token   // required of callers; nil if none is required
+	resetToken *service.Token   // allows to reset keys; nil if there is none
+	grpc       *grpcapi.Server  // nil if it is off
+	envoy      *envoyrls.Server // served over gRPC and HTTP; nil if both are off
+	protocols  []*protocol      // without those that are off
 }
 
 // A protocol is a listener of the decision service.
@@ -62,7 +62,7 @@ func (n *Node) openDecisionService() error {
 	if d.token, err = c.Token(); err != nil {
 		return err
 	}
-	if d.admin, err = c.ResetToken(); err != nil {
+	if d.resetToken, err = c.ResetToken(); err != nil {
 		return err
 	}
 	if w := d.token.Warning(); w != "" {
@@ -84,20 +84,20 @@ func (n *Node) openDecisionService() error {
 		if p.addr == config.Off {
 			continue
 		}
-		opened := &protocol{name: p.name}
-		if opened.server, err = p.open(); err != nil {
+		proto := &protocol{name: p.name}
+		if proto.server, err = p.open(); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		d.protocols = append(d.protocols, opened)
-		if opened.listener, err = conns.Listen(p.addr); err != nil {
+		d.protocols = append(d.protocols, proto)
+		if proto.listener, err = conns.Listen(p.addr); err != nil {
 			if !c.IsSet(p.setting) { // the user may not know that there is such a listener
 				return fmt.Errorf("%w; set another address with --%s, or off", err, p.setting)
 			}
 			return fmt.Errorf("%s: %w", c.Origin(p.setting), err)
 		}
-		if d.token == nil && !onLoopback(opened.listener.Addr()) {
+		if d.token == nil && !onLoopback(proto.listener.Addr()) {
 			n.log.Warn("other hosts can call the decision service without a token; require one with --api-token-file",
-				"listener", p.name, "address", opened.listener.Addr().String())
+				"listener", p.name, "address", proto.listener.Addr().String())
 		}
 	}
 	return nil
@@ -127,11 +127,11 @@ func (n *Node) batchParallelism() int {
 func (n *Node) openGRPC() (protocolServer, error) {
 	settings := &n.config.Service
 	c := grpcapi.Config{
-		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins,
-		TLS: settings.GRPC.TLS.Settings(), CallTimeout: settings.GRPC.CallTimeout,
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, AdminToken: n.service.resetToken, Logins: n.logins,
+		TLS: settings.GRPC.TLS.ServiceOptions(), CallTimeout: settings.GRPC.CallTimeout,
 		MaxMessage: int(settings.MaxBody), MaxBatch: settings.MaxBatch, MaxStreams: settings.GRPC.MaxStreams,
 		MaxConns: settings.MaxConns, Conns: n.connLimits(settings.MaxConnsPerAddress), Parallel: n.batchParallelism(),
-		Tracer: n.tracer, Logger: n.logOf("service").With("listener", "grpc"),
+		Tracer: n.tracer, Logger: n.componentLogger("service").With("listener", "grpc"),
 	}
 	if !settings.GRPC.NoStore {
 		c.Store = n.stores.Main()
@@ -161,7 +161,7 @@ func (n *Node) openEnvoy() error {
 		Logins:          n.logins,
 		DynamicMetadata: settings.Envoy.DynamicMetadata, MergeDomains: settings.Envoy.MergeDomains,
 		Limits:  envoyrls.Limits{Body: int(settings.MaxBody)},
-		OnError: n.faultLogger("envoy"), Logger: n.logOf("service").With("protocol", "envoy"),
+		OnError: n.faultLogger("envoy"), Logger: n.componentLogger("service").With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
 			if d.grpc != nil { // else openGRPC sets the state
 				d.grpc.SetServing(envoyrls.HealthName, healthy)
@@ -180,9 +180,9 @@ func (n *Node) openEnvoy() error {
 func (n *Node) openAPI() (protocolServer, error) {
 	envoy := service.WithHold(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
 	settings := &n.config.Service
-	log := n.logOf("service").With("listener", "api")
+	log := n.componentLogger("service").With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
-		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.Fields(),
+		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.ResponseFields(),
 		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
 		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
 		Tracer: n.tracer, Logger: log,
@@ -191,7 +191,7 @@ func (n *Node) openAPI() (protocolServer, error) {
 		return nil, err
 	}
 	return service.NewHTTP(service.HTTPConfig{
-		Handler: hostguard.API(n.config).Guard(api), TLS: settings.API.TLS.Settings(), MaxConns: settings.MaxConns,
+		Handler: hostguard.API(n.config).Guard(api), TLS: settings.API.TLS.ServiceOptions(), MaxConns: settings.MaxConns,
 		Conns: n.connLimits(settings.MaxConnsPerAddress), Logger: log,
 	})
 }
@@ -201,14 +201,14 @@ func (n *Node) openRESP() (protocolServer, error) {
 	settings := &n.config.Service
 	c := resp.Config{
 		Engine: n.engine, Store: n.stores.Main(), OnFailure: settings.RESP.OnFailure,
-		Token: n.service.token, AdminToken: n.service.admin, Logins: n.logins, TLS: settings.RESP.TLS.Settings(),
+		Token: n.service.token, AdminToken: n.service.resetToken, Logins: n.logins, TLS: settings.RESP.TLS.ServiceOptions(),
 		Identity: n.identity,
 		Limits: resp.Limits{
 			Conns:       cmp.Or(settings.MaxConns, service.DefaultMaxConns),
 			IdleTimeout: settings.RESP.IdleTimeout.Duration(), // negative if it is off
 		},
 		Conns:   n.connLimits(settings.MaxConnsPerAddress),
-		Version: n.options.Version, Logger: n.logOf("service").With("listener", "resp"),
+		Version: n.options.Version, Logger: n.componentLogger("service").With("listener", "resp"),
 	}
 	if memory := n.stores.Memory; !n.stores.Shared() {
 		c.Bind = func(l headgate.Limit) (resp.Bound, error) { return memory.Prepare(l, headgate.Open) }
@@ -265,7 +265,7 @@ func (n *Node) drainDecisionService() {
 // closeDecisionService closes all servers and listeners, whether they have served or not.
 func (n *Node) closeDecisionService() {
 	for _, p := range n.service.protocols {
-		shutDown(p.server)
+		abort(p.server)
 		if p.listener != nil {
 			_ = p.listener.Close() // a server that has served has closed it already
 		}
@@ -273,7 +273,7 @@ func (n *Node) closeDecisionService() {
 }
 
 // shutDown closes a server without waiting for its calls.
-func shutDown(s protocolServer) {
+func abort(s protocolServer) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.Shutdown(ended) // the error is that ctx has ended
@@ -290,7 +290,7 @@ func (n *Node) reloadDecisionService() {
 }
 
 // measure adds the statistics of the decision service to sources.
-func (d *decisionService) measure(sources *telemetry.Sources) {
+func (d *decisionService) addSources(sources *telemetry.Sources) {
 	if len(d.protocols) > 0 {
 		sources.Listeners = func() []telemetry.Listener {
 			var list []telemetry.Listener

@@ -33,30 +33,30 @@ const trafficRule = "demo-per-client"
 // openDemoTraffic creates the demo traffic if the gateway is in front of the built-in upstream.
 func (n *Node) openDemoTraffic() {
 	url := n.gatewayURL()
-	if n.demo == nil || n.followed == nil || !strings.HasPrefix(url, "http://") {
+	if n.demo == nil || n.followedRules == nil || !strings.HasPrefix(url, "http://") {
 		return
 	}
-	n.traffic = &demo.Traffic{
+	n.demoTraffic = &demo.Traffic{
 		URL: strings.TrimSuffix(url, "/"), Logger: n.log,
 		// Under other rules, the traffic would use up the limits of the user's own requests from this host.
 		Allowed: func() bool { return n.engine.Rules().Rule(trafficRule) != nil },
 	}
-	n.traffic.Switch(n.config.WantsDemoTraffic())
+	n.demoTraffic.Switch(n.config.WantsDemoTraffic())
 }
 
 // demoSwitch returns the switch of the demo traffic, or nil if there is none.
 func (n *Node) demoSwitch() api.Switch {
-	if n.traffic == nil {
+	if n.demoTraffic == nil {
 		return nil
 	}
-	return n.traffic
+	return n.demoTraffic
 }
 
 // demoRulesRemoved reports whether removeDemoRules made the last change of the rules and no rules are left.
 func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
-	db, namespace := n.control.db, n.config.ControlNamespace()
-	left, err := db.Count(ctx, control.Query{Namespace: namespace, Kind: control.KindRule})
-	if err != nil || left > 0 {
+	db, namespace := n.rulesService.db, n.config.ControlNamespace()
+	count, err := db.Count(ctx, control.Query{Namespace: namespace, Kind: control.KindRule})
+	if err != nil || count > 0 {
 		return false, err
 	}
 	last, err := db.Log(ctx, control.LogQuery{Namespace: namespace, Kind: control.KindRule, Newest: true, Limit: 1})
@@ -68,7 +68,7 @@ func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
 
 // addDemoRules gives a database without rules the rules for the built-in service.
 func (n *Node) addDemoRules(ctx context.Context) error {
-	s := n.control
+	s := n.rulesService
 	if _, err := s.api.Load().Apply(ctx, n.config.ControlNamespace(), demoActor, "demo.yaml", demoRules); err != nil {
 		return fmt.Errorf("demo rules: %w", err)
 	}
@@ -79,7 +79,7 @@ func (n *Node) addDemoRules(ctx context.Context) error {
 // removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front
 // of a user's service nothing is limited until a rule says so. Rules that a user has changed since stay.
 func (n *Node) removeDemoRules(ctx context.Context) error {
-	db, namespace := n.control.db, n.config.ControlNamespace()
+	db, namespace := n.rulesService.db, n.config.ControlNamespace()
 	found, err := db.List(ctx, control.Query{
 		Namespace: namespace, Kind: control.KindRule, AfterNamespace: namespace,
 		AfterID: demoPrefix, Limit: 100,

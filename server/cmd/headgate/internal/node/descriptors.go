@@ -43,19 +43,19 @@ func planDescriptors(limit int, n *descriptorNeed) descriptors {
 	if limit == 0 || d.needed <= limit {
 		return d
 	}
-	left := max(limit-min(otherFiles, limit/4), 2*len(n.listeners))
+	available := max(limit-min(otherFiles, limit/4), 2*len(n.listeners))
 	if n.upstreams > 0 {
-		connections := min(n.connections, left/4)
-		left -= connections
+		connections := min(n.connections, available/4)
+		available -= connections
 		d.perUpstream = max(1, connections/n.upstreams)
 	}
-	d.share.Reserved = max(1, left/2/max(1, len(n.listeners)))
-	d.share.Shared = conns.NewBudget(left - d.share.Reserved*len(n.listeners))
+	d.share.Reserved = max(1, available/2/max(1, len(n.listeners)))
+	d.share.Shared = conns.NewBudget(available - d.share.Reserved*len(n.listeners))
 	return d
 }
 
 // short reports whether the process has fewer descriptors than it needs.
-func (d *descriptors) short() bool { return d.share.Shared != nil }
+func (d *descriptors) isShort() bool { return d.share.Shared != nil }
 
 // divideDescriptors divides limit, the descriptors that the process may open, and logs if they are too few.
 func (n *Node) divideDescriptors(limit int) error {
@@ -116,7 +116,7 @@ func (n *descriptorNeed) addGateway(settings *gateway.Config) {
 // logShortage logs if the process has fewer descriptors than it needs: as a warning if there is a configuration file or
 // the limit is below few, else as information.
 func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
-	if !d.short() {
+	if !d.isShort() {
 		return
 	}
 	const few = 4096

@@ -34,14 +34,14 @@ func TestTooFewDescriptorsAreDivided(t *testing.T) {
 	} {
 		d := planDescriptors(tt.limit, tt.need)
 		shared := 0
-		if d.short() {
+		if d.isShort() {
 			shared = d.share.Shared.Total()
 		}
 		if d.share.Reserved != tt.reserved || shared != tt.shared || d.perUpstream != tt.perUpstream {
 			t.Errorf("%s: got %d reserved, %d shared, %d for each upstream; want %d, %d, %d", tt.what,
 				d.share.Reserved, shared, d.perUpstream, tt.reserved, tt.shared, tt.perUpstream)
 		}
-		if used := d.share.Reserved*len(tt.need.listeners) + shared + d.perUpstream*tt.need.upstreams; d.short() && used > tt.limit {
+		if used := d.share.Reserved*len(tt.need.listeners) + shared + d.perUpstream*tt.need.upstreams; d.isShort() && used > tt.limit {
 			t.Errorf("%s: connections may use %d of %d descriptors", tt.what, used, tt.limit)
 		}
 		var log bytes.Buffer

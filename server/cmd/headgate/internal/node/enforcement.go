@@ -27,18 +27,18 @@ type enforcement struct {
 	now     func() time.Time
 	wake    chan struct{} // the time of the next expiry may have changed
 
-	mu       sync.Mutex
-	base     *match.Set // the rules as they were loaded; nil until then
-	fleet    []control.Suspension
-	local    map[string]control.Suspension // by control.SuspensionID
-	active   []control.Suspension          // in force
-	rulesOff int
+	mu               sync.Mutex
+	loaded           *match.Set // the rules as they were loaded; nil until then
+	fleetSuspensions []control.Suspension
+	nodeSuspensions  map[string]control.Suspension // by control.SuspensionID
+	active           []control.Suspension          // in force
+	rulesOff         int
 }
 
 func newEnforcement(e *engine.Engine, shared bool, m *telemetry.Metrics, log *slog.Logger) *enforcement {
 	return &enforcement{
 		engine: e, shared: shared, metrics: m, log: log, now: time.Now, wake: make(chan struct{}, 1),
-		local: map[string]control.Suspension{},
+		nodeSuspensions: map[string]control.Suspension{},
 	}
 }
 
@@ -47,18 +47,18 @@ func (e *enforcement) apply(set *match.Set) (*match.Set, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.updateActive()
-	used, off := set.Shadowed(e.suspended())
-	e.metrics.ExpectRules(used, e.shared)
-	if err := e.engine.SetRules(used); err != nil {
+	effective, offCount := set.Shadowed(e.suspensionFilter())
+	e.metrics.ExpectRules(effective, e.shared)
+	if err := e.engine.SetRules(effective); err != nil {
 		e.metrics.KeepRules(e.engine.Rules(), e.shared)
 		return nil, err
 	}
-	e.base, e.rulesOff = set, off
-	return used, nil
+	e.loaded, e.rulesOff = set, offCount
+	return effective, nil
 }
 
 // suspended returns a function that reports whether a suspension in force is for a rule.
-func (e *enforcement) suspended() func(*rules.Rule) bool {
+func (e *enforcement) suspensionFilter() func(*rules.Rule) bool {
 	ids := make(map[string]bool, len(e.active))
 	for i := range e.active {
 		ids[e.active[i].Rule] = true
@@ -67,10 +67,10 @@ func (e *enforcement) suspended() func(*rules.Rule) bool {
 }
 
 // setFleet sets the suspensions of the rules service.
-func (e *enforcement) setFleet(list []control.Suspension) {
+func (e *enforcement) setFleetSuspensions(list []control.Suspension) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.fleet = list
+	e.fleetSuspensions = list
 	e.refresh()
 }
 
@@ -78,7 +78,7 @@ func (e *enforcement) setFleet(list []control.Suspension) {
 func (e *enforcement) turnOff(s control.Suspension) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.local[control.SuspensionID(s.Rule)] = s
+	e.nodeSuspensions[control.SuspensionID(s.Rule)] = s
 	e.refresh()
 }
 
@@ -87,9 +87,9 @@ func (e *enforcement) turnOn(rule string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if rule == "" {
-		clear(e.local)
+		clear(e.nodeSuspensions)
 	} else {
-		delete(e.local, control.SuspensionID(rule))
+		delete(e.nodeSuspensions, control.SuspensionID(rule))
 	}
 	e.refresh()
 }
@@ -99,25 +99,25 @@ func (e *enforcement) hasRule(id string) bool { return e.engine.Rules().Rule(id)
 
 // refresh updates the suspensions in force and, if they have changed, the rules of the engine. The caller holds mu.
 func (e *enforcement) refresh() {
-	before := e.active
+	previous := e.active
 	e.updateActive()
-	if slices.Equal(before, e.active) {
+	if slices.Equal(previous, e.active) {
 		return
 	}
-	e.logChanges(before)
+	e.logChanges(previous)
 	select {
 	case e.wake <- struct{}{}:
 	default: // run looks at the times soon anyway
 	}
-	if e.base == nil {
+	if e.loaded == nil {
 		return // the first rules follow
 	}
-	used, off := e.base.Shadowed(e.suspended())
-	e.metrics.ExpectRules(used, e.shared)
-	if err := e.engine.SetRules(used); err != nil {
+	effective, offCount := e.loaded.Shadowed(e.suspensionFilter())
+	e.metrics.ExpectRules(effective, e.shared)
+	if err := e.engine.SetRules(effective); err != nil {
 		e.log.Error("enforcement not changed", "err", err.Error())
 	} else {
-		e.rulesOff = off
+		e.rulesOff = offCount
 	}
 	e.metrics.KeepRules(e.engine.Rules(), e.shared)
 }
@@ -130,13 +130,13 @@ func (e *enforcement) updateActive() {
 		s.Scope = scope
 		list = append(list, s)
 	}
-	for _, s := range e.fleet {
+	for _, s := range e.fleetSuspensions {
 		if s.Expires.After(now) {
 			add(s, control.ScopeFleet)
 		}
 	}
-	maps.DeleteFunc(e.local, func(_ string, s control.Suspension) bool { return !s.Expires.After(now) })
-	for _, s := range e.local {
+	maps.DeleteFunc(e.nodeSuspensions, func(_ string, s control.Suspension) bool { return !s.Expires.After(now) })
+	for _, s := range e.nodeSuspensions {
 		add(s, control.ScopeNode)
 	}
 	slices.SortFunc(list, func(a, b control.Suspension) int {
@@ -146,14 +146,14 @@ func (e *enforcement) updateActive() {
 }
 
 // logChanges logs the difference to the suspensions before. It is the audit log of a node without a rules service.
-func (e *enforcement) logChanges(before []control.Suspension) {
+func (e *enforcement) logChanges(previous []control.Suspension) {
 	for _, s := range e.active {
-		if !slices.Contains(before, s) {
+		if !slices.Contains(previous, s) {
 			e.log.Warn("enforcement off: requests over the limit are admitted and counted", "rule", ruleOrAll(s.Rule),
 				"scope", s.Scope, "expires", s.Expires.Format(time.RFC3339), "by", s.By, "note", s.Note)
 		}
 	}
-	for _, s := range before {
+	for _, s := range previous {
 		if !slices.ContainsFunc(e.active, func(a control.Suspension) bool { return a.Rule == s.Rule && a.Scope == s.Scope }) {
 			e.log.Warn("enforcement on again", "rule", ruleOrAll(s.Rule), "scope", s.Scope)
 		}
@@ -185,14 +185,14 @@ func (e *enforcement) run(ctx context.Context) {
 }
 
 // list returns the suspensions in force.
-func (e *enforcement) list() []control.Suspension {
+func (e *enforcement) activeSuspensions() []control.Suspension {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.active)
 }
 
 // figures returns the figures for the metrics.
-func (e *enforcement) figures() telemetry.Enforcement {
+func (e *enforcement) stats() telemetry.Enforcement {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := telemetry.Enforcement{RulesOff: e.rulesOff, Suspensions: map[string]int{}}

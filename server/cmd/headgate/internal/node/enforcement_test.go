@@ -72,16 +72,16 @@ func TestSuspendedRulesAdmitUntilTheyExpire(t *testing.T) {
 		e.turnOff(control.Suspension{Rule: "a", Expires: time.Now().Add(time.Minute)})
 		wantAction(t, e, "a", engine.Allow)
 		wantAction(t, e, "b", engine.Reject)
-		e.setFleet([]control.Suspension{{Expires: time.Now().Add(2 * time.Minute)}})
+		e.setFleetSuspensions([]control.Suspension{{Expires: time.Now().Add(2 * time.Minute)}})
 		wantAction(t, e, "b", engine.Allow)
-		if f := e.figures(); f.RulesOff != 2 || f.Suspensions[control.ScopeFleet] != 1 || f.Suspensions[control.ScopeNode] != 1 {
+		if f := e.stats(); f.RulesOff != 2 || f.Suspensions[control.ScopeFleet] != 1 || f.Suspensions[control.ScopeNode] != 1 {
 			t.Errorf("both suspended: got %+v", f)
 		}
 
 		// The suspension of the node ends first, and that of the fleet still covers the rule.
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if list := e.list(); len(list) != 1 || list[0].Scope != control.ScopeFleet {
+		if list := e.activeSuspensions(); len(list) != 1 || list[0].Scope != control.ScopeFleet {
 			t.Errorf("after a minute: got %+v, want that of the fleet", list)
 		}
 		wantAction(t, e, "a", engine.Allow)
@@ -90,7 +90,7 @@ func TestSuspendedRulesAdmitUntilTheyExpire(t *testing.T) {
 		for _, id := range []string{"a", "b"} {
 			wantAction(t, e, id, engine.Reject)
 		}
-		if f := e.figures(); f.RulesOff != 0 || !f.Ends.IsZero() {
+		if f := e.stats(); f.RulesOff != 0 || !f.Ends.IsZero() {
 			t.Errorf("after all have expired: got %+v", f)
 		}
 		cancel()
@@ -101,7 +101,7 @@ func TestSuspendedRulesAdmitUntilTheyExpire(t *testing.T) {
 func TestNewRulesStaySuspended(t *testing.T) {
 	e := newTestEnforcement(t)
 	e.turnOff(control.Suspension{Expires: time.Now().Add(time.Minute)})
-	if _, err := e.apply(e.base); err != nil {
+	if _, err := e.apply(e.loaded); err != nil {
 		t.Fatal(err)
 	}
 	wantAction(t, e, "a", engine.Allow)

@@ -24,7 +24,7 @@ type fileMirror struct {
 	path      string
 	log       *slog.Logger
 
-	loading sync.Mutex // serializes load
+	loadMu sync.Mutex // serializes load
 
 	mu      sync.Mutex
 	lastErr string // the error of the last load, empty if it succeeded
@@ -32,8 +32,8 @@ type fileMirror struct {
 
 // load replaces the rules of the database by those of the file.
 func (m *fileMirror) load(ctx context.Context) error {
-	m.loading.Lock()
-	defer m.loading.Unlock()
+	m.loadMu.Lock()
+	defer m.loadMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, mirrorTimeout)
 	defer cancel()
 	data, err := os.ReadFile(m.path)
@@ -56,7 +56,7 @@ func (m *fileMirror) load(ctx context.Context) error {
 func (m *fileMirror) reload() { _ = m.load(context.Background()) } // load logs its error
 
 // problem returns the error of the last load, or "".
-func (m *fileMirror) problem() string {
+func (m *fileMirror) lastError() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lastErr

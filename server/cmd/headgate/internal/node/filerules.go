@@ -30,7 +30,7 @@ type fileRules struct {
 	metrics     *telemetry.Metrics
 	log         *slog.Logger
 
-	loading sync.Mutex // serializes reload
+	reloadMu sync.Mutex // serializes reload
 
 	mu     sync.Mutex // protects the fields below
 	data   []byte     // the file whose rules are in force
@@ -95,8 +95,8 @@ const heavyFile = 128 << 10
 
 // reload reads the file and applies its rules, if they have changed and are valid.
 func (r *fileRules) reload() {
-	r.loading.Lock()
-	defer r.loading.Unlock()
+	r.reloadMu.Lock()
+	defer r.reloadMu.Unlock()
 	data, err := r.read()
 	switch {
 	case err != nil:
@@ -165,8 +165,8 @@ func (r *fileRules) status() telemetry.RulesStatus {
 
 // Locate adds lines of the rules file to an error of the engine about its rules.
 func Locate(name string, data []byte, err error) error {
-	var refused *rules.Error
-	if !errors.As(err, &refused) {
+	var rulesErr *rules.Error
+	if !errors.As(err, &rulesErr) {
 		return err
 	}
 	f, readErr := source.Read(name, data)
@@ -178,8 +178,8 @@ func Locate(name string, data []byte, err error) error {
 	for i := range doc.Rules {
 		indexes[doc.Rules[i].ID] = i
 	}
-	var found []source.Problem
-	for _, p := range refused.Problems {
+	var problems []source.Problem
+	for _, p := range rulesErr.Problems {
 		problem := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
 		// "rule search-per-user: consistency"
 		if id, field, ok := strings.Cut(strings.TrimPrefix(p.Path, "rule "), ": "); ok {
@@ -188,7 +188,7 @@ func Locate(name string, data []byte, err error) error {
 				problem.Line, problem.Column = f.Locate(problem.Path)
 			}
 		}
-		found = append(found, problem)
+		problems = append(problems, problem)
 	}
-	return f.Error(found, refused.More, rules.ErrInvalid)
+	return f.Error(problems, rulesErr.More, rules.ErrInvalid)
 }

@@ -22,34 +22,34 @@ type followedRules struct {
 	metrics     *telemetry.Metrics
 	revision    atomic.Uint64
 
-	mu   sync.Mutex
-	last follow.Status
+	mu         sync.Mutex
+	lastStatus follow.Status
 }
 
 // apply makes the engine use a rule set.
 func (f *followedRules) apply(set *match.Set) error {
-	used, err := f.enforcement.apply(set)
+	effective, err := f.enforcement.apply(set)
 	if err != nil {
 		return err
 	}
 	f.metrics.SetRules(telemetry.RuleLoad{
-		Set: used, Shared: f.shared, Revision: f.revision.Load(),
+		Set: effective, Shared: f.shared, Revision: f.revision.Load(),
 		Loaded: time.Now().UTC(),
 	})
 	return nil
 }
 
 // onStatus records the new status of the follower.
-func (f *followedRules) onStatus(now follow.Status) {
+func (f *followedRules) onStatus(status follow.Status) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.last
-	f.last = now
-	if now.Revision != before.Revision || now.Loaded != before.Loaded {
-		f.revision.Store(uint64(now.Revision))
-		f.metrics.RulesAdvanced(uint64(now.Revision), now.Loaded)
+	previous := f.lastStatus
+	f.lastStatus = status
+	if status.Revision != previous.Revision || status.Loaded != previous.Loaded {
+		f.revision.Store(uint64(status.Revision))
+		f.metrics.RulesAdvanced(uint64(status.Revision), status.Loaded)
 	}
-	if now.Refusals > before.Refusals {
+	if status.Refusals > previous.Refusals {
 		f.metrics.RulesRefused()
 	}
 }
@@ -77,14 +77,14 @@ func (f *followedRules) status() telemetry.RulesStatus {
 		},
 	}
 	if m := f.mirror.Load(); m != nil && result.Error == "" {
-		result.Error = m.problem()
+		result.Error = m.lastError()
 	}
 	return result
 }
 
 // openDeferred opens the database and its API. It returns false if that fails.
 func (n *Node) openDeferred(ctx context.Context) bool {
-	s := n.control
+	s := n.rulesService
 	if err := n.openDatabase(ctx); err != nil {
 		s.deferred.Fail(err)
 		return false
@@ -96,7 +96,7 @@ func (n *Node) openDeferred(ctx context.Context) bool {
 // retryDatabase tries to open the database until it succeeds. It returns false if ctx ends before.
 func (n *Node) retryDatabase(ctx context.Context) bool {
 	const maxPause = 15 * time.Second
-	for pause := time.Second; n.control.deferred.Err() != nil; pause = min(2*pause, maxPause) {
+	for pause := time.Second; n.rulesService.deferred.Err() != nil; pause = min(2*pause, maxPause) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -105,14 +105,14 @@ func (n *Node) retryDatabase(ctx context.Context) bool {
 		case <-timer.C:
 		}
 		if !n.openDeferred(ctx) {
-			if err := n.control.deferred.Err(); errors.Is(err, control.ErrNewer) {
+			if err := n.rulesService.deferred.Err(); errors.Is(err, control.ErrNewer) {
 				n.log.Error("database not opened", "err", err.Error())
 			}
 			continue
 		}
-		n.log.Info("database opened", "db", n.control.db.Name())
+		n.log.Info("database opened", "db", n.rulesService.db.Name())
 		n.printFirstToken()
-		n.followed.follower.Refresh()
+		n.followedRules.follower.Refresh()
 	}
 	return true
 }

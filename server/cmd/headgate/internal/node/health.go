@@ -12,30 +12,30 @@ import (
 
 // A healthMeter measures the figures of a heartbeat that are rates. It is safe for concurrent use.
 type healthMeter struct {
-	mu      sync.Mutex
-	at      time.Time
-	open    map[string]uint64
-	calls   telemetry.Distribution
-	figures control.HealthFigures // the rates of the last measurement
+	mu          sync.Mutex
+	measuredAt  time.Time
+	failingOpen map[string]uint64
+	calls       telemetry.Distribution
+	figures     control.HealthFigures // the rates of the last measurement
 }
 
 // minMeasured is the time that rates are measured over. Heartbeats in quicker succession repeat the last ones.
-const minMeasured = time.Second
+const minInterval = time.Second
 
 // measure returns the rates since the last measurement.
 func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control.HealthFigures {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	elapsed := now.Sub(m.at)
-	if elapsed < minMeasured {
+	elapsed := now.Sub(m.measuredAt)
+	if elapsed < minInterval {
 		return m.figures
 	}
-	open, calls := metrics.FailingOpen(), metrics.StoreCalls()
-	if !m.at.IsZero() {
+	failingOpen, calls := metrics.FailingOpen(), metrics.StoreCalls()
+	if !m.measuredAt.IsZero() {
 		m.figures = control.HealthFigures{StoreP99MS: 1000 * calls.QuantileSince(m.calls, 0.99)}
-		for rule, n := range open {
-			if n > m.open[rule] {
-				rate := float64(n-m.open[rule]) / elapsed.Seconds()
+		for rule, n := range failingOpen {
+			if n > m.failingOpen[rule] {
+				rate := float64(n-m.failingOpen[rule]) / elapsed.Seconds()
 				m.figures.FailingOpen = append(m.figures.FailingOpen, control.RuleRate{Rule: rule, PerSecond: rate})
 			}
 		}
@@ -43,7 +43,7 @@ func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control
 			return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Rule, b.Rule))
 		})
 	}
-	m.at, m.open, m.calls = now, open, calls
+	m.measuredAt, m.failingOpen, m.calls = now, failingOpen, calls
 	return m.figures
 }
 
@@ -61,13 +61,13 @@ func (n *Node) healthFigures(now time.Time) *control.HealthFigures {
 	f.MemoryBytes, f.MemoryMaxBytes = memory.Bytes, memory.MaxBytes
 	f.Servers = n.stores.ServerFigures()
 	if n.gateway != nil {
-		first := map[string]time.Time{} // by listener
+		earliest := map[string]time.Time{} // by listener
 		for _, c := range n.gateway.Stats().Certificates {
-			if before, ok := first[c.Listener]; !ok || c.NotAfter.Before(before) {
-				first[c.Listener] = c.NotAfter
+			if other, ok := earliest[c.Listener]; !ok || c.NotAfter.Before(other) {
+				earliest[c.Listener] = c.NotAfter
 			}
 		}
-		for listener, expires := range first {
+		for listener, expires := range earliest {
 			f.Certificates = append(f.Certificates, control.CertificateExpiry{Listener: listener, Expires: expires.UTC()})
 		}
 		slices.SortFunc(f.Certificates, func(a, b control.CertificateExpiry) int { return cmp.Compare(a.Listener, b.Listener) })

@@ -21,8 +21,8 @@ func (n *Node) describe() control.Node {
 	if n.admin != nil {
 		result.Address = n.adminURL()
 	}
-	if n.control.keyQueries != nil {
-		result.QueryKey = n.control.keyQueries.Key()
+	if n.rulesService.keyQueries != nil {
+		result.QueryKey = n.rulesService.keyQueries.Key()
 	}
 	result.Counters = n.config.SharedCountersID()
 	result.Fleet = n.fleet.Report()
@@ -72,7 +72,7 @@ const storeCheckInterval = 500 * time.Millisecond
 func (n *Node) reportStoreChanges(ctx context.Context) {
 	tick := time.NewTicker(storeCheckInterval)
 	defer tick.Stop()
-	_, before := n.stores.Status()
+	_, wasDegraded := n.stores.Status()
 	for {
 		select {
 		case <-ctx.Done():
@@ -80,13 +80,13 @@ func (n *Node) reportStoreChanges(ctx context.Context) {
 		case <-tick.C:
 		}
 		_, degraded := n.stores.Status()
-		if degraded == before {
+		if degraded == wasDegraded {
 			continue
 		}
-		before = degraded
-		if n.followed != nil {
-			n.followed.follower.Report()
-		} else if server := n.control.api.Load(); server != nil {
+		wasDegraded = degraded
+		if n.followedRules != nil {
+			n.followedRules.follower.Report()
+		} else if server := n.rulesService.api.Load(); server != nil {
 			if err := n.heartbeat(ctx, server); err != nil && ctx.Err() == nil {
 				n.log.Debug("heartbeat to the own API failed", "err", err.Error())
 			}
@@ -97,7 +97,7 @@ func (n *Node) reportStoreChanges(ctx context.Context) {
 // heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of
 // the database sends them.
 func (n *Node) heartbeatLoop(ctx context.Context) {
-	server := n.control.api.Load()
+	server := n.rulesService.api.Load()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -120,7 +120,7 @@ func (n *Node) heartbeat(ctx context.Context, server *api.Server) error {
 	self := n.describe()
 	self.Namespace, self.Error = n.config.ControlNamespace(), n.fileRules.status().Error
 	var err error
-	if _, self.Revision, err = n.control.db.Revision(ctx, self.Namespace); err == nil {
+	if _, self.Revision, err = n.rulesService.db.Revision(ctx, self.Namespace); err == nil {
 		_, err = server.Heartbeat(ctx, self)
 	}
 	return err

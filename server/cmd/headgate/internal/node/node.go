@@ -84,10 +84,10 @@ type observers struct {
 
 // A rulesSource is where the rules of a node come from.
 type rulesSource struct {
-	fileRules   *fileRules     // nil unless the rules come from a file
-	followed    *followedRules // nil if the rules come from a file
-	control     *rulesService
-	enforcement *enforcement
+	fileRules     *fileRules     // nil unless the rules come from a file
+	followedRules *followedRules // nil if the rules come from a file
+	rulesService  *rulesService
+	enforcement   *enforcement
 }
 
 // listeners are the servers of a node.
@@ -97,7 +97,7 @@ type listeners struct {
 	service     decisionService
 	admin       *server       // nil if it is off
 	demo        *server       // the built-in upstream; nil if one is configured
-	traffic     *demo.Traffic // to the built-in upstream; nil without it
+	demoTraffic *demo.Traffic // to the built-in upstream; nil without it
 }
 
 var errNothingToServe = errors.New("all addresses are off: there is nothing to serve")
@@ -107,7 +107,7 @@ var errNothingToServe = errors.New("all addresses are off: there is nothing to s
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	n := &Node{
 		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(),
-		rulesSource: rulesSource{control: &rulesService{}}, reloads: make(chan struct{}, 1),
+		rulesSource: rulesSource{rulesService: &rulesService{}}, reloads: make(chan struct{}, 1),
 	}
 	n.state.Store(telemetry.Starting)
 	if err := n.open(ctx); err != nil {
@@ -131,11 +131,11 @@ func (n *Node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	second, err := c.SecondSecret()
+	secondSecret, err := c.SecondSecret()
 	if err != nil {
 		return err
 	}
-	if err := n.openIdentity(ctx, secret, second); err != nil {
+	if err := n.openIdentity(ctx, secret, secondSecret); err != nil {
 		return err
 	}
 	// It validates the settings of the gateway, so it comes before the database is opened.
@@ -143,12 +143,12 @@ func (n *Node) open(ctx context.Context) error {
 		return err
 	}
 	if n.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
-		Config: c, Secret: secret, SecondSecret: second, MayBeUnreachable: true, Metrics: n.metrics,
-		Logger: n.logOf("store"),
+		Config: c, Secret: secret, SecondSecret: secondSecret, MayBeUnreachable: true, Metrics: n.metrics,
+		Logger: n.componentLogger("store"),
 	}); err != nil {
 		return err
 	}
-	n.fleet = limiters.NewFleet(c, n.stores, n.id, n.logOf("fleet"))
+	n.fleet = limiters.NewFleet(c, n.stores, n.id, n.componentLogger("fleet"))
 	if err := n.fleet.Open(ctx, secret); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openTraces(ctx); err != nil {
 		return err
 	}
-	if err := n.openEngine(ctx, secret, second); err != nil {
+	if err := n.openEngine(ctx, secret, secondSecret); err != nil {
 		return err
 	}
 	if !c.GatewayOff() {
@@ -177,25 +177,25 @@ func (n *Node) open(ctx context.Context) error {
 
 func (n *Node) openAdmin() error {
 	c := n.config
-	handler, err := ui.Handler(n.control.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()))
+	handler, err := ui.Handler(n.rulesService.handler(telemetry.Admin{Metrics: n.metrics, Status: n.Status}.Handler()))
 	if err != nil {
 		return err
 	}
-	own, err := n.newNodeAPI()
+	nodeAPI, err := n.newNodeAPI()
 	if err != nil {
 		return err
 	}
-	handler = shedding(n.overload, n.withDocs(own.handler(handler)))
-	certificates, every, err := c.AdminCertificates()
+	handler = shedding(n.overload, n.withDocs(nodeAPI.handler(handler)))
+	certificates, checkEvery, err := c.AdminCertificates()
 	if err != nil {
 		return err
 	}
-	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.logOf("admin")); err != nil {
+	if n.admin, err = listen("admin", c.AdminAddr, hostguard.Admin(c).Guard(handler), n.componentLogger("admin")); err != nil {
 		return fmt.Errorf("%s: %w", c.Origin("admin-addr"), err)
 	}
-	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.logOf("admin")))
+	n.admin.limitConns(n.connLimits(c.Admin.MaxConnsPerAddress).New("admin", c.AdminMaxConns(), "", n.componentLogger("admin")))
 	if certificates != nil {
-		n.admin.useTLS(certificates, every, c.AdminMinVersion())
+		n.admin.useTLS(certificates, checkEvery, c.AdminMinVersion())
 	} else if n.config.RulesSource() != config.FromControl && !onLoopback(n.admin.listener.Addr()) {
 		n.log.Warn("other hosts can reach the rules service, and tokens are sent to it unencrypted; "+
 			"configure certificates in admin.tls", "address", n.admin.addr())
@@ -204,10 +204,10 @@ func (n *Node) openAdmin() error {
 }
 
 // withDocs adds the documentation to a handler. It needs no token: it says nothing about this node.
-func (n *Node) withDocs(others http.Handler) http.Handler {
+func (n *Node) withDocs(next http.Handler) http.Handler {
 	const prefix = "/docs/"
 	if n.options.Docs == nil {
-		return others
+		return next
 	}
 	site := docsite.Handler(prefix, n.options.Docs)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -215,14 +215,14 @@ func (n *Node) withDocs(others http.Handler) http.Handler {
 			site.ServeHTTP(w, r)
 			return
 		}
-		others.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
 // keysTimeout is how long Open waits for the keys that verify tokens. Without them, a request has no user.
 const keysTimeout = 3 * time.Second
 
-func (n *Node) openIdentity(ctx context.Context, secret, second []byte) error {
+func (n *Node) openIdentity(ctx context.Context, secret, secondSecret []byte) error {
 	settings, err := n.config.JWTConfig()
 	if err != nil {
 		return err
@@ -234,22 +234,22 @@ func (n *Node) openIdentity(ctx context.Context, secret, second []byte) error {
 			return fmt.Errorf("identity.jwt: %w", err)
 		}
 		tokens = n.tokens
-		waiting, cancel := context.WithTimeout(ctx, keysTimeout)
+		waitCtx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
-		if err := n.tokens.Wait(waiting); err != nil {
+		if err := n.tokens.Wait(waitCtx); err != nil {
 			n.log.Warn("no keys to verify tokens yet, ignoring tokens until there are", "err", err.Error())
 		}
 	}
-	identified := n.config.IdentityConfig(secret, tokens)
-	identified.SecondSecret = second
-	n.identity, err = identity.New(identified)
+	identityConfig := n.config.IdentityConfig(secret, tokens)
+	identityConfig.SecondSecret = secondSecret
+	n.identity, err = identity.New(identityConfig)
 	return err
 }
 
-func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
+func (n *Node) openEngine(ctx context.Context, secret, secondSecret []byte) error {
 	settings := engine.Config{
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
-		Global: n.fleet.Global(), Secret: secret, SecondSecret: second, Observe: n.metrics.Observe, Trace: n.tracer.Phases(),
+		Global: n.fleet.Global(), Secret: secret, SecondSecret: secondSecret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(),
 		OnError: n.faultLogger("engine"), Refuse: n.overload.Refuses,
 	}
 	if n.config.RulesSource() == config.FromFile {
@@ -259,8 +259,8 @@ func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
 	if n.engine, err = engine.New(settings); err != nil {
 		return err
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.logOf("rules"))
-	n.followed = &followedRules{
+	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.componentLogger("rules"))
+	n.followedRules = &followedRules{
 		enforcement: n.enforcement, shared: n.stores.Shared(), metrics: n.metrics,
 	}
 	return n.openControl(ctx)
@@ -270,7 +270,7 @@ func (n *Node) openEngine(ctx context.Context, secret, second []byte) error {
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
 		path: n.config.Rules, shared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics,
-		log: n.logOf("rules"),
+		log: n.componentLogger("rules"),
 	}
 	set, err := n.fileRules.loadFirst()
 	if err != nil {
@@ -280,7 +280,7 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 	if n.engine, err = engine.New(settings); err != nil {
 		return n.wrapRulesError(Locate(n.config.Rules, n.fileRules.data, err))
 	}
-	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.logOf("rules"))
+	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.componentLogger("rules"))
 	if _, err := n.enforcement.apply(set); err != nil {
 		return err
 	}
@@ -311,14 +311,14 @@ func (n *Node) openGateway() error {
 	}
 	faults := n.faultLogger("http")
 	limit, err := httplimit.New(httplimit.Config{
-		Engine: n.engine, Identifier: n.identity, Fields: n.config.Fields(),
+		Engine: n.engine, Identifier: n.identity, Fields: n.config.ResponseFields(),
 		OnError: func(_ *http.Request, err error) { faults(err) },
 	})
 	if err != nil {
 		return err
 	}
 	n.descriptors.limitGateway(&settings)
-	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.logOf("gateway")
+	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.componentLogger("gateway")
 	settings.Observe = n.metrics.ObserveRequest
 	if settings.AccessLog != nil && n.options.LogLines != nil {
 		settings.AccessLog.Batch = n.options.LogLines.Batch
@@ -335,17 +335,17 @@ func (n *Node) openGateway() error {
 }
 
 // logOf returns the logger of a component, one of telemetry.Components.
-func (n *Node) logOf(component string) *slog.Logger {
+func (n *Node) componentLogger(component string) *slog.Logger {
 	return n.log.With(telemetry.ComponentKey, component)
 }
 
 // faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.
 func (n *Node) faultLogger(part string) func(error) {
-	var last atomic.Int64
+	var lastLog atomic.Int64
 	return func(err error) {
 		n.metrics.Fault(part)
-		now, before := time.Since(n.started).Milliseconds(), last.Load()
-		if (before == 0 || now-before >= 1000) && last.CompareAndSwap(before, max(1, now)) {
+		now, lastLogged := time.Since(n.started).Milliseconds(), lastLog.Load()
+		if (lastLogged == 0 || now-lastLogged >= 1000) && lastLog.CompareAndSwap(lastLogged, max(1, now)) {
 			n.log.Warn("fault", "part", part, "err", err.Error(), "more", "headgate_faults_total counts all faults")
 		}
 	}
@@ -366,10 +366,10 @@ func (n *Node) close() error {
 	if n.tokens != nil {
 		n.tokens.Close()
 	}
-	if n.followed != nil && n.followed.follower != nil {
-		errs = append(errs, n.followed.follower.Close())
+	if n.followedRules != nil && n.followedRules.follower != nil {
+		errs = append(errs, n.followedRules.follower.Close())
 	}
-	errs = append(errs, n.control.close())
+	errs = append(errs, n.rulesService.close())
 	if n.logins != nil {
 		errs = append(errs, n.logins.Close())
 	}

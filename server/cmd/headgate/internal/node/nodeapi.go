@@ -21,11 +21,11 @@ import (
 // A nodeAPI serves calls about this node alone. They need no rules service: a node whose rules service is unreachable
 // accepts the token of --admin-token-file.
 type nodeAPI struct {
-	enforcement *enforcement
-	control     *rulesService
-	namespace   string
-	tokens      *token.Store // knows only the token of --admin-token-file
-	hasToken    bool         // --admin-token-file is set
+	enforcement   *enforcement
+	control       *rulesService
+	namespace     string
+	tokens        *token.Store // knows only the token of --admin-token-file
+	hasAdminToken bool         // --admin-token-file is set
 }
 
 func (n *Node) newNodeAPI() (*nodeAPI, error) {
@@ -38,24 +38,24 @@ func (n *Node) newNodeAPI() (*nodeAPI, error) {
 		return nil, err
 	}
 	return &nodeAPI{
-		enforcement: n.enforcement, control: n.control, namespace: n.config.ControlNamespace(), tokens: tokens,
-		hasToken: secret != "",
+		enforcement: n.enforcement, control: n.rulesService, namespace: n.config.ControlNamespace(), tokens: tokens,
+		hasAdminToken: secret != "",
 	}, nil
 }
 
 // handler returns the handler of the paths of this node, and others for all other paths.
-func (a *nodeAPI) handler(others http.Handler) http.Handler {
+func (a *nodeAPI) handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	viewers := []token.Role{token.Viewer, token.Editor, token.Admin}
 	editors := []token.Role{token.Editor, token.Admin}
-	mux.HandleFunc("GET /v1/node/enforcement", a.only(viewers, a.getEnforcement))
-	mux.HandleFunc("POST /v1/node/enforcement:off", a.only(editors, a.turnOff))
-	mux.HandleFunc("POST /v1/node/enforcement:on", a.only(editors, a.turnOn))
+	mux.HandleFunc("GET /v1/node/enforcement", a.requireRole(viewers, a.getEnforcement))
+	mux.HandleFunc("POST /v1/node/enforcement:off", a.requireRole(editors, a.turnOff))
+	mux.HandleFunc("POST /v1/node/enforcement:on", a.requireRole(editors, a.turnOn))
 	for path, serve := range map[string]http.HandlerFunc{
 		"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
 		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 	} {
-		mux.HandleFunc("GET "+path, a.admins(extendDeadline(serve)))
+		mux.HandleFunc("GET "+path, a.requireGlobalAdmin(extendDeadline(serve)))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/node/") || strings.HasPrefix(r.URL.Path, "/debug/pprof") {
@@ -64,7 +64,7 @@ func (a *nodeAPI) handler(others http.Handler) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		others.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -72,7 +72,7 @@ func (a *nodeAPI) handler(others http.Handler) http.Handler {
 type nodeHandler func(w http.ResponseWriter, r *http.Request, caller *token.Principal)
 
 // only returns a handler for tokens with one of these roles that are valid for the namespace of this node.
-func (a *nodeAPI) only(roles []token.Role, serve nodeHandler) http.HandlerFunc {
+func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller := a.authenticate(w, r)
 		switch {
@@ -90,8 +90,8 @@ func (a *nodeAPI) only(roles []token.Role, serve nodeHandler) http.HandlerFunc {
 }
 
 // admins returns a handler for admin tokens of all namespaces.
-func (a *nodeAPI) admins(serve http.HandlerFunc) http.HandlerFunc {
-	return a.only([]token.Role{token.Admin}, func(w http.ResponseWriter, r *http.Request, caller *token.Principal) {
+func (a *nodeAPI) requireGlobalAdmin(serve http.HandlerFunc) http.HandlerFunc {
+	return a.requireRole([]token.Role{token.Admin}, func(w http.ResponseWriter, r *http.Request, caller *token.Principal) {
 		if !caller.CoversAll() {
 			hostguard.WriteProblem(w, http.StatusForbidden, "The token "+caller.ID+" is not for all namespaces.")
 			return
@@ -111,7 +111,7 @@ func (a *nodeAPI) authenticate(w http.ResponseWriter, r *http.Request) *token.Pr
 	tokens := a.tokens
 	if server := a.control.api.Load(); server != nil {
 		tokens = server.Tokens()
-	} else if !a.hasToken {
+	} else if !a.hasAdminToken {
 		hostguard.WriteProblem(w, http.StatusForbidden,
 			"This node knows no tokens: it has no rules service of its own. Start it with --admin-token-file.")
 		return nil
@@ -153,7 +153,7 @@ func (a *nodeAPI) getEnforcement(w http.ResponseWriter, r *http.Request, _ *toke
 }
 
 func (a *nodeAPI) writeEnforcement(w http.ResponseWriter) {
-	response := nodeEnforcement{a.namespace, a.enforcement.list()}
+	response := nodeEnforcement{a.namespace, a.enforcement.activeSuspensions()}
 	if response.Off == nil {
 		response.Off = []control.Suspension{}
 	}
@@ -163,12 +163,12 @@ func (a *nodeAPI) writeEnforcement(w http.ResponseWriter) {
 
 // checkNamespace reports whether the call is for the namespace of this node, or for none. If not, it sends an error.
 func (a *nodeAPI) checkNamespace(w http.ResponseWriter, r *http.Request) bool {
-	given := r.URL.Query().Get("namespace")
-	if given == "" || given == a.namespace {
+	namespace := r.URL.Query().Get("namespace")
+	if namespace == "" || namespace == a.namespace {
 		return true
 	}
 	hostguard.WriteProblem(w, http.StatusNotFound,
-		"This node has the rules of the namespace "+a.namespace+", not of "+rules.Quote(given)+".")
+		"This node has the rules of the namespace "+a.namespace+", not of "+rules.Quote(namespace)+".")
 	return false
 }
 
@@ -204,11 +204,11 @@ func (a *nodeAPI) turnOff(w http.ResponseWriter, r *http.Request, caller *token.
 	if !ok {
 		return
 	}
-	length, err := rules.ParseDuration(request.For)
+	duration, err := rules.ParseDuration(request.For)
 	if err != nil {
-		length = 0
+		duration = 0
 	}
-	if want := control.CheckSuspensionTime(length); want != "" {
+	if want := control.CheckSuspensionTime(duration); want != "" {
 		hostguard.WriteProblem(w, http.StatusUnprocessableEntity, "for: got "+rules.Quote(request.For)+", want "+want+".")
 		return
 	}
@@ -219,7 +219,7 @@ func (a *nodeAPI) turnOff(w http.ResponseWriter, r *http.Request, caller *token.
 	}
 	now := a.enforcement.now().UTC().Truncate(time.Second)
 	a.enforcement.turnOff(control.Suspension{
-		Rule: request.Rule, Since: now, Expires: now.Add(length), Note: note, By: caller.ID,
+		Rule: request.Rule, Since: now, Expires: now.Add(duration), Note: note, By: caller.ID,
 	})
 	a.writeEnforcement(w)
 }

@@ -23,26 +23,26 @@ const (
 func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger) {
 	tick := time.NewTicker(proxySampleInterval)
 	defer tick.Stop()
-	var logged time.Time
+	var lastLogged time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
 			id.SampleProxies()
-			if !logged.IsZero() && now.Sub(logged) < proxyWarnInterval {
+			if !lastLogged.IsZero() && now.Sub(lastLogged) < proxyWarnInterval {
 				continue
 			}
-			if text := untrustedProxies(id); text != "" {
+			if text := proxyWarning(id); text != "" {
 				log.Warn(text)
-				logged = now
+				lastLogged = now
 			}
 		}
 	}
 }
 
 // untrustedProxies returns a warning if requests come through load balancers that are not trusted, or "".
-func untrustedProxies(id *identity.Identifier) string {
+func proxyWarning(id *identity.Identifier) string {
 	found, ok := id.UntrustedProxies()
 	if !ok {
 		return ""

@@ -49,23 +49,23 @@ const dbTimeout = 30 * time.Second
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
 func (n *Node) openControl(ctx context.Context) error {
 	if n.config.AdminAddr != config.Off {
-		n.control.keyQueries = nodequery.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
+		n.rulesService.keyQueries = nodequery.NewResponder(n.engine, n.config.ControlNamespace(), n.identity,
 			n.serveTrafficQuery)
 	}
 	source, dir, err := n.openSource(ctx)
 	if err != nil {
 		return err
 	}
-	f := n.followed
+	f := n.followedRules
 	f.follower, err = follow.Open(ctx, follow.Config{
-		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Suspend: n.enforcement.setFleet,
-		Node: n.describe, Logger: n.logOf("rules"),
+		Source: source, Dir: dir, Apply: f.apply, Changed: f.onStatus, Suspend: n.enforcement.setFleetSuspensions,
+		Node: n.describe, Logger: n.componentLogger("rules"),
 		Poll: n.config.PollEvery(), CheckClient: clientip.New(n.config).Warn,
 		HeavyWork: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
-	if database := n.control.deferred; err == nil && database != nil &&
-		(!f.ready() || errors.Is(database.Err(), control.ErrNewer)) {
-		err = database.Err() // no rules on disk either, or the database needs a newer version of Headgate
+	if databaseStatus := n.rulesService.deferred; err == nil && databaseStatus != nil &&
+		(!f.ready() || errors.Is(databaseStatus.Err(), control.ErrNewer)) {
+		err = databaseStatus.Err() // no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (n *Node) openControl(ctx context.Context) error {
 // openSource returns the source of the rules, and the directory of the copy that is used while the source is
 // unreachable.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
-	c, s := n.config, n.control
+	c, s := n.config, n.rulesService
 	if c.RulesSource() == config.FromControl {
 		return n.openRemote()
 	}
@@ -85,9 +85,9 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	}
 	// A database on another host may be unreachable. The node starts with the rules on disk then.
 	s.deferred = follow.NewDeferred(c.DB, c.ControlNamespace())
-	opening, cancel := context.WithTimeout(ctx, sourceTimeout)
+	openCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
-	n.openDeferred(opening)
+	n.openDeferred(openCtx)
 	return s.deferred, n.nodeDir(), nil
 }
 
@@ -108,7 +108,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if n.control.remote, err = remote.New(settings); err != nil {
+	if n.rulesService.remote, err = remote.New(settings); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", n.config.Origin("control"), err)
 	}
 	secret, err := n.config.HookSecret()
@@ -116,29 +116,29 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 		return nil, "", err
 	}
 	if secret != nil {
-		n.control.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
+		n.rulesService.hook, err = webhook.NewReceiver(secret, func(_ context.Context, h webhook.Event) {
 			if h.Event == webhook.EventRevision && h.Namespace == n.config.ControlNamespace() {
-				n.followed.follower.Refresh()
+				n.followedRules.follower.Refresh()
 			}
 		})
 		if err != nil {
 			return nil, "", fmt.Errorf("rules_service.hook_secret_file: %w", err)
 		}
 	}
-	return follow.Remote(n.control.remote), n.nodeDir(), nil
+	return follow.Remote(n.rulesService.remote), n.nodeDir(), nil
 }
 
 // openDatabase opens the database and its API, and gives a new one its first rules.
 func (n *Node) openDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
-	c, s := n.config, n.control
+	c, s := n.config, n.rulesService
 	if s.db == nil {
 		db, err := n.openDB(ctx)
 		if err != nil {
 			return err
 		}
-		monitor := control.NewMonitor(db, n.logOf("rules"))
+		monitor := control.NewMonitor(db, n.componentLogger("rules"))
 		s.db = monitor
 		s.monitor.Store(monitor)
 	}
@@ -162,8 +162,8 @@ func (n *Node) openDatabase(ctx context.Context) error {
 		return err
 	}
 	if c.DBFollows != "" {
-		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.logOf("rules")}
-		n.followed.mirror.Store(m)
+		m := &fileMirror{server: s.api.Load(), namespace: c.ControlNamespace(), path: c.DBFollows, log: n.componentLogger("rules")}
+		n.followedRules.mirror.Store(m)
 		if err := m.load(ctx); err != nil && last == 0 {
 			return fmt.Errorf("%s: %w", c.Origin("db-follows"), err)
 		}
@@ -185,7 +185,7 @@ func (n *Node) openDatabase(ctx context.Context) error {
 func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	c := n.config
 	if c.DB != "" {
-		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.logOf("rules")})
+		db, err := open.Open(ctx, c.DB, open.Options{Logger: n.componentLogger("rules")})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Origin("db"), err)
 		}
@@ -202,26 +202,26 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 		return nil, fmt.Errorf("%s: %w", c.Origin("data-dir"), err)
 	}
 	n.log.Warn("no database, rules and tokens are lost when this process ends; set --data-dir or --db", "err", err.Error())
-	return n.openTemporary(ctx)
+	return n.openTemporaryDB(ctx)
 }
 
 // openTemporary opens a database that is deleted when the node is closed.
-func (n *Node) openTemporary(ctx context.Context) (control.DB, error) {
+func (n *Node) openTemporaryDB(ctx context.Context) (control.DB, error) {
 	dir, err := os.MkdirTemp("", "headgate-")
 	if err != nil {
 		return nil, err
 	}
-	n.control.tempDir = dir
+	n.rulesService.tempDir = dir
 	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
 }
 
 // openAPIServer creates the API of the database.
 func (n *Node) openAPIServer(settings api.Config) (err error) {
-	s := n.control
+	s := n.rulesService
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
 		return err
 	}
-	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.logOf("rules")
+	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.componentLogger("rules")
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
 		n.config.ControlNamespace(), n.identity
 	settings.DemoTraffic = n.demoSwitch
@@ -243,12 +243,12 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
-	db, err := n.openTemporary(ctx)
+	db, err := n.openTemporaryDB(ctx)
 	if err != nil {
 		n.log.Warn("no temporary database, the API does not show the rules", "err", err.Error())
 		return nil
 	}
-	n.control.db = db
+	n.rulesService.db = db
 	err = n.openAPIServer(api.Config{
 		ReadOnly: "the rules come from the file " + n.config.Rules + ": change the file",
 		NoOverrides: "the rules come from a file, without a database: start headgate with --db, and with --db-follows to " +
@@ -258,8 +258,8 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 		return err
 	}
 	n.fileRules.mirrorTo(&fileMirror{
-		server: n.control.api.Load(), namespace: n.config.ControlNamespace(),
-		path: n.config.Rules, log: n.logOf("rules"),
+		server: n.rulesService.api.Load(), namespace: n.config.ControlNamespace(),
+		path: n.config.Rules, log: n.componentLogger("rules"),
 	})
 	return nil
 }
@@ -283,8 +283,8 @@ func (n *Node) pruneHistory(ctx context.Context) {
 		case <-timer.C:
 		}
 		wait = pruneEvery
-		working, cancel := context.WithTimeout(ctx, 10*time.Minute)
-		count, err := n.control.db.Prune(working, time.Now().Add(-keep))
+		pruneCtx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+		count, err := n.rulesService.db.Prune(pruneCtx, time.Now().Add(-keep))
 		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -296,7 +296,7 @@ func (n *Node) pruneHistory(ctx context.Context) {
 }
 
 // handler returns the handler of the admin listener: the API of the rules service, and others for all other paths.
-func (s *rulesService) handler(others http.Handler) http.Handler {
+func (s *rulesService) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
 		isAPI := path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/openapi.json"
@@ -314,13 +314,13 @@ func (s *rulesService) handler(others http.Handler) http.Handler {
 			hostguard.WriteProblem(w, http.StatusNotFound,
 				"This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
 		default:
-			others.ServeHTTP(w, r)
+			next.ServeHTTP(w, r)
 		}
 	})
 }
 
 // database returns whether the database accepts changes, or nil if this process has no database to change.
-func (s *rulesService) database() *telemetry.DatabaseStatus {
+func (s *rulesService) databaseStatus() *telemetry.DatabaseStatus {
 	m := s.monitor.Load()
 	if m == nil {
 		return nil

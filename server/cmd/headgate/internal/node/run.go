@@ -57,8 +57,8 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() { n.overload.Run(serving) })
 	group.Go(func() { n.reloadOnDemand(serving) })
 	group.Go(func() { n.recordDecisions(serving) })
-	if n.traffic != nil {
-		group.Go(func() { n.traffic.Run(serving) })
+	if n.demoTraffic != nil {
+		group.Go(func() { n.demoTraffic.Run(serving) })
 	}
 	group.Go(func() { watchProxies(serving, n.identity, n.log) })
 	drainCtx, endDrain := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,7 +73,7 @@ func (n *Node) Run(ctx context.Context) error {
 	n.log.Info("draining")
 	n.drainDecisionService()
 	group.Wait()
-	stopErr := n.control.stop()
+	stopErr := n.rulesService.stop()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
 			s.shutdown()
@@ -107,22 +107,22 @@ func (n *Node) maintainRules(ctx context.Context, group *sync.WaitGroup) {
 	if n.admin != nil && n.admin.certificates != nil {
 		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
 	}
-	if n.followed == nil { // the rules come from a file
-		if n.control.api.Load() != nil {
+	if n.followedRules == nil { // the rules come from a file
+		if n.rulesService.api.Load() != nil {
 			group.Go(func() { n.heartbeatLoop(ctx) })
 		}
 		return
 	}
-	group.Go(func() { n.followed.follower.Run(ctx) })
+	group.Go(func() { n.followedRules.follower.Run(ctx) })
 	if n.config.RulesSource() == config.FromControl {
 		return // the remote rules service has the database: no mirror and no history here
 	}
 	group.Go(func() {
-		if n.control.deferred != nil && !n.retryDatabase(ctx) {
+		if n.rulesService.deferred != nil && !n.retryDatabase(ctx) {
 			return // ctx ended before the database could be opened
 		}
 		var mirroring sync.WaitGroup
-		if m := n.followed.mirror.Load(); m != nil {
+		if m := n.followedRules.mirror.Load(); m != nil {
 			mirroring.Go(func() { m.watch(ctx) })
 		}
 		n.pruneHistory(ctx)
@@ -147,7 +147,7 @@ func (n *Node) reloadOnDemand(ctx context.Context) {
 			if n.fileRules != nil {
 				n.fileRules.reload()
 			} else {
-				n.followed.reload()
+				n.followedRules.reload()
 			}
 			if n.admin != nil {
 				n.admin.reload(n.log)

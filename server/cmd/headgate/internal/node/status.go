@@ -12,20 +12,20 @@ func (n *Node) Status() telemetry.Status {
 		state = telemetry.Starting
 	}
 	s := telemetry.Status{State: state, Version: n.options.Version, Started: n.started, Listeners: n.Listeners()}
-	s.EnforcementOff = n.enforcement.list()
+	s.EnforcementOff = n.enforcement.activeSuspensions()
 	s.Store, s.Degraded = n.stores.Status()
 	s.Fleet = n.fleet.Report()
 	s.Degraded = s.Degraded || s.Fleet.Isolated()
 	if n.fileRules != nil {
 		s.Rules = n.fileRules.status()
 	} else {
-		s.Rules = n.followed.status()
+		s.Rules = n.followedRules.status()
 		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Unreachable != "" || s.Rules.Follow.Disk != ""
-		if s.State == telemetry.Ready && !n.followed.ready() {
+		if s.State == telemetry.Ready && !n.followedRules.ready() {
 			s.State = telemetry.Starting // without rules, every request would pass
 		}
 	}
-	if s.Database = n.control.database(); s.Database != nil {
+	if s.Database = n.rulesService.databaseStatus(); s.Database != nil {
 		s.Degraded = s.Degraded || !s.Database.Writable
 	}
 	if n.tokens != nil {
@@ -34,12 +34,12 @@ func (n *Node) Status() telemetry.Status {
 		}
 	}
 	s.Degraded = s.Degraded || s.Rules.Error != "" || s.Identity.Error != ""
-	if warning := untrustedProxies(n.identity); warning != "" {
+	if warning := proxyWarning(n.identity); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	if n.traffic != nil && n.traffic.Allowed() {
+	if n.demoTraffic != nil && n.demoTraffic.Allowed() {
 		s.DemoTraffic = "off"
-		if n.traffic.On() {
+		if n.demoTraffic.On() {
 			s.DemoTraffic = "on"
 		}
 	}

@@ -18,9 +18,9 @@ import (
 const (
 	// reportEvery is the interval in which traffic is reported to a remote rules service, and reportTimeout bounds a
 	// report. lastReport bounds the one when the node stops.
-	reportEvery   = 2 * time.Second
-	reportTimeout = 5 * time.Second
-	lastReport    = time.Second
+	reportEvery       = 2 * time.Second
+	reportTimeout     = 5 * time.Second
+	lastReportTimeout = time.Second
 	// maxUnsent is the number of seconds that wait for a rules service that is unreachable.
 	maxUnsent = 600
 	// maxReportRows bounds the rows of a report.
@@ -32,19 +32,19 @@ const (
 
 // trafficReporter passes the traffic of this node to the rules service.
 type trafficReporter struct {
-	node   *Node
-	closed int64 // the minute in which the node's own minutes were closed last; only the recorder uses it
+	node         *Node
+	closedMinute int64 // the minute in which the node's own minutes were closed last; only the recorder uses it
 
-	mu      sync.Mutex
-	seconds []traffic.Second // not sent yet
-	minutes []*traffic.Report
-	erased  map[time.Time]bool // the erasures that were applied
+	mu              sync.Mutex
+	seconds         []traffic.Second // not sent yet
+	minutes         []*traffic.Report
+	appliedErasures map[time.Time]bool // the erasures that were applied
 }
 
 // openTraffic creates the recorder of the node's traffic.
 func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
-	n.reporter = &trafficReporter{node: n, erased: map[time.Time]bool{}}
+	n.reporter = &trafficReporter{node: n, appliedErasures: map[time.Time]bool{}}
 	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{Keep: ownTrafficKeep, MaxBytes: ownTrafficBytes, Namer: n.namer})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
@@ -59,9 +59,9 @@ func (n *Node) openTraffic(secret []byte) {
 
 // recordDecisions records this node's decisions and reports them until ctx ends.
 func (n *Node) recordDecisions(ctx context.Context) {
-	reporting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	reportCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var group sync.WaitGroup
-	group.Go(func() { n.reporter.run(reporting) })
+	group.Go(func() { n.reporter.run(reportCtx) })
 	if n.decisionLog != nil {
 		group.Go(func() { n.decisionLog.Run(ctx) })
 	}
@@ -79,8 +79,8 @@ func (n *Node) addTraffic(r *traffic.Report) {
 	// Clients are counted by the fleet only.
 	now := time.Unix(r.Seconds[len(r.Seconds)-1].Unix+1, 0)
 	n.ownTraffic.Add(&traffic.Report{Node: r.Node, Started: r.Started, Seconds: r.Seconds}, now)
-	if minute := now.Unix() / 60; minute != n.reporter.closed {
-		n.reporter.closed = minute
+	if minute := now.Unix() / 60; minute != n.reporter.closedMinute {
+		n.reporter.closedMinute = minute
 		n.ownTraffic.Close(now, false)
 	}
 }
@@ -96,8 +96,8 @@ func (t *trafficReporter) add(r *traffic.Report) {
 		}
 		t.seconds = append(t.seconds, second)
 	}
-	if over := len(t.seconds) - maxUnsent; over > 0 {
-		t.seconds = t.seconds[over:]
+	if excess := len(t.seconds) - maxUnsent; excess > 0 {
+		t.seconds = t.seconds[excess:]
 	}
 	if r.Minute == 0 {
 		return
@@ -110,7 +110,7 @@ func (t *trafficReporter) add(r *traffic.Report) {
 }
 
 // next returns the next report to send, nil if there is none.
-func (t *trafficReporter) next() *traffic.Report {
+func (t *trafficReporter) nextReport() *traffic.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &traffic.Report{Node: t.node.id, Started: t.node.started.UnixMicro()}
@@ -132,7 +132,7 @@ func (t *trafficReporter) next() *traffic.Report {
 }
 
 // sent removes a report from the queue. More may have been queued while it was sent.
-func (t *trafficReporter) sent(r *traffic.Report) {
+func (t *trafficReporter) removeSent(r *traffic.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(r.Seconds); n > 0 {
@@ -146,28 +146,28 @@ func (t *trafficReporter) sent(r *traffic.Report) {
 
 // run reports until ctx ends, and then sends the rest.
 func (t *trafficReporter) run(ctx context.Context) {
-	every := reportEvery
-	if t.node.control.remote == nil {
-		every = time.Second
+	interval := reportEvery
+	if t.node.rulesService.remote == nil {
+		interval = time.Second
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			t.send(context.WithoutCancel(ctx), lastReport)
+			t.sendQueued(context.WithoutCancel(ctx), lastReportTimeout)
 			return
 		case <-tick.C:
-			t.send(ctx, reportTimeout)
+			t.sendQueued(ctx, reportTimeout)
 		}
 	}
 }
 
 // send sends all that is queued. If the rules service is unreachable, it stays queued.
-func (t *trafficReporter) send(ctx context.Context, timeout time.Duration) {
+func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for r := t.next(); r != nil; r = t.next() {
+	for r := t.nextReport(); r != nil; r = t.nextReport() {
 		erasures, ok, err := t.deliver(ctx, r)
 		if err != nil {
 			t.node.log.Debug("traffic not reported to the rules service", "err", err.Error())
@@ -176,7 +176,7 @@ func (t *trafficReporter) send(ctx context.Context, timeout time.Duration) {
 			return
 		}
 		t.erase(erasures)
-		t.sent(r)
+		t.removeSent(r)
 	}
 }
 
@@ -184,7 +184,7 @@ func (t *trafficReporter) send(ctx context.Context, timeout time.Duration) {
 func (t *trafficReporter) deliver(
 	ctx context.Context, r *traffic.Report,
 ) (erasures []control.TrafficErasure, ok bool, err error) {
-	service := t.node.control
+	service := t.node.rulesService
 	if service.remote != nil {
 		var response control.TrafficResponse
 		err := service.remote.Do(ctx, http.MethodPost, "/v1/traffic:report", nil, r, &response)
@@ -199,18 +199,18 @@ func (t *trafficReporter) deliver(
 }
 
 // maxErased bounds the erasures that are remembered.
-const maxErased = 10_000
+const maxAppliedErasures = 10_000
 
 // erase applies erasures that are new.
 func (t *trafficReporter) erase(list []control.TrafficErasure) {
 	for _, e := range list {
 		t.mu.Lock()
-		if len(t.erased) > maxErased {
-			clear(t.erased)
+		if len(t.appliedErasures) > maxAppliedErasures {
+			clear(t.appliedErasures)
 		}
 		at := e.Time.UTC()
-		known := t.erased[at]
-		t.erased[at] = true
+		known := t.appliedErasures[at]
+		t.appliedErasures[at] = true
 		t.mu.Unlock()
 		if !known {
 			t.node.eraseTraffic(e.Client)
@@ -219,16 +219,16 @@ func (t *trafficReporter) erase(list []control.TrafficErasure) {
 }
 
 // eraseTraffic erases the clients that have all the given attributes, in the form in which the statistics have them.
-func (n *Node) eraseTraffic(kept map[string]string) {
-	n.recorder.Erase(kept) // not under the lock: the recorder calls add while it holds its own
+func (n *Node) eraseTraffic(client map[string]string) {
+	n.recorder.Erase(client) // not under the lock: the recorder calls add while it holds its own
 	if n.decisionLog != nil {
-		n.decisionLog.Erase(kept)
+		n.decisionLog.Erase(client)
 	}
 	t := n.reporter
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.minutes {
-		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(kept) })
+		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(client) })
 	}
 }
 
