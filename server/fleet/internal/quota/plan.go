@@ -79,7 +79,7 @@ func (p *Plan) TimeFor(units int64) int64 {
 	return int64(min(micros, MaxTime))
 }
 
-// Longest is a time beyond those of all limits, in µs, that can be added to others without overflow.
+// MaxTime is a time beyond those of all limits, in µs, that can be added to others without overflow.
 const MaxTime = 1 << 55
 
 // A Counter counts the units consumed under one plan. Its state is a pair, or an algorithm.State for plans without one.
