@@ -28,6 +28,7 @@ type ClusterSet struct {
 	o       ClusterOptions
 	servers []*Server
 	ids     map[*Server]string
+	elected time.Time // when a replica was last known to be elected
 }
 
 // Cluster starts a ClusterSet and waits until it is complete.
@@ -176,11 +177,16 @@ func (c *ClusterSet) Failover(replica *Server) {
 	if err := c.waitUntil("fail over", promoted); err != nil {
 		c.t.Fatal(err)
 	}
+	c.elected = time.Now()
 }
 
-// KillPrimaryOf kills the server that owns the slot of a key, and returns it.
+// KillPrimaryOf kills the server that owns the slot of a key, and returns it. It first waits until replicas have
+// forgotten the votes of the last failover, which takes four node timeouts. A replica that still has such votes would
+// use them without an election. Its claim to the slots is then older than that of the killed primary, and the other
+// servers refuse it for ever.
 func (c *ClusterSet) KillPrimaryOf(key string) *Server {
 	c.t.Helper()
+	time.Sleep(time.Until(c.elected.Add(4 * c.o.NodeTimeout)))
 	s := c.PrimaryOf(key)
 	s.Kill()
 	return s
@@ -202,6 +208,7 @@ func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 	if err := c.waitUntil("fail over", replaced); err != nil {
 		c.t.Fatal(err)
 	}
+	c.elected = time.Now()
 	return now
 }
 
