@@ -77,7 +77,7 @@ func TestStoppedNodesAreRemovedFromTheList(t *testing.T) {
 			}
 			s.refuses(cli.ExitFailure, "There is no node", "nodes", "delete", "killed")
 			s.want("removed node killed", "audit", "--kind", "event")
-			s.refuses(cli.ExitFailure, `unknown command "delte" for "headgate nodes", which has delete`, "nodes", "delte", "killed")
+			s.refuses(cli.ExitFailure, `unknown command "delte" for "headgate nodes", did you mean delete?`, "nodes", "delte", "killed")
 		})
 	}
 }

@@ -122,10 +122,10 @@ func setArgErrors(c *cobra.Command) {
 
 // unknownCommandError returns the error for a subcommand that does not exist.
 func unknownCommandError(c *cobra.Command, name string) error {
-	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
 	c.SuggestionsMinimumDistance = 1
-	if similar := c.SuggestionsFor(name); len(similar) > 0 {
-		text += "; did you mean " + strings.Join(similar, " or ") + "?"
+	similar := strings.Join(c.SuggestionsFor(name), " or ")
+	if similar == "" {
+		return fmt.Errorf("unknown command %q for %q; see %[2]s --help", name, c.CommandPath())
 	}
-	return fmt.Errorf("%s; see %s --help", text, c.CommandPath())
+	return fmt.Errorf("unknown command %q for %q, did you mean %s? See %[2]s --help", name, c.CommandPath(), similar)
 }

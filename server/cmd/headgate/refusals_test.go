@@ -40,7 +40,7 @@ func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
 		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
 		{"headgate: --until: \"Friday\": want a time such as", []string{"overrides", "create", "--client", "user=a", "--block", "--until", "Friday"}},
-		{"headgate: --client: \"acme\": want ATTRIBUTE=VALUE", []string{"overrides", "create", "--client", "acme", "--block", "--for", "1h"}},
+		{"headgate: --client: \"acme\": must be ATTRIBUTE=VALUE", []string{"overrides", "create", "--client", "acme", "--block", "--for", "1h"}},
 	} {
 		if got := s.says(tt.args...); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("headgate %s:\n got %s\nwant %s", strings.Join(tt.args, " "), got, tt.want)

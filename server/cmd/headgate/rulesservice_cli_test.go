@@ -130,7 +130,7 @@ func TestClientAndOverrideCommands(t *testing.T) {
 	s.want("api_key: [k1, k2]", "clients", "get", "other")
 	s.refuses(cli.ExitFailure, "412", "clients", "set", "other", "--revision", "0")
 	s.refuses(cli.ExitFailure, "limits", "clients", "set", "other", "--limit", "many")
-	s.refuses(cli.ExitFailure, "want ATTRIBUTE=VALUE", "clients", "set", "other", "--attribute", "acme")
+	s.refuses(cli.ExitFailure, "must be ATTRIBUTE=VALUE", "clients", "set", "other", "--attribute", "acme")
 	_, errs, code := s.run("", "overrides", "create", "--id", "idle", "--client", "cookie.x=1", "--block", "--for", "1h")
 	if code != cli.ExitOK || !strings.Contains(errs, "no rule counts by cookie.x") {
 		t.Errorf("an override that no rule counts by: exit %d, %q; want 0 and a warning", code, errs)
@@ -142,7 +142,7 @@ func TestClientAndOverrideCommands(t *testing.T) {
 	s.want("deleted override launch", "overrides", "delete", "launch")
 	await.NoError(t, "the end of the override", func() error { return s.holds("50 of 50", "keys", "get", "user=acme") })
 	s.want("reset user=acme", "keys", "reset", "user=acme", "--rule", "search-per-user")
-	s.refuses(cli.ExitFailure, "want ATTRIBUTE=VALUE", "keys", "get", "acme")
+	s.refuses(cli.ExitFailure, "must be ATTRIBUTE=VALUE", "keys", "get", "acme")
 	s.refuses(cli.ExitFailure, "limits", "overrides", "create", "--client", "user=acme", "--limit", "many", "--for", "1h")
 	s.want("deleted client acme", "clients", "delete", "acme")
 }
