@@ -36,6 +36,8 @@ type Config struct {
 	Node nodequery.Node
 	// NodeID is the ID of Node in heartbeats. Default none.
 	NodeID string
+	// NodeCounters identifies the counter store of Node, as in its heartbeats. Default none: Node counts in its memory.
+	NodeCounters string
 	// NodeNamespace is the namespace of the rules that Node has. Default "default".
 	NodeNamespace string
 	// Identifier normalizes attributes in calls like those of requests. Default one of the zero identity.Config.

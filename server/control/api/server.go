@@ -96,8 +96,8 @@ func New(c Config) (*Server, error) {
 	}
 	s.editor = edit.NewEditor(edit.Options{DB: c.DB, Now: c.Now, Logger: c.Logger, Committed: s.committed})
 	s.poller = nodequery.NewPoller(nodequery.PollerOptions{
-		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalNamespace: c.NodeNamespace, Identifier: c.Identifier,
-		LocalTraffic: c.NodeTraffic, TLS: c.NodeTLS, Now: c.Now,
+		Registry: s.nodes, Local: c.Node, LocalID: c.NodeID, LocalCounters: c.NodeCounters,
+		LocalNamespace: c.NodeNamespace, Identifier: c.Identifier, LocalTraffic: c.NodeTraffic, TLS: c.NodeTLS, Now: c.Now,
 	})
 	s.alerts = s.newAlerts()
 	s.ended, s.stop = context.WithCancel(context.Background())

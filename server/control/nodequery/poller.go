@@ -39,10 +39,10 @@ var (
 // PollerOptions configure a Poller.
 type PollerOptions struct {
 	Registry *nodes.Registry
-	// Local is the node in this process, nil if there is none. LocalID is its ID in heartbeats, LocalNamespace the
-	// namespace of its rules.
-	Local                   Node
-	LocalID, LocalNamespace string
+	// Local is the node in this process, nil if there is none. LocalID and LocalCounters are its ID and its Counters in
+	// heartbeats, LocalNamespace the namespace of its rules.
+	Local                                  Node
+	LocalID, LocalCounters, LocalNamespace string
 	// LocalTraffic answers queries about the traffic of the node in this process. Default none.
 	LocalTraffic TrafficSource
 	// Identifier seals attributes that may be secret.
@@ -102,7 +102,9 @@ func (p *Poller) listNodes(ctx context.Context, namespace string) (*Poll, error)
 		poll.Nodes = append(poll.Nodes, n)
 	}
 	if addLocal { // it sends no heartbeats, or none yet
-		local := &control.Node{ID: cmp.Or(p.options.LocalID, "here"), Namespace: namespace}
+		local := &control.Node{
+			ID: cmp.Or(p.options.LocalID, "here"), Namespace: namespace, Counters: p.options.LocalCounters,
+		}
 		poll.Nodes = append(poll.Nodes, &PolledNode{Node: local, local: true})
 	}
 	slices.SortStableFunc(poll.Nodes, func(a, b *PolledNode) int {

@@ -224,6 +224,7 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.componentLogger("rules")
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
 		n.config.ControlNamespace(), n.identity
+	settings.NodeCounters = n.config.SharedCountersID()
 	settings.DemoTraffic = n.demoSwitch
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
 		return err
