@@ -14,9 +14,11 @@ const (
 	// busyShare and idleShare are the shares of the cores in use from which on, and below which, they are busy and idle.
 	busyShare = 0.9
 	idleShare = 0.8
-	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit ends.
+	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit is raised or ends.
 	maxIdle = 2
-	// freeTime is how long there is no limit after one that has left cores idle while connections waited.
+	// maxRaises is how often a limit that leaves cores idle while connections wait is doubled. Then it ends.
+	maxRaises = 4
+	// freeTime is how long there is no limit after one that has left cores idle even when it was raised.
 	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
@@ -77,9 +79,11 @@ func (q *Queue) Stats() Stats {
 }
 
 // Adjust adapts the limit to the share of its cores that this process has used since the last call, from 0 to 1. It must
-// be called regularly. There is a limit while the cores are busy. If they become idle because of it, there is none for
-// freeTime.
+// be called regularly. There is a limit while the cores are busy. If they become idle while connections wait, the limit
+// is doubled; it falls back in small steps when the cores are busy again. If the cores are idle even with the largest
+// limit, there is none for freeTime.
 func (q *Queue) Adjust(busy float64) {
+	least := perCore * runtime.GOMAXPROCS(0)
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,14 +93,17 @@ func (q *Queue) Adjust(busy float64) {
 		q.idle = 0
 	}
 	switch {
-	case q.idle == maxIdle:
-		if q.waiting.first != nil {
-			q.freeUntil = now.Add(freeTime)
-		}
+	case q.idle == maxIdle && q.waiting.first == nil:
 		q.limit, q.idle = 0, 0
+	case q.idle == maxIdle && q.limit >= least<<maxRaises:
+		q.limit, q.idle, q.freeUntil = 0, 0, now.Add(freeTime)
+	case q.idle == maxIdle:
+		q.limit, q.idle = 2*q.limit, 0
 	case busy < busyShare:
-	case q.limit > 0 || !now.Before(q.freeUntil):
-		q.limit = perCore * runtime.GOMAXPROCS(0)
+	case q.limit > 0:
+		q.limit = max(least, q.limit-q.limit/8)
+	case !now.Before(q.freeUntil):
+		q.limit = least
 	}
 	q.limited.Store(q.limit > 0)
 	q.advance()

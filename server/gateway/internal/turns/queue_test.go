@@ -70,7 +70,7 @@ func TestLimitFollowsTheUseOfTheCores(t *testing.T) {
 	}
 }
 
-func TestALimitThatLeavesCoresIdleEndsForAWhile(t *testing.T) {
+func TestLimitThatLeavesCoresIdleIsDoubled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bounded(1)
 		slow, other := usedTurn(), usedTurn()
@@ -79,7 +79,39 @@ func TestALimitThatLeavesCoresIdleEndsForAWhile(t *testing.T) {
 		for range maxIdle {
 			q.Adjust(idleShare - 0.01)
 		}
-		if !returned(otherBegins) || q.Stats().Limit != 0 {
+		if got := q.Stats().Limit; got != 2 || !returned(otherBegins) {
+			t.Errorf("limit %d, want 2, and the waiting connection to have a turn", got)
+		}
+		slow.End(q)
+		other.End(q)
+	})
+}
+
+func TestRaisedLimitFallsWhileCoresAreBusy(t *testing.T) {
+	least := perCore * runtime.GOMAXPROCS(0)
+	q := bounded(4 * least)
+	for last := 4 * least; last > least; last = q.Stats().Limit {
+		q.Adjust(1)
+		if got := q.Stats().Limit; got >= last || got < least {
+			t.Fatalf("limit %d after %d, want a lower one that is at least %d", got, last, least)
+		}
+	}
+	q.Adjust(1)
+	if got := q.Stats().Limit; got != least {
+		t.Errorf("limit %d, want it to stay %d", got, least)
+	}
+}
+
+func TestLargestLimitThatLeavesCoresIdleEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(perCore * runtime.GOMAXPROCS(0) << maxRaises)
+		q.active = q.limit
+		waiting := usedTurn()
+		begins := begin(q, &waiting)
+		for range maxIdle {
+			q.Adjust(idleShare - 0.01)
+		}
+		if !returned(begins) || q.Stats().Limit != 0 {
 			t.Errorf("got %+v, want no limit: it has left cores idle", q.Stats())
 		}
 		q.Adjust(1)
@@ -91,8 +123,7 @@ func TestALimitThatLeavesCoresIdleEndsForAWhile(t *testing.T) {
 		if q.Stats().Limit == 0 {
 			t.Errorf("no limit %v later, want one", freeTime)
 		}
-		slow.End(q)
-		other.End(q)
+		waiting.End(q)
 	})
 }
 
