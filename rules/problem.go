@@ -30,20 +30,20 @@ func (p Problem) String() string {
 	}
 	text += ": want " + p.Want
 	if p.Other != "" {
-		text += "; " + p.Other + " has this one"
+		text += "; " + p.Other + " has the same value"
 	}
 	return text
 }
 
-// An Error lists all problems, up to a bound. It wraps ErrInvalid.
+// An Error lists the problems of rules and clients. It wraps ErrInvalid.
 type Error struct {
-	// Problems are the first MaxProblems, in the order of the rules.
+	// Problems are the first MaxProblems problems, in the order of the rules.
 	Problems []Problem
-	// More is the number of other problems.
+	// More is the number of problems that are not in the list.
 	More int
 }
 
-// MaxProblems limits how many problems are listed.
+// MaxProblems is the maximum number of problems that an Error lists.
 const MaxProblems = 100
 
 func (e *Error) Error() string {
@@ -60,13 +60,13 @@ func (e *Error) Error() string {
 // Unwrap returns ErrInvalid.
 func (e *Error) Unwrap() error { return ErrInvalid }
 
-// A parseError is the error of a parser.
+// A parseError is the error of a function that parses the text of one field.
 type parseError struct {
-	Problem // Path is the field
+	Problem // its Path is the name of the field
 }
 
-func (c *parseError) Error() string { return c.String() }
-func (c *parseError) Unwrap() error { return ErrInvalid }
+func (e *parseError) Error() string { return e.String() }
+func (e *parseError) Unwrap() error { return ErrInvalid }
 
 func newParseError(field, value, want string) error {
 	return &parseError{Problem{Path: field, Value: Quote(value), Want: want}}
@@ -75,11 +75,11 @@ func newParseError(field, value, want string) error {
 // Explain returns the invalid value and a description of a valid one, from an error of a parser of this package or of
 // package headgate.
 func Explain(err error) (value, want string) {
-	var c *parseError
+	var parse *parseError
 	var input *headgate.InputError
 	switch {
-	case errors.As(err, &c):
-		return c.Value, c.Want
+	case errors.As(err, &parse):
+		return parse.Value, parse.Want
 	case errors.As(err, &input):
 		return input.Field + " " + input.Value, input.Want
 	default:
@@ -96,10 +96,10 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// problems collects problems.
+// problems collects problems for an Error.
 type problems struct {
 	list []Problem
-	more int
+	more int // the number of problems that did not fit into list
 }
 
 func (p *problems) add(at *location, value, want string) {
@@ -110,7 +110,7 @@ func (p *problems) add(at *location, value, want string) {
 	p.list = append(p.list, Problem{Path: at.String(), Value: value, Want: want})
 }
 
-// addDuplicate adds a problem with a value that another element has already.
+// addDuplicate adds a problem: the value at one location is also the value at another location.
 func (p *problems) addDuplicate(at, other *location, value, want string) {
 	if p.add(at, value, want); p.more == 0 {
 		p.list[len(p.list)-1].Other = other.String()
@@ -126,7 +126,7 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list, More: p.more}
 }
 
-// A location is a path in the rules, formatted only if there is a problem.
+// A location is a path in the rules. It is formatted only if there is a problem.
 type location struct {
 	parent *location
 	name   string // of a field, or empty for an element

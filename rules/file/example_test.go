@@ -89,7 +89,7 @@ func ExampleCompile() {
 	)
 	fmt.Println(err)
 	// Output:
-	// b.yaml:3:11: rules[1].id: "search": want an id that no other rule has; a.yaml:2 has this one
+	// b.yaml:3:11: rules[1].id: "search": want an id that no other rule has; a.yaml:2 has the same value
 	//       - { id: search, limits: 20/s }
 	//               ^
 }

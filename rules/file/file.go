@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"strconv"
@@ -22,11 +23,11 @@ type Document struct {
 	file *source.File
 }
 
-// Fields returns the names in a file of the fields of a struct of the model.
+// Fields returns the field names that rules files use for a struct type, such as rules.Rule.
 func Fields(t reflect.Type) []string { return source.Names(t) }
 
-// Parse parses a file. It is JSON or YAML by the extension of its name (.json, .yaml, .yml), or by its content. Parse
-// validates rules and clients, each alone and all together.
+// Parse parses a file in JSON or YAML. The extension of its name (.json, .yaml, .yml) says which; for other names the
+// content does. Parse validates each rule and client alone, and all of them together.
 //
 // The error is a *source.Error that lists all problems, and wraps rules.ErrInvalid or source.ErrSyntax.
 func Parse(name string, data []byte) (*Document, error) {
@@ -37,19 +38,19 @@ func Parse(name string, data []byte) (*Document, error) {
 	return FromSource(f)
 }
 
-// FromSource is Parse for a file that is already parsed into nodes.
+// FromSource does the same as Parse for a file that is already parsed into nodes.
 func FromSource(f *source.File) (*Document, error) {
 	doc := &Document{file: f}
 	problems := newCodec().Decode(f, doc)
-	more := 0
-	if len(problems) > source.MaxProblems { // the rest was not decoded
+	if len(problems) > source.MaxProblems { // the decoder stopped before the end of the file
 		return nil, f.Error(problems, 0, rules.ErrInvalid)
 	}
-	var invalid *rules.Error
+	unlisted := 0            // the number of problems that are not in the list
+	var invalid *rules.Error // Validate returns no other errors
 	if err := rules.Validate(doc.Rules, doc.Clients...); errors.As(err, &invalid) {
-		problems, more = append(problems, doc.locate(invalid.Problems, problems)...), invalid.More
+		problems, unlisted = append(problems, doc.locate(invalid.Problems, problems)...), invalid.More
 	}
-	if err := f.Error(problems, more, rules.ErrInvalid); err != nil {
+	if err := f.Error(problems, unlisted, rules.ErrInvalid); err != nil {
 		return nil, err
 	}
 	return doc, nil
@@ -76,19 +77,23 @@ func Compile(docs ...*Document) (*match.Set, error) {
 		all, clients = append(all, d.Rules...), append(clients, d.Clients...)
 	}
 	set, err := match.Compile(all, clients...)
+	if err == nil {
+		return set, nil
+	}
 	var invalid *rules.Error
 	if !errors.As(err, &invalid) {
-		return set, err
+		return nil, err
 	}
 	problems := make(map[*Document][]source.Problem, len(docs))
 	for _, p := range invalid.Problems {
 		d, path := owner(docs, p.Path)
-		if d == nil {
-			return nil, err // a problem of all documents together
+		if d == nil { // the problem is in no single document, such as too many rules: an error without positions
+			return nil, err
 		}
 		problem := d.problem(path, p)
-		if other, path := owner(docs, p.Other); other != nil {
-			problem.Want = p.Want + "; " + other.mention(path, d) + " has this one"
+		if p.Other != "" {
+			other, otherPath := owner(docs, p.Other)
+			problem.Want += sameValue(other, otherPath, d)
 		}
 		problems[d] = append(problems[d], problem)
 	}
@@ -98,70 +103,79 @@ func Compile(docs ...*Document) (*match.Set, error) {
 			failed = append(failed, err)
 		}
 	}
+	if invalid.More > 0 {
+		failed = append(failed, fmt.Errorf("%w: and %d more", rules.ErrInvalid, invalid.More))
+	}
 	return nil, errors.Join(failed...)
 }
 
-// owner returns the document that a path in the combined list belongs to, and the path in that document; nil if there
-// is none.
+// owner returns the document that a path in the combined list belongs to, and the path in that document. It returns nil
+// if the path belongs to no single document.
 func owner(docs []*Document, path string) (*Document, string) {
-	beforeRules, beforeClients := 0, 0
+	ruleOffset, clientOffset := 0, 0
 	for _, d := range docs {
-		if here, ok := shift(path, "rules[", beforeRules, len(d.Rules)); ok {
-			return d, here
+		if local, ok := localPath(path, "rules[", ruleOffset, len(d.Rules)); ok {
+			return d, local
 		}
-		if here, ok := shift(path, "clients[", beforeClients, len(d.Clients)); ok {
-			return d, here
+		if local, ok := localPath(path, "clients[", clientOffset, len(d.Clients)); ok {
+			return d, local
 		}
-		beforeRules += len(d.Rules)
-		beforeClients += len(d.Clients)
+		ruleOffset += len(d.Rules)
+		clientOffset += len(d.Clients)
 	}
 	return nil, ""
 }
 
-// mention describes a position in the document in a message about the document reader.
-func (d *Document) mention(path string, reader *Document) string {
-	line, _ := d.source().Locate(path)
-	if d == reader {
-		return "line " + strconv.Itoa(line)
+// sameValue ends a message about document d: it names the line of document other that has the same value.
+func sameValue(other *Document, path string, d *Document) string {
+	line, _ := other.source().Locate(path)
+	position := "line " + strconv.Itoa(line)
+	if other != d {
+		position = other.source().Name + ":" + strconv.Itoa(line)
 	}
-	return d.source().Name + ":" + strconv.Itoa(line)
+	return "; " + position + " has the same value"
 }
 
-// shift returns a path in one document for a path in the combined list, in which before elements come first.
-func shift(path, list string, before, count int) (string, bool) {
+// localPath converts a path in the combined list of all documents to a path in one document. In the combined list, the
+// elements of that document have the indexes from offset to offset+count-1. ok is false for other elements.
+func localPath(path, list string, offset, count int) (local string, ok bool) {
 	rest, ok := strings.CutPrefix(path, list)
 	if !ok {
 		return "", false
 	}
 	number, rest, _ := strings.Cut(rest, "]")
 	i, err := strconv.Atoi(number)
-	if err != nil || i < before || i >= before+count {
+	if err != nil || i < offset || i >= offset+count {
 		return "", false
 	}
-	return list + strconv.Itoa(i-before) + "]" + rest, true
+	return list + strconv.Itoa(i-offset) + "]" + rest, true
 }
 
-// locate adds positions to problems of validation, without those that follow from problems of decoding.
-func (d *Document) locate(invalid []rules.Problem, problems []source.Problem) []source.Problem {
+// locate returns the problems that validation found, with their positions. It omits problems that decoding problems may
+// have caused.
+func (d *Document) locate(invalid []rules.Problem, decoding []source.Problem) []source.Problem {
 	var located []source.Problem
 	for _, p := range invalid {
-		if !source.Follows(p.Path, problems) {
-			located = append(located, d.problem(p.Path, p))
+		if source.Follows(p.Path, decoding) {
+			continue
 		}
+		problem := d.problem(p.Path, p)
+		if p.Other != "" {
+			problem.Want += sameValue(d, p.Other, d)
+		}
+		located = append(located, problem)
 	}
 	return located
 }
 
+// problem returns a problem with its position in the document. path is its location in this document alone.
 func (d *Document) problem(path string, p rules.Problem) source.Problem {
 	located := source.Problem{Path: path, Value: p.Value, Want: p.Want}
 	located.Line, located.Column = d.source().Locate(path)
-	if p.Other != "" {
-		located.Want += "; " + d.mention(p.Other, d) + " has this one"
-	}
 	return located
 }
 
-// source returns the file that the document was parsed from, an empty one if there was none.
+// source returns the file that the document was parsed from, or an empty file if it was not parsed.
 func (d *Document) source() *source.File {
 	if d.file == nil {
 		return &source.File{Name: "rules"}

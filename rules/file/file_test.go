@@ -3,6 +3,7 @@ package file_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -100,5 +101,44 @@ func TestProblemsOfBadFiles(t *testing.T) {
 		if want := string(read(t, golden)); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", path, got, want)
 		}
+	}
+}
+
+// No error lists more than rules.MaxProblems problems: the last line says how many others there are.
+func TestCompileCountsProblemsThatItDoesNotList(t *testing.T) {
+	const count = rules.MaxProblems + 20
+	parse := func(name string) *file.Document {
+		var text strings.Builder
+		text.WriteString("rules:\n")
+		for i := range count {
+			fmt.Fprintf(&text, "  - { id: r%d, limits: 10/s }\n", i)
+		}
+		doc, err := file.Parse(name, []byte(text.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	_, err := file.Compile(parse("a.yaml"), parse("b.yaml"))
+	if !errors.Is(err, rules.ErrInvalid) || !strings.HasSuffix(err.Error(), "\ninvalid rules: and 20 more") {
+		t.Errorf("got %v, want an error that ends in 20 more problems", err)
+	}
+}
+
+func TestCompileNamesTheLineWithTheSameValue(t *testing.T) {
+	parse := func(name, text string) *file.Document {
+		doc, err := file.Parse(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	_, err := file.Compile(
+		parse("a.yaml", "rules:\n  - { id: a, limits: 1/s }\n  - { id: b, limits: 1/s }\n"),
+		parse("b.yaml", "rules:\n  - { id: c, limits: 1/s }\n\n\n  - { id: b, limits: 1/s }\n"),
+	)
+	if want := "b.yaml:5:11: rules[1].id: \"b\": want an id that no other rule has; a.yaml:3 has the same value\n"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

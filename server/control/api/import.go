@@ -207,7 +207,7 @@ func (in *clientImport) addLine(line int, text []byte, problems *edit.Problems) 
 		return err
 	}
 	if first, duplicate := in.chunkLines[e.ID]; duplicate {
-		want := "each client once; line " + strconv.Itoa(first) + " has this one"
+		want := "each client once; line " + strconv.Itoa(first) + " has the same client"
 		problems.Add(source.Problem{Path: "id", Value: e.ID, Want: want, Line: line})
 		return nil
 	}

@@ -118,7 +118,7 @@ func RuleProblems(e *rules.Error) []source.Problem {
 	for i, p := range e.Problems {
 		list[i] = source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
 		if p.Other != "" {
-			list[i].Want += "; " + p.Other + " has this one"
+			list[i].Want += "; " + p.Other + " has the same value"
 		}
 	}
 	return list

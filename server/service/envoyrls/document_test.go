@@ -23,7 +23,7 @@ var refused = []struct{ name, text, want string }{
 	{"a list", "- domain: a\n", "want a mapping"},
 	{"an empty key", "domain: a\ndescriptors:\n- value: x\n", "f.yaml:3:3: descriptors[0].key: want the key"},
 	{"an empty key below", "domain: a\ndescriptors:\n- key: a\n  descriptors:\n  - key: \"\"\n", "f.yaml:5:10: descriptors[0].descriptors[0].key: want the key"},
-	{"a key and value twice", "domain: a\ndescriptors:\n- {key: k, value: v}\n- {key: k}\n- {key: k, value: v}\n", "f.yaml:5:3: descriptors[2]: a second k_v: want each key and value once in a list; line 3 has this one"},
+	{"a key and value twice", "domain: a\ndescriptors:\n- {key: k, value: v}\n- {key: k}\n- {key: k, value: v}\n", "f.yaml:5:3: descriptors[2]: a second k_v: want each key and value once in a list; line 3 has the same"},
 	{"a key twice", "domain: a\ndescriptors:\n- {key: k}\n- {key: k}\n", "descriptors[1]: a second k: "},
 	{"unlimited with a unit", "domain: a\ndescriptors:\n- {key: k, rate_limit: {unlimited: true, unit: day}}\n", "descriptors[0].rate_limit.unit: day: want no unit with unlimited"},
 	{"no unit", "domain: a\ndescriptors:\n- {key: k, rate_limit: {requests_per_unit: 5}}\n", "descriptors[0].rate_limit.unit: want second, minute, hour"},
@@ -135,7 +135,7 @@ func TestDomainInTwoFilesIsRefused(t *testing.T) {
 	write(t, dir, "a.yaml", "domain: one\n")
 	write(t, dir, "b.yml", "# again\ndomain: one\n")
 	_, err := envoyrls.New(envoyrls.Config{Path: dir, Store: newSmallStore(t), Logger: quiet})
-	if want := "b.yml:2:9: domain: \"one\": want each domain in one file, or merge_domains: true; " + filepath.Join(dir, "a.yaml") + ":1 has this one"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "b.yml:2:9: domain: \"one\": want each domain in one file, or merge_domains: true; " + filepath.Join(dir, "a.yaml") + ":1 has the same domain"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("got %v\nwant %s", err, want)
 	}
 	if !errors.Is(err, envoyrls.ErrInvalid) {

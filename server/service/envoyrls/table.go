@@ -69,7 +69,7 @@ func compile(docs []*Document, merge bool) (*table, error) {
 		other := first[d.Domain]
 		if other != nil && !merge {
 			failed = append(failed, d.refuse("domain", rules.Quote(d.Domain),
-				"each domain in one file, or merge_domains: true; "+other.place("domain")+" has this one"))
+				"each domain in one file, or merge_domains: true; "+other.place("domain")+" has the same domain"))
 			continue
 		}
 		if other == nil {
@@ -116,7 +116,7 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 		at := entry{d.Key, d.Value}
 		if l.exact[at] != nil { // within one document, validate has refused it
 			return doc.refuse("descriptors["+strconv.Itoa(i)+"]", d.label(),
-				"each key and value once in a domain; another file has this one")
+				"each key and value once in a domain; another file has the same")
 		}
 		n := &node{pattern: d.Value, sharesCounter: d.ShareThreshold, valueInMetric: d.ValueToMetric}
 		if r := d.rateLimit(); r != nil {

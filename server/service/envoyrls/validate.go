@@ -48,7 +48,7 @@ func (c *problemList) descriptors(path string, list []Descriptor) {
 			c.add(at+".key", "", "the key of an entry, not empty")
 		} else if first, twice := seen[entry{d.Key, d.Value}]; twice {
 			line, _ := c.file.Locate(path + "[" + strconv.Itoa(first) + "]")
-			c.add(at, "a second "+d.label(), "each key and value once in a list; line "+strconv.Itoa(line)+" has this one")
+			c.add(at, "a second "+d.label(), "each key and value once in a list; line "+strconv.Itoa(line)+" has the same")
 		} else {
 			seen[entry{d.Key, d.Value}] = i
 		}
