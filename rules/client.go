@@ -9,14 +9,14 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// Validate reports all problems of the client itself, without regard to rules. The error is an *Error.
+// Validate reports all problems of the client itself, and does not look at rules. The error is an *Error.
 func (c *Client) Validate() error {
 	var p problems
 	c.validate(&location{name: "client"}, &p)
 	return p.err()
 }
 
-// validate reports problems of the client itself, without regard to the rules.
+// validate adds the problems of the client itself to p, and does not look at rules.
 func (c *Client) validate(at *location, p *problems) {
 	if !isName(c.ID, "-_.@:+") {
 		p.add(at.field("id"), Quote(c.ID),
@@ -75,7 +75,7 @@ func (c *Client) validateAttributes(at *location, p *problems) {
 // MaxClientValues limits the attribute values of one client.
 const MaxClientValues = 1000
 
-// WithDefaults returns a copy with the defaults filled in.
+// WithDefaults returns a copy of the client with the defaults filled in.
 func (c *Client) WithDefaults() *Client {
 	normal := *c
 	normal.Limits = nameLimits(c.Limits)

@@ -6,28 +6,28 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Condition is true of a request if all of its parts are. The zero Condition is true of every request.
+// A Condition is true of a request if each of its four lists is satisfied. The zero Condition is true of every request.
 type Condition struct {
-	// Tests look at one attribute each. All must hold.
+	// Tests test one attribute each. All of them must hold.
 	Tests []Test
-	// Any are conditions of which at least one must be true, unless the list is empty.
+	// Any is a list of conditions. At least one of them must be true, unless the list is empty.
 	Any []Condition
-	// All are conditions that must all be true.
+	// All is a list of conditions. All of them must be true.
 	All []Condition
-	// Not are conditions of which none may be true.
+	// Not is a list of conditions. None of them may be true.
 	Not []Condition
 }
 
 // A Test holds if the request has the attribute and its value matches one of Values.
 //
-// A value is exact or a pattern. In patterns '*' matches any characters, in a path any but '/'. As a segment of a path
-// '**' matches any number of segments, including none: "/search/**" matches "/search" and all paths below it.
-// "*.example.com" matches all hosts below that domain, but not the domain itself. "*" alone matches any value: the test
-// holds if the attribute is present. A backslash escapes the next character. Addresses are compared as addresses and
-// may be networks: "10.0.0.0/8".
+// A value is exact or a pattern. In a pattern, '*' matches any characters; in the pattern of a path, it matches any
+// characters except '/'. A path segment '**' matches any number of segments, including none: "/search/**" matches
+// "/search" and all paths below it. "*.example.com" matches all hosts below that domain, but not the domain itself. "*"
+// alone matches any value: the test holds if the attribute is present. A backslash escapes the next character. An IP
+// address is compared as an address, whatever its notation. Its value may be a network: "10.0.0.0/8".
 //
-// Hosts and methods ignore case; a subject has hosts in lower case. GET also matches HEAD. Paths and segments are
-// written as they are sent: "/b%C3%BCcher". Rule.Case and Rule.TrailingSlash say which paths are equal.
+// Hosts and methods ignore case; a Subject must return hosts in lower case. GET also matches HEAD. Paths and segments
+// are written as they are sent: "/b%C3%BCcher". Rule.Case and Rule.TrailingSlash say which paths are equal.
 type Test struct {
 	Attribute headgate.Attribute
 	Values    []string
@@ -47,7 +47,7 @@ func (c *Condition) UsesProperties() bool {
 		slices.ContainsFunc(c.Any, uses) || slices.ContainsFunc(c.All, uses) || slices.ContainsFunc(c.Not, uses)
 }
 
-// empty reports whether the condition is true of every request.
+// empty reports whether the condition has no parts, and is therefore true of every request.
 func (c *Condition) empty() bool {
 	return len(c.Tests) == 0 && len(c.Any) == 0 && len(c.All) == 0 && len(c.Not) == 0
 }

@@ -8,24 +8,25 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// Cost is the number of units a request takes: a constant or the value of a header. The zero Cost is 1.
+// Cost is the number of units that a request takes: a constant, or the value of a header. The zero Cost is 1.
 type Cost struct {
-	// Units is the constant. Default 1. It excludes Header and ResponseHeader.
+	// Units is the constant. Default 1. It must be 0 if Header or ResponseHeader is set.
 	Units int64
-	// Header is a request header with the cost. A request without a whole number there takes Min; of several values the
-	// largest counts.
+	// Header is the name of the request header that has the cost. If the header has several values, the largest is used.
+	// If none of its values is a whole number, the cost is Min.
 	Header string `field:"header"`
-	// ResponseHeader is a header or trailer of the response with the cost. Estimate is taken first, and the difference
-	// is charged or refunded afterwards.
+	// ResponseHeader is the name of the response header or trailer that has the cost. Estimate is taken before the
+	// response. When the cost is known, the difference is charged or refunded.
 	ResponseHeader string `field:"response_header"`
-	// Estimate is the cost taken before the response. Default 1.
+	// Estimate is the cost that is taken before the response. Default 1.
 	Estimate int64 `field:"estimate"`
-	// Min is the lower bound of a header's value. Default 1; 0 for a response header.
+	// Min is the lower bound of the header's value. Default 1 for Header, 0 for ResponseHeader.
 	Min int64 `field:"min"`
-	// Max is the upper bound of a header's value. It is required with Header, since clients write that header. With
-	// ResponseHeader it is also the cost of a request whose response is cut short before it states its cost, as clients
-	// can cut it short. Its default there is the smallest capacity of the limits that apply to the request, and no
-	// bound on the header's value.
+	// Max is the upper bound of the header's value. It is required with Header, because clients write that header.
+	//
+	// With ResponseHeader, Max is also the cost of a request whose response ends before it states its cost. (A client
+	// can end it by disconnecting, and must not save units that way.) If Max is 0, such a request costs the smallest
+	// capacity of the limits that apply to it, and the header's value has no upper bound.
 	Max int64 `field:"max"`
 }
 
@@ -43,16 +44,16 @@ func (c *Cost) Reserve(s Subject) int64 {
 	}
 }
 
-// Settle returns the cost that a response header states. It returns false if the header is not a whole number: the
-// estimate stands then, unless the response was cut short.
+// Settle returns the cost that a response header states. It returns false if the header is not a whole number. Then the
+// estimate is final, unless the response ended too early.
 func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
 
-// read returns the whole number in a text, within the bounds, or Min and false. Of a header with several values the
-// largest counts: the service may use any of them.
+// read returns the largest whole number in a list of values, clamped to Min and Max. It uses the largest because the
+// service may use any of them. Without a whole number, it returns Min and false.
 func (c *Cost) read(text string) (int64, bool) {
 	n, ok := c.Min, false
-	for one := range strings.SplitSeq(text, ",") {
-		if value, valid := c.readOne(one); valid {
+	for item := range strings.SplitSeq(text, ",") {
+		if value, valid := c.readOne(item); valid {
 			n, ok = max(n, value), true
 		}
 	}
@@ -75,7 +76,7 @@ func (c *Cost) readOne(text string) (int64, bool) {
 	return min(max(n, c.Min), maximum), true
 }
 
-// minimum returns the minimum cost of a request.
+// minimum returns the smallest number of units that a request can take before it is served.
 func (c *Cost) minimum() int64 {
 	switch {
 	case c.Header != "":
@@ -102,7 +103,7 @@ func (c Cost) withDefaults() Cost {
 }
 
 func (c *Cost) validate(at *location, p *problems) {
-	number := func(field string, n int64) {
+	checkNumber := func(field string, n int64) {
 		if n < 0 || n > headgate.MaxCount {
 			p.add(at.field(field), strconv.FormatInt(n, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10))
 		}
@@ -112,9 +113,9 @@ func (c *Cost) validate(at *location, p *problems) {
 			p.add(at.field(field), "", "none: "+why)
 		}
 	}
-	number("estimate", c.Estimate)
-	number("min", c.Min)
-	number("max", c.Max)
+	checkNumber("estimate", c.Estimate)
+	checkNumber("min", c.Min)
+	checkNumber("max", c.Max)
 	switch {
 	case c.Header != "" && c.ResponseHeader != "":
 		p.add(at, "", "header or response_header, not both")

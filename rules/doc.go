@@ -32,11 +32,11 @@
 //
 //  1. a block: of the rule, of an override that matches, or of the client
 //  2. denial of an unregistered client, if the rule says unregistered: deny
-//  3. the registered client's own limits, under this rule or all rules that count by an attribute of it
+//  3. the limits of the registered client, for this rule or for all rules that count by one of its attributes
 //  4. the first override that matches
 //  5. the rule's limits
 //
-// Conditions can test a [Property] of a registered client as client.<name>, such as its plan.
+// Conditions can test a [Property] of a registered client, such as its plan, as client.<name>.
 //
 // A rule that is unlimited exempts matching requests from the limits of rules with the same or a lower priority, but
 // not from blocks. An override that is unlimited exempts from its own rule alone.

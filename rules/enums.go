@@ -9,18 +9,19 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Owner says whether the keys of a rule are a client's own or shared by several clients. A client's own limits are
-// checked first, and shared ones only if those allow: a client over its own limit consumes nothing that others need.
+// Owner says whether a key of a rule belongs to one client or is shared by several clients. A client's own limits are
+// checked first. Shared limits are checked only if the client's own limits allow the request, so that a client over its
+// own limit consumes no units that others need.
 type Owner uint8
 
 // The owners.
 const (
-	// OwnerByKey means a client's own if the key has one of ip, user, api_key, bearer, jwt.<claim> and cookie.<name>,
-	// which identify clients, and shared otherwise.
+	// OwnerByKey derives the owner from the key. The key belongs to one client if it has an attribute that identifies
+	// clients: ip, user, api_key, bearer, jwt.<claim> or cookie.<name>. Otherwise it is shared.
 	OwnerByKey Owner = iota
-	// OwnerClient means a client's own.
+	// OwnerClient means that a key belongs to one client.
 	OwnerClient
-	// OwnerShared means shared by several clients, such as those of a tenant.
+	// OwnerShared means that several clients share a key, such as those of a tenant.
 	OwnerShared
 )
 
@@ -30,9 +31,9 @@ type Fallback uint8
 
 // The fallbacks.
 const (
-	FallbackIP   Fallback = iota // count by the address; skip if there is none
-	FallbackSkip                 // the rule does not apply
-	FallbackDeny                 // deny
+	FallbackIP   Fallback = iota // count the request by the client's address; without an address, as FallbackSkip
+	FallbackSkip                 // do not apply the rule to the request
+	FallbackDeny                 // deny the request
 )
 
 // Consistency says how nodes share their counters.
@@ -40,7 +41,7 @@ type Consistency uint8
 
 // The modes. See docs/fleet.md for their guarantees.
 const (
-	ByStore Consistency = iota // exact with Redis, local with memory
+	ByStore Consistency = iota // Exact if the counters are in Redis, Local if they are in memory
 	Exact
 	Lease
 	Async
@@ -82,8 +83,8 @@ type Unregistered uint8
 
 // The values of Unregistered.
 const (
-	UnregisteredDefault Unregistered = iota // the rule's limits
-	UnregisteredDeny                        // deny
+	UnregisteredDefault Unregistered = iota // they have the rule's limits
+	UnregisteredDeny                        // their requests are denied
 )
 
 // Strictness says whether a rule distinguishes paths that many services treat as equal.
@@ -91,8 +92,8 @@ type Strictness uint8
 
 // The values of Strictness.
 const (
-	// StrictDefault is StrictIgnore, but StrictExact for a rule that is Unlimited: a limit covers every path that may
-	// reach what it protects, an exemption only the paths that it names.
+	// StrictDefault is StrictIgnore for rules with limits, and StrictExact for rules that are Unlimited. So a limit covers
+	// every notation of a path that may reach the same resource, and an exemption covers only the paths that it names.
 	StrictDefault Strictness = iota
 	StrictExact              // the paths are different
 	StrictIgnore             // the paths are equal
@@ -236,7 +237,7 @@ func enumName(words []string, n uint8) string {
 	return "unknown " + strconv.Itoa(int(n))
 }
 
-// parseEnum parses one of the names from that of first on.
+// parseEnum parses one of the names. Names in front of that of first are not valid in a file.
 func parseEnum[T ~uint8](field string, names []string, first T, text string) (T, error) {
 	if i := slices.Index(names[first:], text); i >= 0 {
 		return first + T(i), nil
@@ -244,7 +245,7 @@ func parseEnum[T ~uint8](field string, names []string, first T, text string) (T,
 	return 0, newParseError(field, text, oneOf(names[first:]))
 }
 
-// oneOf lists words: "a, b or c".
+// oneOf returns a list of words for a message: "a, b or c".
 func oneOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]

@@ -7,8 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// LimitNameUnder returns the name that a limit of an override or a client has under a rule: its own name, or that of
-// the rule's limit that it replaces, or one that consists of its period and algorithm.
+// LimitNameUnder returns the name that limits[at], a limit of an override or of a client, has under a rule with the
+// limits rule. That is its own name if it has one. Otherwise it is the name of the rule's limit that it replaces, so
+// that both use the same counter. If it replaces none, the name consists of its period and algorithm.
 func LimitNameUnder(rule, limits []Limit, at int) string {
 	if hasOwnName(&limits[at]) {
 		return limits[at].Name
@@ -22,11 +23,12 @@ func LimitNameUnder(rule, limits []Limit, at int) string {
 	return limits[at].Name
 }
 
-// replacedLimit returns the index of the rule's limit that an unnamed limit replaces: it has the same algorithm and
-// period. It returns -1 if there is none, or if another limit replaces it.
+// replacedLimit returns the index of the rule's limit that the unnamed limits[at] replaces. That limit has the same
+// algorithm and period; if there are several of them, the first replaces the first, and so on. It returns -1 if there
+// is none, or if a limit with the name of that limit replaces it.
 func replacedLimit(rule, limits []Limit, at int) int {
 	l := &limits[at]
-	nth := 0
+	nth := 0 // the number of limits of the same kind in front of l
 	for i := range at {
 		if !hasOwnName(&limits[i]) && sameKind(&limits[i], l) {
 			nth++
@@ -48,9 +50,10 @@ func replacedLimit(rule, limits []Limit, at int) int {
 	return -1
 }
 
-// onlyReplacedLimit returns the index of the rule's limit that a limit of another kind replaces: both must be unnamed,
-// and the only ones on their sides without a counterpart. It returns -1 if there is none. Concurrency limits keep
-// counters of their own, because slots are not consumed.
+// onlyReplacedLimit returns the index of the rule's limit that limits[at] replaces although its kind is another. Both
+// must be unnamed, and each must be the only limit in its list without a limit of the same kind in the other list. It
+// returns -1 if there is no such limit. Concurrency limits do not count: they hold slots, and the counter of a limit
+// that consumes units cannot be continued as one of slots.
 func onlyReplacedLimit(rule, limits []Limit, at int) int {
 	only := -1
 	for i := range rule {
@@ -64,9 +67,9 @@ func onlyReplacedLimit(rule, limits []Limit, at int) int {
 		only = i
 	}
 	for j := range limits {
-		unlike := isUnnamedCounter(&limits[j]) &&
+		unmatched := isUnnamedCounter(&limits[j]) &&
 			!slices.ContainsFunc(rule, func(l Limit) bool { return sameKind(&l, &limits[j]) })
-		if unlike != (j == at) {
+		if unmatched != (j == at) {
 			return -1
 		}
 	}
@@ -76,14 +79,15 @@ func onlyReplacedLimit(rule, limits []Limit, at int) int {
 // isUnnamedCounter reports whether a limit is unnamed and counts consumption, not slots.
 func isUnnamedCounter(l *Limit) bool { return !hasOwnName(l) && l.Algorithm != headgate.Concurrency }
 
-// sameKind reports whether one limit can replace the other.
+// sameKind reports whether two limits have the same algorithm and period, so that one can replace the other.
 func sameKind(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
 
-// hasOwnName reports whether a limit has an explicit name. Names from nameLimits begin with a digit.
+// hasOwnName reports whether a limit has an explicit name. Names that numberLimits and nameLimits set begin with a
+// digit.
 func hasOwnName(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
 
-// penaltyMark begins the names of a penalty's limits, so that they have counters of their own. No other name contains
-// it.
+// penaltyMark is the first character of the names of a penalty's limits, so that they have counters of their own. No
+// other name contains it.
 const penaltyMark = "~"
 
 // numberLimits names the unnamed limits of a rule by their position.

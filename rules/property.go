@@ -10,17 +10,17 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Property is a fact about a client, such as plan gold. Many clients may have the same.
+// A Property is a fact about a client: a name such as plan and a value such as gold. Many clients may have the same.
 type Property struct {
-	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName. It must not be, or
-	// resemble, the name of a request attribute.
+	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName bytes. It must neither be
+	// the name of a request attribute nor resemble one, so that a typing error does not turn an attribute into a property.
 	Name string
-	// Value is a text without control characters, at most MaxPropertyValue.
+	// Value is a text without control characters, at most MaxPropertyValue bytes.
 	Value string
 }
 
-// ParseTested parses the attribute of a Test: an attribute of requests, or client.<name>, a property of the client. The
-// error is a *headgate.InputError.
+// ParseTested parses the attribute of a Test. The text is the name of a request attribute, or client.<name> for a
+// property of the client. The error is a *headgate.InputError.
 func ParseTested(text string) (headgate.Attribute, error) {
 	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
 		if want := wantProperty(name); want != "" {
@@ -35,8 +35,8 @@ func ParseTested(text string) (headgate.Attribute, error) {
 	return a, err
 }
 
-// ParseClientAttribute parses a name among a client's attributes in a file: that of a request attribute or of a
-// property. The error is a *headgate.InputError.
+// ParseClientAttribute parses a name in the attributes of a client in a file. It is the name of a request attribute, or
+// of a property of the client. The error is a *headgate.InputError.
 func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err error) {
 	want := wantProperty(text)
 	if want == "" {
@@ -68,7 +68,7 @@ func badAttribute(text, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "attribute", Value: Quote(text), Want: want}
 }
 
-// wantFrom returns the description of a valid value in an error, empty for no error.
+// wantFrom returns the description of a valid value from an error, or "" if there is no error.
 func wantFrom(err error) string {
 	if err == nil {
 		return ""
@@ -106,8 +106,9 @@ func wantProperty(name string) string {
 	return ""
 }
 
-// resembles reports whether a name equals a word, ignoring case, except for one inserted, missing or replaced letter
-// behind the first. Short words must be equal: vip is not ip.
+// resembles reports whether a name looks like a misspelled word: they are equal, ignoring case, or differ in one
+// inserted, missing or replaced letter after the first. A name resembles a word of up to three letters only if they are
+// equal: vip is not ip.
 func resembles(name, word string) bool {
 	if len(word) < 4 || lowerByte(name[0]) != word[0] {
 		return strings.EqualFold(name, word)
@@ -139,13 +140,13 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// validateProperties reports problems with the properties of a client.
+// validateProperties adds the problems of the properties of a client to p.
 func (c *Client) validateProperties(at *location, p *problems) {
 	for i := range c.Properties {
 		property := &c.Properties[i]
-		here := at.field(property.Name)
-		if property.Name == "" {
-			here = at
+		here := at
+		if property.Name != "" {
+			here = at.field(property.Name)
 		}
 		if want := wantProperty(property.Name); want != "" {
 			p.add(here, Quote(property.Name), want)

@@ -10,22 +10,22 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// A requirement is what a rule requires of every limit that is used under it.
+// A requirement has the settings of a rule that every limit under the rule must suit.
 type requirement struct {
-	cost      int64
+	cost      int64 // the smallest cost of a request
 	mode      Consistency
 	scope     Scope
 	split     int
-	chargedBy string        // the field that makes the rule charge units afterwards, empty if there is none
+	chargedBy string        // the field that makes the rule charge units after the decision, "" if there is none
 	maxWait   time.Duration // the longest delay of a request, 0 if requests are not delayed
 	safe      safeKind
 }
 
-// safeKind is the kind of the limit of the local fallback.
+// safeKind is the kind of Rule.Safe, the limit that applies while the store is unreachable.
 type safeKind uint8
 
 const (
-	safeNone        safeKind = iota // there is no such limit
+	safeNone        safeKind = iota // the rule has none
 	safeRate                        // a limit on requests over time
 	safeConcurrency                 // a limit on requests in flight
 )
@@ -51,7 +51,7 @@ func newRequirement(r *Rule) requirement {
 	return n
 }
 
-// validate reports problems with limits themselves and under the rule.
+// validate adds the problems of the limits to p: of each limit itself, and of its use under the rule.
 func (n *requirement) validate(limits []Limit, at *location, p *problems) {
 	validateLimits(limits, at, p)
 	for i := range limits {
@@ -63,7 +63,8 @@ func (n *requirement) validate(limits []Limit, at *location, p *problems) {
 	}
 }
 
-// conflict returns why a limit cannot be used; want is empty if it can.
+// conflict returns the limit and a description of valid ones if the limit cannot be used under the rule. want is empty
+// if it can be used.
 func (n *requirement) conflict(l *Limit) (value, want string) {
 	for _, check := range []func(*Limit) string{
 		n.modeConflict, n.costConflict, n.delayConflict, n.safeConflict, n.splitConflict,
@@ -110,11 +111,11 @@ func (n *requirement) delayConflict(l *Limit) string {
 	return ""
 }
 
-// extended returns a limit with room for the units that are restored during the longest delay. (A leaky-bucket is a
-// queue already.)
+// extended returns a limit whose burst has room for the units that are restored during the longest delay. A delayed
+// request takes such units ahead of time. The burst is invalid if it would exceed the largest count.
 func (n *requirement) extended(l *Limit) headgate.Limit {
 	extended := l.Limit
-	extended.Burst = headgate.MaxCount + 1
+	extended.Burst = headgate.MaxCount + 1 // invalid
 	period := uint64(l.Period.Microseconds())
 	if high, low := bits.Mul64(uint64(l.Count), uint64(n.maxWait.Microseconds())); high < period {
 		if more, _ := bits.Div64(high, low, period); more <= headgate.MaxCount {
@@ -147,8 +148,9 @@ func (n *requirement) splitConflict(l *Limit) string {
 		return "at least " + strconv.FormatInt(n.cost*parts, 10) + " units, so that each of the " + strconv.Itoa(n.split) +
 			" parts has room for the cost of a request, " + strconv.FormatInt(n.cost, 10)
 	}
-	share := l.Limit
-	if share.Count /= parts; share.Burst != 0 {
+	share := l.Limit // of each part
+	share.Count /= parts
+	if share.Burst != 0 {
 		share.Burst = (share.Burst + parts - 1) / parts
 	}
 	if share.Validate() != nil {
@@ -157,17 +159,17 @@ func (n *requirement) splitConflict(l *Limit) string {
 	return ""
 }
 
-// canDelay reports whether requests can be delayed under an algorithm. Under algorithms that restore units at a steady
-// rate, a place in the queue is a share of the next units, reserved by taking it ahead.
+// canDelay reports whether requests can be delayed under an algorithm. It must restore units at a steady rate: a
+// delayed request takes its units before they are restored, and waits until they are.
 func canDelay(a headgate.Algorithm) bool {
 	return a == headgate.TokenBucket || a == headgate.GCRA || a == headgate.LeakyBucket
 }
 
-// Requirements are what rules require of the limits of registered clients.
+// Requirements are the requirements of rules for the limits of registered clients.
 type Requirements struct {
-	byRule      map[string]*requirement
-	byAttribute map[headgate.Attribute][]ruleRequirement // without duplicates
-	all         map[requirement]*requirement             // most rules have equal requirements
+	byRule      map[string]*requirement                  // by the id of the rule
+	byAttribute map[headgate.Attribute][]ruleRequirement // by an attribute of the rule's key, without duplicates
+	all         map[requirement]*requirement             // saves memory: most rules have equal requirements
 }
 
 // NewRequirements returns the requirements of valid rules.
@@ -185,7 +187,7 @@ func NewRequirements(rules []Rule) *Requirements {
 	return n
 }
 
-// Since returns the requirements that other does not have, and all requirements by rule id.
+// Since returns the requirements by attribute that other does not have, and all requirements by rule.
 func (n *Requirements) Since(other *Requirements) *Requirements {
 	added := &Requirements{byRule: n.byRule, byAttribute: map[headgate.Attribute][]ruleRequirement{}}
 	for a, list := range n.byAttribute {
@@ -199,7 +201,7 @@ func (n *Requirements) Since(other *Requirements) *Requirements {
 	return added
 }
 
-// AnyLimit reports whether clients may have any limits under all rules that count by their attributes.
+// AnyLimit reports whether clients may have any limits under all rules, because there are no requirements by attribute.
 func (n *Requirements) AnyLimit() bool { return len(n.byAttribute) == 0 }
 
 // Check reports all problems of a client, including limits that cannot be used under the rules. The error is an *Error.
@@ -219,10 +221,11 @@ func (n *Requirements) Conflicts(c *Client) []Problem {
 	return p.list
 }
 
+// A ruleRequirement is a requirement and the id of one of the rules that have it, for messages.
 type ruleRequirement struct {
 	*requirement
 
-	rule string // one of the rules that have it
+	rule string
 }
 
 // add adds the requirement of a rule.
@@ -250,7 +253,7 @@ func (n *Requirements) add(r *Rule) {
 	}
 }
 
-// check reports the limits of a client that cannot be used under the rules.
+// check adds the limits of a client that cannot be used under the rules to p.
 func (n *Requirements) check(c *Client, at *location, p *problems) {
 	for i := range c.Limits {
 		if value, want := n.conflict(c, &c.Limits[i]); want != "" {
@@ -273,8 +276,8 @@ func (n *Requirements) check(c *Client, at *location, p *problems) {
 	}
 }
 
-// conflict returns why a limit of a client cannot be used under one of the rules that it would be used under; want is
-// empty if it can be used.
+// conflict returns the limit and a description of valid ones if one of the rules that count by an attribute of the
+// client cannot use the limit. want is empty if all of them can.
 func (n *Requirements) conflict(c *Client, l *Limit) (value, want string) {
 	for _, t := range c.Attributes {
 		for i := range n.byAttribute[t.Attribute] {

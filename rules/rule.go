@@ -9,19 +9,19 @@ import (
 // A Rule says which requests it applies to, by which key it counts, and how much it admits. Only ID and one of Limits,
 // Unlimited and Block are required. The tag of a field is its name in a rules file.
 type Rule struct {
-	// ID names the rule in responses, headers, metrics and counters. Letters, digits, '-', '_' and '.', at most
-	// MaxName. Unique in a Set. A rule with a new id starts with new counters.
+	// ID names the rule in responses, headers, metrics and counters. It has letters, digits, '-', '_' and '.', at most
+	// MaxName bytes, and is unique in a Set. A rule with a new id starts with new counters.
 	ID string `field:"id"`
 	// Namespace is the service that the rule belongs to. The rule does not apply to requests with another namespace
-	// attribute. Default none: it applies to all.
+	// attribute. Default none: the rule applies to requests with any namespace.
 	Namespace string `field:"namespace"`
 	// Description is a text for readers of the rules. It has no effect.
 	Description string `field:"description"`
-	// Priority orders rules, higher first; rules with the same priority keep the order of the file. Default 0.
+	// Priority orders rules: the highest comes first. Rules with the same priority keep the order of the file. Default 0.
 	Priority int `field:"priority"`
-	// Disabled excludes the rule from matching. It must be valid all the same. In a file: enabled: false.
+	// Disabled excludes the rule from matching. A disabled rule must be valid, too. In a file: enabled: false.
 	Disabled bool `field:"enabled,not"`
-	// When is the condition for a request. The zero Condition is true of all.
+	// When is the condition for a request. The zero Condition is true of all requests.
 	When Condition `field:"when"`
 	// Case says whether paths that differ only in case are different, in When, in the conditions of Overrides and in
 	// Key. Default StrictDefault: they are equal, unless the rule is Unlimited.
@@ -31,11 +31,11 @@ type Rule struct {
 	// Key are the attributes that identify a client: each combination of their values has its own counters. Default
 	// none: one counter for all. At most MaxKey.
 	Key []headgate.Attribute `field:"key"`
-	// Owner says whether a key is a client's own or shared by several. By default it depends on Key.
+	// Owner says whether a key belongs to one client or is shared by several clients. By default it depends on Key.
 	Owner Owner `field:"owner"`
 	// Fallback says what happens if the request lacks an attribute of Key. Default FallbackIP.
 	Fallback Fallback `field:"fallback"`
-	// Limits must all allow a request. At most MaxLimits.
+	// Limits are the limits of the rule. All of them must allow a request. At most MaxLimits.
 	Limits []Limit `field:"limits"`
 	// Unlimited exempts matching requests from all limits of rules with the same or a lower priority, but not from
 	// blocks.
@@ -50,10 +50,11 @@ type Rule struct {
 	Consistency Consistency `field:"consistency"`
 	// Scope says which nodes share the limits. Default ScopeRegion: the nodes that share a store.
 	Scope Scope `field:"scope"`
-	// Partition says how much of a limit a node may use that receives no updates from some peers, under Async and Gossip.
-	// Default all of it.
+	// Partition says how much of a limit a node may use while it receives no updates from some peers. It applies under
+	// Async and Gossip. Default is the whole limit.
 	Partition headgate.Partition `field:"partition"`
-	// Split is the number of parts of a key that is too hot for one server. Default 0: it is not split.
+	// Split is the number of parts that each key is divided into, for keys with too many requests for one server. Default
+	// 0: keys are not split.
 	Split int `field:"split"`
 	// OnLimit is the action for a request over its limit. Default Reject.
 	OnLimit OnLimit `field:"on_limit"`
@@ -61,9 +62,11 @@ type Rule struct {
 	Status int `field:"status"`
 	// OnFailure is the policy while the store is unreachable. Default Open.
 	OnFailure headgate.Policy `field:"on_failure"`
-	// Safe is the limit of OnFailure Local. Default this node's share of each limit.
+	// Safe is the limit while the store is unreachable, if OnFailure is Local. It replaces every limit of the rule.
+	// Default is this node's share of each limit.
 	Safe *headgate.Limit `field:"safe"`
-	// Overrides replace the limits for some clients. The first that matches applies, but a block always does.
+	// Overrides replace the limits for some clients. The first override that matches applies. A matching override that
+	// blocks applies even if another one comes first.
 	Overrides []Override `field:"overrides"`
 	// Unregistered says what happens to clients that are not registered. Default UnregisteredDefault: the rule's
 	// limits.
@@ -74,10 +77,11 @@ type Rule struct {
 
 // A Limit is a limit of a rule with an optional name.
 type Limit struct {
-	// Name identifies the limit of a rule in headers and counters. A letter, then letters, digits, '-', '_' and '.'; at
-	// most MaxLimitName. Default is its position in the list, from "1" on; in overrides and clients it is the name of
-	// the rule's limit with the same algorithm and period, else its period. Name limits before you reorder them:
-	// counters are found by name.
+	// Name identifies the limit of a rule in headers and counters. It is a letter, then letters, digits, '-', '_' and
+	// '.', at most MaxLimitName bytes. Counters are found by name: give limits names before you reorder them.
+	//
+	// The default for a limit of a rule is its position in the list, from "1" on. The default for a limit of an override
+	// or a client is the name of the rule's limit that it replaces (see LimitNameUnder), otherwise its period.
 	Name string `field:"name"`
 	headgate.Limit
 }
@@ -85,13 +89,13 @@ type Limit struct {
 // An Override replaces the limits for some of the clients of a rule. Exactly one of Limits, Unlimited and Block is
 // given.
 type Override struct {
-	// When selects the requests.
+	// When is the condition for the requests that the override applies to.
 	When Condition `field:"when"`
-	// Limits replace the rule's.
+	// Limits replace the limits of the rule.
 	Limits []Limit `field:"limits"`
-	// Unlimited admits them uncounted. Other rules still apply.
+	// Unlimited admits these requests without counting them. Other rules still apply.
 	Unlimited bool `field:"unlimited"`
-	// Block denies all of them, whatever earlier overrides say.
+	// Block denies all of these requests, even if an earlier override matches.
 	Block bool `field:"block"`
 }
 
@@ -99,9 +103,9 @@ type Override struct {
 type Penalty struct {
 	// After is the number of denials that triggers the penalty.
 	After Denials `field:"after"`
-	// Limits must allow a request as well, besides the client's other limits. They have counters of their own.
+	// Limits must allow a request as well, in addition to the client's other limits. They have counters of their own.
 	Limits []Limit `field:"limits"`
-	// For is how long they apply.
+	// For is how long the penalty lasts.
 	For time.Duration `field:"for"`
 }
 
@@ -113,22 +117,22 @@ type Denials struct {
 
 // A Client is a registered client with limits of its own.
 type Client struct {
-	// ID identifies the client. Letters, digits and any of -_.@:+, at most MaxName. Unique.
+	// ID identifies the client. It has letters, digits and any of -_.@:+, at most MaxName bytes, and is unique.
 	ID string `field:"id"`
 	// Description is a text for readers. It has no effect.
 	Description string `field:"description"`
 	// Attributes are the values that identify the client in requests; any of them is sufficient. A value belongs to one
-	// client. Values are exact: no globs and no networks. Default the user with the client's id.
+	// client. Values are exact: neither patterns nor networks. Default is the user whose name is ID.
 	Attributes []Test `field:"attributes"`
 	// Properties describe the client, such as its plan, and do not identify it. Conditions refer to them as
 	// client.<name>. In a file they are listed among the attributes. At most MaxProperties.
 	Properties []Property
-	// Limits replace those of every rule whose key has an attribute that identifies this client. At most one of Limits,
-	// Unlimited and Block is given; without one, the rules' limits apply.
+	// Limits replace the limits of every rule whose key has an attribute that identifies this client. At most one of
+	// Limits, Unlimited and Block may be set; if none is set, the rules' limits apply.
 	Limits []Limit `field:"limits"`
-	// Unlimited admits the client uncounted under such rules.
+	// Unlimited admits requests of the client under these rules without counting them.
 	Unlimited bool `field:"unlimited"`
-	// Block denies all requests of the client under such rules.
+	// Block denies all requests of the client under these rules.
 	Block bool `field:"block"`
 	// Rules replace Limits, Unlimited and Block under single rules.
 	Rules []ClientRule `field:"rules"`
@@ -138,9 +142,9 @@ type Client struct {
 type ClientRule struct {
 	// ID is the rule's id.
 	ID string `field:"id"`
-	// Limits replace the rule's.
+	// Limits replace the limits of the rule.
 	Limits []Limit `field:"limits"`
-	// Unlimited admits the client uncounted.
+	// Unlimited admits requests of the client without counting them.
 	Unlimited bool `field:"unlimited"`
 	// Block denies all requests of the client under this rule.
 	Block bool `field:"block"`
@@ -149,7 +153,7 @@ type ClientRule struct {
 // Bounds of a Set.
 const (
 	MaxRules     = 100_000
-	MaxClients   = 1 << 20 // given to Compile; a Registry takes more
+	MaxClients   = 1 << 20 // clients that Compile accepts; a registry may have more
 	MaxName      = 128     // bytes of an id and a namespace
 	MaxLimitName = 64      // bytes
 	MaxText      = 4096    // bytes of a description and of a value in a condition

@@ -6,40 +6,42 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Subject holds the attributes of a request. Get returns the value of an attribute and whether there is one. Hosts
-// are in lower case and have no port. Paths are in the form in which they are forwarded: without segments . and .., and
-// escaped only where necessary. An ip is an address or a network as netip formats them. A value must not change until
-// the request has been decided.
+// A Subject has the attributes of a request.
+//
+// Get returns the value of an attribute, and whether the request has it. Hosts are in lower case and have no port.
+// Paths are in the form in which they are forwarded: without segments . and .., and escaped only where necessary. An ip
+// is an address or a network as netip formats them. A value must not change until the request has been decided.
 type Subject interface {
 	Get(headgate.Attribute) (string, bool)
 }
 
-// An Addressed subject knows the client's full address. Conditions on ip compare it instead of the value of Get, which
-// may be the network that an IPv6 client is counted by.
+// An Addressed subject knows the client's full address. Conditions on ip test the full address, because the value of
+// Get may be only the network that an IPv6 client is counted by.
 type Addressed interface {
 	Subject
 	// Addr returns the address, or the zero Addr if it is unknown.
 	Addr() netip.Addr
 }
 
-// A Repeater is a subject that knows which attributes were sent several times with different values. If a rule counts
-// by such an attribute, the client could pretend to be another each time, so the request is denied.
+// A Repeater is a subject that knows which attributes a request has several times with different values. If a rule
+// counts by such an attribute, the request is denied: the service may use another of the values than the rule.
 type Repeater interface {
 	Subject
+	// Repeats reports whether the request has the attribute several times with different values.
 	Repeats(headgate.Attribute) bool
 }
 
 // A NameLister is a subject that can list the names of its headers, cookies, query parameters or descriptor entries. If
-// rules use many names, only the names that the request has are looked up.
+// rules use many names, a match reads only the attributes that the request has.
 type NameLister interface {
 	Subject
-	// AppendNames appends the names of all attributes of a kind that Get has a value for, and returns true. Header names
-	// are in lower case or in the canonical form of net/http. Names may be repeated, and there may be others. It returns
-	// false if the names of that kind are unknown.
+	// AppendNames appends the names of all attributes of a kind for which Get returns a value, and returns true. Header
+	// names are in lower case or in the canonical form of net/http. The list may have duplicates, and names for which Get
+	// returns no value. AppendNames returns false if the names of that kind are unknown.
 	AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool)
 }
 
-// Attributes is a Subject made of values, for tests and for callers that know attributes only by name.
+// Attributes is a Subject with given values, for tests and for callers that have no request.
 type Attributes map[headgate.Attribute]string
 
 var _ NameLister = Attributes(nil)

@@ -28,7 +28,7 @@ func Validate(rules []Rule, clients ...Client) error {
 	return p.err()
 }
 
-// ValidateClients reports all problems of clients, without regard to rules. The error is an *Error.
+// ValidateClients reports all problems of clients, and does not look at rules. The error is an *Error.
 func ValidateClients(clients []Client) error {
 	var p problems
 	validateClients(clients, &location{name: "clients"}, &p)
@@ -55,7 +55,7 @@ func validateRules(rules []Rule, p *problems) {
 	}
 }
 
-// validateClients returns the ids of the valid clients.
+// validateClients adds the problems of clients to p, and returns the ids of the valid clients.
 func validateClients(clients []Client, at *location, p *problems) map[string]bool {
 	type identity struct {
 		attribute headgate.Attribute

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// validateAllLimits reports problems with the limits of a rule, its overrides and its penalty.
+// validateAllLimits adds the problems of the limits of a rule, of its overrides and of its penalty to p.
 func (r *Rule) validateAllLimits(at *location, p *problems) {
 	validateExclusive(r.Limits, r.Unlimited, r.Block, true, at, p)
 	if r.Unlimited || r.Block {
@@ -40,7 +40,7 @@ func (r *Rule) validateAllLimits(at *location, p *problems) {
 	}
 }
 
-// validateUncounted reports fields that have no meaning in a rule that counts nothing.
+// validateUncounted refuses fields that have no meaning in a rule that blocks or exempts, and so counts nothing.
 func (r *Rule) validateUncounted(at *location, p *problems) {
 	const want = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
 	for _, f := range []struct {
@@ -82,7 +82,8 @@ func (r *Rule) validateUncounted(at *location, p *problems) {
 	}
 }
 
-// validateDelay reports an on_limit that would delay no request because no limit restores a unit in that time.
+// validateDelay refuses a longest delay that is too short: no limit restores a unit within it, so that no request would
+// be delayed.
 func (r *Rule) validateDelay(at *location, p *problems) {
 	if r.OnLimit.Action != Delay || r.OnLimit.MaxWait <= 0 {
 		return
@@ -100,21 +101,22 @@ func (r *Rule) validateDelay(at *location, p *problems) {
 	if smallest == nil || smallest.interval() <= r.OnLimit.MaxWait {
 		return
 	}
-	want := "reject: a unit of " + smallest.String() + " comes back every " + FormatDuration(smallest.interval()) +
+	want := "reject: a unit of " + smallest.String() + " is restored every " + FormatDuration(smallest.interval()) +
 		", and no request is delayed for longer than " + FormatDuration(MaxDelay)
 	if smallest.interval() <= MaxDelay {
 		want = "a delay of at least " + FormatDuration(smallest.interval()) +
-			", in which one unit of " + smallest.String() + " comes back"
+			", in which one unit of " + smallest.String() + " is restored"
 	}
 	p.add(at, Quote(r.OnLimit.String()), want)
 }
 
-// interval returns the time in which one unit comes back, in whole microseconds, rounded up.
+// interval returns the time in which one unit is restored, in whole microseconds, rounded up.
 func (l *Limit) interval() time.Duration {
 	return time.Duration((l.Period.Microseconds()+l.Count-1)/l.Count) * time.Microsecond
 }
 
-// validateSafe reports problems with the limit of the local fallback. It is counted in this process as a whole.
+// validateSafe adds the problems of Rule.Safe to p. That limit is counted in the memory of one node, neither split nor
+// queued, so the rule's settings for these do not apply to it.
 func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	if r.Safe == nil || r.Safe.Validate() != nil {
 		return
@@ -125,7 +127,7 @@ func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	}
 }
 
-// validateExclusive reports that more than one of the settings is given, or that none is where one is required.
+// validateExclusive refuses more than one of limits, unlimited and block, and none of them if one is required.
 func validateExclusive(limits []Limit, unlimited, block, required bool, at *location, p *problems) {
 	var settings []string
 	if len(limits) > 0 {

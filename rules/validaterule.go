@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// validate reports problems of a rule itself.
+// validate adds the problems of a rule itself to p.
 func (r *Rule) validate(at *location, p *problems) {
 	if !isName(r.ID, "-_.") {
 		p.add(at.field("id"), Quote(r.ID), wantName)
@@ -54,7 +54,7 @@ func (r *Rule) validate(at *location, p *problems) {
 	r.validateAllLimits(at, p)
 }
 
-// validateScope reports settings that cannot be combined with limits shared by regions, or with a partition policy.
+// validateScope refuses settings that cannot be combined with limits that regions share, or with a partition policy.
 func (r *Rule) validateScope(at *location, p *problems) {
 	if r.Partition != headgate.PartitionFull && r.Consistency != Async && r.Consistency != Gossip {
 		p.add(at.field("partition"), r.Partition.String(),
@@ -76,7 +76,7 @@ func (r *Rule) validateScope(at *location, p *problems) {
 
 const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"
 
-// isName reports whether a text is a valid id.
+// isName reports whether a text is a valid id: letters, digits and marks, beginning with a letter or a digit.
 func isName(text, marks string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -123,7 +123,7 @@ func validateKey(key []headgate.Attribute, at *location, p *problems) {
 	}
 }
 
-// validateAttribute reports problems with a request attribute.
+// validateAttribute adds the problem of an invalid request attribute to p.
 func validateAttribute(a headgate.Attribute, at *location, p *problems) {
 	validateParsed(a, headgate.ParseAttribute, at, p)
 }
@@ -140,7 +140,8 @@ func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute
 	}
 }
 
-// wantAttributeName describes a valid name if no request can have an attribute with this name, and is empty otherwise.
+// wantAttributeName returns a description of valid names if no request can have an attribute with this name, and ""
+// otherwise.
 func wantAttributeName(a headgate.Attribute) string {
 	switch a.Kind {
 	case headgate.AttrHeader, headgate.AttrCookie:
@@ -204,7 +205,7 @@ func (r *Rule) validateFailure(at *location, p *problems) {
 // A conditionValidator counts the parts of a condition, including nested conditions.
 type conditionValidator struct{ depth, tests, values int }
 
-// condition reports problems with a condition.
+// condition adds the problems of a condition to p.
 func (e *conditionValidator) condition(c *Condition, at *location, p *problems) {
 	if e.depth == MaxDepth {
 		p.add(at, "", "conditions nested at most "+strconv.Itoa(MaxDepth)+" deep")

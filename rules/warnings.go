@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Warnings returns warnings about valid rules, by their paths in a file: rules with StrictExact, which clients can
-// evade if the service treats several paths as equal.
+// Warnings returns warnings about valid rules, with their paths in a file. It warns about conditions of rules with
+// StrictExact: if the service treats several paths as equal, clients can evade such a rule with another notation.
 func Warnings(rules []Rule) []Problem {
 	var warnings []Problem
 	for i := range rules {
@@ -21,7 +21,8 @@ func Warnings(rules []Rule) []Problem {
 	return warnings
 }
 
-// appendWarnings appends the warnings about a condition that must hold.
+// appendWarnings appends the warnings about a condition. at is its path in the file. Conditions in Not are left out: a
+// notation that they do not match does not evade the rule.
 func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Problem {
 	for i := range c.Tests {
 		t := &c.Tests[i]
@@ -47,18 +48,18 @@ func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Prob
 	return warnings
 }
 
-// unmatchedPaths returns paths that a service may treat as equal to a value of the rule, but that the rule does not
-// match, and the settings that make it match them.
+// unmatchedPaths returns paths that a service may treat as equal to a value of the rule, although the rule does not
+// match them. want is the settings with which the rule matches them.
 func unmatchedPaths(r *Rule, value string) (others, want string) {
 	exact := !strings.HasSuffix(value, "*") && !strings.HasSuffix(value, "/")
 	plain, _, _ := strings.Cut(value, "*")
 	upper := strings.ToUpper(plain)
-	letters := upper != plain && (exact || r.Block)
+	caseMatters := upper != plain && (exact || r.Block)
 	var paths, fields []string
 	if exact && r.TrailingSlash == StrictExact {
 		paths, fields = append(paths, value+"/"), append(fields, "trailing_slash: ignore")
 	}
-	if letters && r.Case == StrictExact {
+	if caseMatters && r.Case == StrictExact {
 		paths, fields = append(paths, upper+value[len(plain):]), append(fields, "case: ignore")
 	}
 	return strings.Join(paths, " and "), strings.Join(fields, " and ")
