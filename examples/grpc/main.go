@@ -17,7 +17,8 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// limitOf returns whose limit a call counts against, and the limit. Streams are limited by how many are open at once.
+// limitOf returns the key that a call is counted under, and the limit of that key. The number of open streams of a user
+// is limited, and the rate of other calls.
 func limitOf(ctx context.Context, method string) (string, headgate.Limit) {
 	user := strings.Join(metadata.ValueFromIncomingContext(ctx, "x-user"), ",")
 	if strings.HasSuffix(method, "/Watch") {

@@ -145,8 +145,8 @@ func (s *source) keys(now time.Time) *keySet {
 	return set
 }
 
-// wakeUp requests that the keys are read soon.
-func (s *source) wakeUp() {
+// refresh requests that the keys are read again soon. It does not wait for them.
+func (s *source) refresh() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -201,7 +201,7 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// pause waits for d, or until wakeUp, but at least for wakeEvery. It returns false when ctx ends.
+// pause waits for d, or until refresh is called, but at least for minReadPause. It returns false when ctx ends.
 func (s *source) pause(ctx context.Context, d time.Duration) bool {
 	minimum := min(minReadPause, d)
 	return sleep(ctx, minimum, nil) && sleep(ctx, d-minimum, s.wake)

@@ -16,7 +16,7 @@ type Verifier struct {
 	source    *source // nil if keys do not change
 	fixedKeys *keySet // if source is nil
 	cache     tokenCache
-	close     sync.Once
+	closeOnce sync.Once
 	stop      context.CancelFunc // of source
 	done      chan struct{}      // closed when source has stopped
 }
@@ -33,7 +33,7 @@ func New(config Config) (*Verifier, error) {
 	v := &Verifier{config: config, stop: func() {}, done: make(chan struct{})}
 	v.config.Algorithms = slices.Clone(config.Algorithms)
 	v.config.Audience = slices.Clone(config.Audience)
-	v.config.Secret = nil
+	v.config.Secret = nil // only fixedKeys keeps the secret
 	switch {
 	case config.Unverified:
 		v.fixedKeys = &keySet{}
@@ -58,13 +58,14 @@ func New(config Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Close stops reading keys. The known ones stay in use.
+// Close stops reading keys. The known keys stay in use.
 func (v *Verifier) Close() {
-	v.close.Do(v.stop)
+	v.closeOnce.Do(v.stop)
 	<-v.done
 }
 
-// Wait waits until there are keys. If ctx ends before, the error is the reason why there are none.
+// Wait waits until the first keys have been read. If ctx ends first, Wait returns the error of the last attempt to read
+// keys, or the error of ctx if no attempt has failed.
 func (v *Verifier) Wait(ctx context.Context) error {
 	if v.source == nil {
 		return nil
@@ -72,7 +73,8 @@ func (v *Verifier) Wait(ctx context.Context) error {
 	return v.source.wait(ctx)
 }
 
-// Err returns the error of the latest attempt to read keys, nil if it succeeded. Earlier keys may still be in use.
+// Err returns the error of the latest attempt to read keys, or nil if that attempt succeeded. After an error, earlier
+// keys may still be in use.
 func (v *Verifier) Err() error {
 	if v.source == nil {
 		return nil
@@ -80,7 +82,8 @@ func (v *Verifier) Err() error {
 	return v.source.lastErr()
 }
 
-// Verify returns the claims of a token, or why it is invalid. The error wraps one of this package's.
+// Verify returns the claims of a valid token. Otherwise the error wraps one of the errors of this package, such as
+// ErrExpired.
 func (v *Verifier) Verify(text string) (identity.Claims, error) {
 	if len(text) > v.config.MaxToken {
 		return nil, errTooLong
@@ -133,7 +136,7 @@ func (v *Verifier) checkSignature(t *token, keys *keySet) error {
 	candidates := keys.candidates(t.kid, t.alg, a)
 	if len(candidates) == 0 {
 		if v.source != nil {
-			v.source.wakeUp()
+			v.source.refresh() // the key may be new
 		}
 		return fmt.Errorf("%w: %s", ErrKey, quoteShort(t.kid))
 	}

@@ -15,7 +15,8 @@ import (
 // firstWindow is the number of the algorithm in limits.
 const firstWindow = headgate.FirstCustom
 
-// A window is the algorithm. Its numbers are the beginning of the window, and the units taken since.
+// A window is the algorithm. It stores two numbers for each key: the time at which the window began, in microseconds,
+// and the units that were taken since then.
 type window struct{}
 
 func (window) Used(l headgate.Limit, s algorithm.Numbers, now int64) int64 {

@@ -1,4 +1,5 @@
-// Command llm gives each user a budget of tokens: it takes an estimate, and settles what a prompt really used.
+// Command llm gives each user a budget of tokens. It takes the estimated number of tokens before it runs a prompt, and
+// corrects that to the tokens that the prompt used.
 package main
 
 import (
@@ -13,12 +14,12 @@ import (
 
 var errOverBudget = errors.New("over budget")
 
-// A model answers a prompt, and says how many tokens that used.
+// A model answers a prompt, and returns the number of tokens that it used, even if it fails.
 type model func(ctx context.Context, prompt string) (answer string, tokens int64, err error)
 
 // ask answers a prompt of a user within the budget.
 func ask(ctx context.Context, budget *headgate.Bound, m model, user, prompt string) (string, error) {
-	estimate := int64(100 + len(prompt)/4)
+	estimate := int64(len(prompt)/4 + 100) // about 4 bytes per token of the prompt, and 100 tokens for the answer
 	d, err := budget.Take(ctx, user, estimate)
 	if err != nil {
 		return "", err
@@ -27,6 +28,7 @@ func ask(ctx context.Context, budget *headgate.Bound, m model, user, prompt stri
 		return "", fmt.Errorf("%w: retry after %v", errOverBudget, d.RetryAfter)
 	}
 	answer, used, err := m(ctx, prompt)
+	// Settle a failed prompt, too: it used fewer tokens than estimated, perhaps none. Settle works even if ctx has ended.
 	return answer, errors.Join(err, budget.Settle(ctx, user, d.Receipt, used))
 }
 

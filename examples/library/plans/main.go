@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// plans has the limit of each plan. Requests of a plan that is missing here are refused.
+// plans are the limits by plan. Requests of a plan that is missing here are refused.
 var plans = map[string]headgate.Limit{
 	"free":     headgate.MustParseLimit("2/m"),
 	"pro":      headgate.MustParseLimit("100/s burst 200"),

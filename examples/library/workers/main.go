@@ -25,15 +25,7 @@ func run(ctx context.Context, limiter headgate.Limiter, jobs []func()) error {
 	for range 8 {
 		workers.Go(func() {
 			for job := range queue {
-				release, err := slots.Hold(ctx, "running jobs")
-				if err == nil {
-					err = starts.Wait(ctx, "started jobs")
-					if err == nil {
-						job()
-					}
-					release()
-				}
-				if err != nil {
+				if err := runJob(ctx, slots, starts, job); err != nil {
 					errs <- err
 					return
 				}
@@ -42,7 +34,21 @@ func run(ctx context.Context, limiter headgate.Limiter, jobs []func()) error {
 	}
 	workers.Wait()
 	close(errs)
-	return <-errs
+	return <-errs // nil if no worker failed
+}
+
+// runJob runs a job when it has a slot and may start.
+func runJob(ctx context.Context, slots, starts *headgate.Bound, job func()) error {
+	release, err := slots.Hold(ctx, "running jobs")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := starts.Wait(ctx, "started jobs"); err != nil {
+		return err
+	}
+	job()
+	return nil
 }
 
 func main() {
