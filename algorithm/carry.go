@@ -61,21 +61,21 @@ func (p *Plan) Owns(s State) bool {
 	}
 }
 
-// A Shape holds the settings of a plan on which the words of its states depend. Plans with equal Shapes own each
-// other's states.
-type Shape struct{ head, micros, buckets int64 }
+// A StateFormat holds the settings of a plan that determine the words of its states. If the formats of two plans are
+// equal, each plan owns the states of the other; see [Plan.Owns].
+type StateFormat struct{ head, micros, buckets int64 }
 
-// Shape returns the shape of the plan's states.
-func (p *Plan) Shape() Shape {
-	s := Shape{head: p.head, buckets: p.buckets}
+// StateFormat returns the format of the plan's states.
+func (p *Plan) StateFormat() StateFormat {
+	s := StateFormat{head: p.head, buckets: p.buckets}
 	if p.kind == KindBucket {
 		s.micros = p.rate.micros
 	}
 	return s
 }
 
-// Hash returns a hash of the shape. Its multipliers are odd constants that spread small numbers over 64 bits.
-func (s Shape) Hash() uint64 {
+// Hash returns a hash of the format. Its multipliers are odd constants that spread small numbers over 64 bits.
+func (s StateFormat) Hash() uint64 {
 	h := uint64(s.head)*0x9E3779B97F4A7C15 ^ uint64(s.micros)*0xC2B2AE3D27D4EB4F ^ uint64(s.buckets)<<48
 	return (h ^ h>>32) * 0x9E3779B97F4A7C15
 }
@@ -120,7 +120,7 @@ func newPair(at, units int64) Pair {
 
 // CarryPair is Carry for a Pair that was written under the plan from. Both plans have Pairs.
 func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
-	if p.Shape() == from.Shape() {
+	if p.StateFormat() == from.StateFormat() {
 		return pair
 	}
 	at, units := from.ConsumedPair(pair, now-shift)

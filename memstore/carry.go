@@ -21,7 +21,7 @@ func (s *Store) convertPair(a *access, tagWord, word uint64) algorithm.Pair {
 	switch {
 	case w == nil:
 		return algorithm.Pair{}
-	case w.plan.Shape() == a.plan.Shape():
+	case w.plan.StateFormat() == a.plan.StateFormat():
 		return pair
 	}
 	at, units := w.consumed(pair, a.now-shift)
@@ -37,7 +37,7 @@ func (s *Store) convertState(a *access, tagWord, word uint64) algorithm.State {
 	switch {
 	case w == nil || pair.Units == 0:
 		return nil
-	case w.plan.Shape() == a.plan.Shape():
+	case w.plan.StateFormat() == a.plan.StateFormat():
 		return a.plan.StateOf(pair, nil)
 	}
 	at, units := w.consumed(pair, a.now-shift)

@@ -45,8 +45,8 @@ func (t *layouts) assign(p *algorithm.Plan) (layout, bool) {
 	if !fits {
 		return briefLayout, isBrief(p)
 	}
-	shape := p.Shape()
-	at := shape.Hash() + uint64(l.unitBits)
+	format := p.StateFormat()
+	at := format.Hash() + uint64(l.unitBits)
 	for range layoutProbes {
 		at = at&layoutMask + 1
 		id := at & layoutMask
@@ -61,7 +61,7 @@ func (t *layouts) assign(p *algorithm.Plan) (layout, bool) {
 			}
 			w = t.byID[id].Load()
 		}
-		if w.unitBits == l.unitBits && w.plan.Shape() == shape {
+		if w.unitBits == l.unitBits && w.plan.StateFormat() == format {
 			return w.layout, true
 		}
 	}

@@ -66,8 +66,8 @@ func tagOf(hash uint64) uint64 {
 	return tag
 }
 
-// A layout says how a state word holds a pair. Limits with the same algorithm.Shape whose capacities have the same
-// number of bits share a layout.
+// A layout says how a state word holds a pair. Limits with the same algorithm.StateFormat whose capacities have the
+// same number of bits share a layout.
 //
 // The word of a bucket has the Pair's Time and, in units of a grain, how long after it Last is. The fewer bits the
 // units need, the finer is the grain. Last is rounded up. So after a change of limit the units may start to drain a

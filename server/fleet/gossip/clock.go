@@ -82,7 +82,7 @@ func (g *Limiter) updateClockLocked() {
 
 // checkClock returns 1 for a host whose clock is off, and reports that once.
 func (g *Limiter) checkClock(reported *bool, host string, off time.Duration) int64 {
-	isOff := skew.IsOff(off, *reported)
+	isOff := skew.IsTooLarge(off, *reported)
 	if isOff && !*reported {
 		g.events.notify(HostClockOff, host, "by "+off.Round(time.Millisecond).String())
 	}

@@ -16,7 +16,7 @@ import (
 const chargers = 32
 
 // chargeAll charges the owed units of some keys to the region's store, in the order of the keys.
-func (g *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
+func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
 	var due []ledger.Key
 	for key, k := range keys {
 		if k.owed > 0 {
@@ -24,24 +24,24 @@ func (g *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *key
 		}
 	}
 	slices.SortFunc(due, func(a, b ledger.Key) int { return bytes.Compare(a[:], b[:]) })
-	c := charging{region: g, slots: make(chan struct{}, chargers)}
+	c := charging{region: l, slots: make(chan struct{}, chargers)}
 	for _, key := range due {
-		c.start(ctx, key, g.keys[key])
+		c.start(ctx, key, l.keys[key])
 	}
 	c.wait(func() bool { return len(c.slots) == 0 })
 	c.group.Wait()
 	var owed int64
-	for _, k := range g.keys {
+	for _, k := range l.keys {
 		owed += k.owed
 	}
-	g.charges.owed.Store(owed)
+	l.charges.owed.Store(owed)
 }
 
 // batchKeys returns the keys of this round.
-func (g *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
-	for i := range g.batch.Tallies {
-		key := g.batch.Tallies[i].Key
-		if k := g.keys[key]; k != nil && !yield(key, k) {
+func (l *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
+	for i := range l.batch.Tallies {
+		key := l.batch.Tallies[i].Key
+		if k := l.keys[key]; k != nil && !yield(key, k) {
 			return
 		}
 	}
@@ -79,11 +79,11 @@ func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
 	})
 }
 
-func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *keyState) {
-	d, err := g.store.Charge(ctx, c)
+func (l *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *keyState) {
+	d, err := l.store.Charge(ctx, c)
 	if err != nil {
 		// It may have been charged, so it is not charged again.
-		g.charges.lost.Add(c.Cost)
+		l.charges.lost.Add(c.Cost)
 		k.owed -= c.Cost
 		return
 	}
@@ -91,16 +91,16 @@ func (g *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, 
 	if d.Degraded {
 		charged = c.Cost
 	} else {
-		g.ledger.SetLevel(key, &d)
+		l.ledger.SetLevel(key, &d)
 	}
 	k.owed -= charged
 	k.charged += charged
 	k.level += charged
-	g.charges.charged.Add(charged)
-	if debt := k.owed - d.Remaining; debt > k.deepest {
-		g.ledger.CountOver(debt, debt-max(0, k.deepest))
-		k.deepest = debt
+	l.charges.charged.Add(charged)
+	if debt := k.owed - d.Remaining; debt > k.maxDebt {
+		l.ledger.CountOver(debt, debt-max(0, k.maxDebt))
+		k.maxDebt = debt
 	} else if d.Remaining >= d.Limit {
-		k.deepest = 0
+		k.maxDebt = 0
 	}
 }

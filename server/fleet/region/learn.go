@@ -7,43 +7,42 @@ import (
 )
 
 // noteLearned ends the lookups of keys whose consumption in other regions is now known. For keys that this node sends,
-// round has charged it before. For keys that another node sends, that node has reported it. noteLearned also reports
-// the keys that this node has learned to the RegionStore, for nodes that wait for them. reports[i] is the report of
-// g.batch.Tallies[i].
-func (g *Limiter) noteLearned(ctx context.Context, reports []report) {
-	if len(reports) == 0 {
+// round has charged this consumption before. For keys that another node sends, that node has reported to the
+// RegionStore that it knows the consumption. noteLearned also reports to the RegionStore which keys this node has
+// learned, for nodes that wait for them. responses[i] is the response for l.batch.Tallies[i].
+func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
+	if len(responses) == 0 {
 		return
 	}
-	l := g.ledger
 	var exchangedGroups, failedGroups uint64 // bit sets
 	var newlyLearned []ledger.Tally          // of the keys that this node sends
 	waiting := false
-	for i := range reports {
-		t, r := &g.batch.Tallies[i], &reports[i]
+	for i := range responses {
+		t, r := &l.batch.Tallies[i], &responses[i]
 		switch {
 		case r.failed:
 			failedGroups |= 1 << ledger.GroupOf(&t.Key)
-			l.LookupDone(t, false)
+			l.ledger.LookupDone(t, false)
 		case r.IsSender: // this node sends the key
 			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
 			if t.Unlearned {
 				newlyLearned = append(newlyLearned, *t)
 			}
-			l.LookupDone(t, true)
+			l.ledger.LookupDone(t, true)
 		case r.Learned:
 			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
-			l.LookupDone(t, true)
+			l.ledger.LookupDone(t, true)
 		case t.Unlearned:
-			waiting = l.LookupAgain(t) || waiting
+			waiting = l.ledger.LookupAgain(t) || waiting
 		}
 	}
-	l.LookupGroupsDone(exchangedGroups|failedGroups, failedGroups)
+	l.ledger.LookupGroupsDone(exchangedGroups|failedGroups, failedGroups)
 	if len(newlyLearned) > 0 {
-		if _, _, err := g.sendReport(ctx, newlyLearned, allLearned); err != nil {
-			g.link.Counters.Failures.Add(1) // the next report includes it
+		if _, _, err := l.sendReport(ctx, newlyLearned, alwaysLearned); err != nil {
+			l.link.Counters.Failures.Add(1) // the next report includes it
 		}
 	}
 	if waiting {
-		g.rounds.Hurry()
+		l.rounds.Hurry()
 	}
 }

@@ -42,12 +42,12 @@ type Limiter struct {
 	closed      atomic.Bool
 
 	// The following is used by one round at a time.
-	batch              exchange.Batch
-	storeClock         skew.Estimate // of the region's store
-	storeClockReported bool          // that the store's clock is off
-	storeClockOff      atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
-	turn               int
-	keys               map[ledger.Key]*keyState
+	batch             exchange.Batch
+	storeClock        skew.Estimate // of the region's store
+	storeSkewReported bool          // an event has reported that the store's clock is off
+	storeSkew         atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
+	roundNumber       int
+	keys              map[ledger.Key]*keyState
 
 	charges chargeCounters
 }
@@ -106,88 +106,90 @@ func New(
 	}
 	shared.ForLedger(&lo)
 	lo.LocalCap = 0
-	l, err := ledger.New(lo, fleet.Peer{}, true)
+	counts, err := ledger.New(lo, fleet.Peer{}, true)
 	if err != nil {
 		return nil, err
 	}
-	// Consumption that this node reports while another one sends is sent by that one. If it does not send again for an
-	// interval, this node has to: so it reports once more after that.
-	l.SetLookupAge(2 * shared.Interval)
-	g := &Limiter{
-		store: store, regionStore: rs, link: exchange.NewLink(x, l, shared), region: o.Region, ledger: l, clock: l.Clock(),
+	// The sender of a key may stop sending it, before it has sent what this node reported. So this node reports a key
+	// again and again for two intervals after a request. A sender that stops loses its role after one interval, and then
+	// this node becomes the sender.
+	counts.SetLookupAge(2 * shared.Interval)
+	l := &Limiter{
+		store: store, regionStore: rs, link: exchange.NewLink(x, counts, shared), region: o.Region,
+		ledger: counts, clock: counts.Clock(),
 		nodeName: exchange.Author(fleet.Peer{Name: o.Node, Incarnation: uint64(shared.Rand(math.MaxInt64)) | 1}),
 		keys:     make(map[ledger.Key]*keyState),
 	}
-	l.StartLookups(g.rounds.Hurry)
-	g.rounds.Start(g.clock, shared.Pauses(), func(ctx context.Context, early bool) {
-		if !g.link.Unreachable() && !early {
-			g.link.ClockSkew.ReadIfDue(ctx)
+	counts.StartLookups(l.rounds.Hurry)
+	l.rounds.Start(l.clock, shared.Pauses(), func(ctx context.Context, early bool) {
+		if !l.link.Unreachable() && !early {
+			l.link.ClockSkew.ReadIfDue(ctx)
 		}
-		_, _ = g.round(ctx, early)
+		_, _ = l.round(ctx, early)
 	})
-	return g, nil
+	return l, nil
 }
 
 // SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
-func (g *Limiter) SyncClock(ctx context.Context) error { return g.link.ClockSkew.Read(ctx) }
+func (l *Limiter) SyncClock(ctx context.Context) error { return l.link.ClockSkew.Read(ctx) }
 
 // Close sends what other regions do not know yet, until ctx ends, and stops the exchanges. Methods fail with
 // headgate.ErrClosed after Close. Closing again does nothing.
-func (g *Limiter) Close(ctx context.Context) error {
-	round := func(ctx context.Context) (bool, error) { return g.round(ctx, false) }
-	return g.rounds.Finish(ctx, round, func() error {
-		g.closed.Store(true)
-		return g.ledger.Close()
+func (l *Limiter) Close(ctx context.Context) error {
+	round := func(ctx context.Context) (bool, error) { return l.round(ctx, false) }
+	return l.rounds.Finish(ctx, round, func() error {
+		l.closed.Store(true)
+		return l.ledger.Close()
 	})
 }
 
 // open returns headgate.ErrClosed after Close.
-func (g *Limiter) open() error {
-	if g.closed.Load() {
+func (l *Limiter) open() error {
+	if l.closed.Load() {
 		return headgate.ErrClosed
 	}
 	return nil
 }
 
 // Take decides one check by the region's store. See [headgate.Limiter].
-func (g *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := g.open(); err != nil {
+func (l *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := l.open(); err != nil {
 		return headgate.Decision{}, err
 	}
 	var k ledger.ObservedKey
-	if wait := g.ledger.BeforeTake(&c, &k); wait != nil {
-		if err := g.ledger.Await(ctx, wait); err != nil {
+	if wait := l.ledger.BeforeTake(&c, &k); wait != nil {
+		if err := l.ledger.Await(ctx, wait); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
-	d, err := g.store.Take(ctx, c)
+	d, err := l.store.Take(ctx, c)
 	if err == nil {
-		g.ledger.Observe(&c, &k, &d)
+		l.ledger.Observe(&c, &k, &d)
 	}
 	return d, err
 }
 
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
-func (g *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := g.open(); err != nil {
+func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := l.open(); err != nil {
 		return headgate.Decision{}, err
 	}
 	var k ledger.ObservedKey
 	peek := c
 	peek.Cost = 0 // so that even the first decision on a key waits for other regions
-	if wait := g.ledger.BeforeTake(&peek, &k); wait != nil {
-		if err := g.ledger.Await(ctx, wait); err != nil {
+	if wait := l.ledger.BeforeTake(&peek, &k); wait != nil {
+		if err := l.ledger.Await(ctx, wait); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
-	return g.store.Peek(ctx, c)
+	return l.store.Peek(ctx, c)
 }
 
 // TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
-func (g *Limiter) TakeAll(
+func (l *Limiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := g.open(); err != nil {
+	if err := l.open(); err != nil {
 		return dst, err
 	}
 	var room [8]ledger.ObservedKey
@@ -197,21 +199,21 @@ func (g *Limiter) TakeAll(
 	}
 	var waits []*ledger.Lookup
 	for i := range checks {
-		if wait := g.ledger.BeforeTake(&checks[i], &keys[i]); wait != nil {
+		if wait := l.ledger.BeforeTake(&checks[i], &keys[i]); wait != nil {
 			waits = append(waits, wait)
 		}
 	}
 	if waits != nil {
-		if err := g.ledger.Await(ctx, waits...); err != nil {
+		if err := l.ledger.Await(ctx, waits...); err != nil {
 			return dst, err
 		}
 	}
 	first := len(dst)
-	dst, err := g.store.TakeAll(ctx, checks, dst)
+	dst, err := l.store.TakeAll(ctx, checks, dst)
 	if err == nil {
 		for i := range checks {
 			if d := &dst[first+i]; d.Limit > 0 {
-				g.ledger.Observe(&checks[i], &keys[i], d)
+				l.ledger.Observe(&checks[i], &keys[i], d)
 			}
 		}
 	}
@@ -219,45 +221,45 @@ func (g *Limiter) TakeAll(
 }
 
 // Charge takes the cost regardless of the limit. See [headgate.Limiter].
-func (g *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := g.open(); err != nil {
+func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	if err := l.open(); err != nil {
 		return headgate.Decision{}, err
 	}
-	d, err := g.store.Charge(ctx, c)
+	d, err := l.store.Charge(ctx, c)
 	if err == nil {
-		k := g.ledger.ObservedKey(&c)
-		g.ledger.Observe(&c, &k, &d)
+		k := l.ledger.ObservedKey(&c)
+		l.ledger.Observe(&c, &k, &d)
 	}
 	return d, err
 }
 
 // Renew calls the region's store. See [headgate.Limiter].
-func (g *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if err := g.open(); err != nil {
+func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	if err := l.open(); err != nil {
 		return false, err
 	}
-	return g.store.Renew(ctx, c, r)
+	return l.store.Renew(ctx, c, r)
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
-func (g *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := g.open(); err != nil {
+func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	if err := l.open(); err != nil {
 		return err
 	}
-	err := g.store.Give(ctx, c, r)
+	err := l.store.Give(ctx, c, r)
 	if err == nil {
-		g.ledger.Refund(&c)
+		l.ledger.Refund(&c)
 	}
 	return err
 }
 
 // Reset forgets consumption in this region. Other regions are not affected: reset the key in each. See
 // [headgate.Limiter].
-func (g *Limiter) Reset(ctx context.Context, c headgate.Check) error {
-	if err := g.open(); err != nil {
+func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
+	if err := l.open(); err != nil {
 		return err
 	}
-	return g.store.Reset(ctx, c)
+	return l.store.Reset(ctx, c)
 }
 
 type chargeCounters struct{ charged, lost, owed, sentKeys atomic.Int64 }
@@ -278,11 +280,11 @@ type Stats struct {
 }
 
 // Stats returns the current figures.
-func (g *Limiter) Stats() Stats {
+func (l *Limiter) Stats() Stats {
 	return Stats{
-		ExchangeStats: g.link.Stats(g.ledger.Stats()),
-		Charged:       g.charges.charged.Load(), Lost: g.charges.lost.Load(), Owed: g.charges.owed.Load(),
-		SentKeys:      g.charges.sentKeys.Load(),
-		StoreClockOff: time.Duration(g.storeClockOff.Load()),
+		ExchangeStats: l.link.Stats(l.ledger.Stats()),
+		Charged:       l.charges.charged.Load(), Lost: l.charges.lost.Load(), Owed: l.charges.owed.Load(),
+		SentKeys:      l.charges.sentKeys.Load(),
+		StoreClockOff: time.Duration(l.storeSkew.Load()),
 	}
 }

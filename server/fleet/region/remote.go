@@ -22,15 +22,15 @@ type remoteTally struct {
 }
 
 // settleRemote finds out how much the totals of other regions have grown, and what is to be charged.
-func (g *Limiter) settleRemote(ctx context.Context, reports []report, received []remoteTally) error {
+func (l *Limiter) settleRemote(ctx context.Context, responses []response, received []remoteTally) error {
 	if len(received) == 0 {
 		return nil
 	}
-	b := &g.batch
+	b := &l.batch
 	received = slices.DeleteFunc(received, func(r remoteTally) bool {
 		reason := r.tally.Impossible(r.uptime)
 		if reason != "" {
-			g.refuse(&r, reason)
+			l.refuse(&r, reason)
 		}
 		return reason != ""
 	})
@@ -41,24 +41,24 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 			Key: b.Notes[r.key].Key, Region: r.region, Start: r.tally.Start.Microseconds(), Total: r.tally.Total,
 			SentAt: r.uptime.Microseconds(), Keep: b.Notes[r.key].Keep,
 		}
-		totals[i].MaxTotal, totals[i].MaxGrowth = g.clampTally(r)
+		totals[i].MaxTotal, totals[i].MaxGrowth = l.clampTally(r)
 	}
-	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
+	ctx, done := clock.WithTimeout(ctx, l.clock, l.link.Settings.Deadline)
 	defer done()
-	missed, err := g.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
+	missed, err := l.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
 		switch r := &received[i]; {
 		case growth.TooLarge:
-			g.refuse(r, ledger.ReasonLeaped)
+			l.refuse(r, ledger.ReasonLeaped)
 		case growth.Fell:
-			g.refuse(r, ledger.ReasonFell)
+			l.refuse(r, ledger.ReasonFell)
 		}
-		g.chargeRemote(&received[i], &reports[received[i].key], growth)
+		l.chargeRemote(&received[i], &responses[received[i].key], growth)
 	})
 	for _, i := range missed {
-		reports[received[i].key].failed = true
+		responses[received[i].key].failed = true
 	}
 	if err != nil {
-		g.link.Counters.Failures.Add(1)
+		l.link.Counters.Failures.Add(1)
 	}
 	return err
 }
@@ -67,48 +67,47 @@ func (g *Limiter) settleRemote(ctx context.Context, reports []report, received [
 func (r *remoteTally) age() time.Duration { return max(0, r.uptime-r.tally.Start) + r.tally.Age }
 
 // refuse reports a tally of a region that cannot be true.
-func (g *Limiter) refuse(r *remoteTally, reason string) {
-	g.ledger.Refuse(fleet.Peer{Name: r.region}, reason)
+func (l *Limiter) refuse(r *remoteTally, reason string) {
+	l.ledger.Refuse(fleet.Peer{Name: r.region}, reason)
 }
 
 // clampTally reduces a tally to what can be true: its level to the largest debt, and its total to that plus the units
 // that drained since. It returns the largest possible total, and the largest possible growth of a known total.
-func (g *Limiter) clampTally(r *remoteTally) (all, most int64) {
+func (l *Limiter) clampTally(r *remoteTally) (all, most int64) {
 	t := &r.tally
-	p, _ := g.ledger.LevelOf(t.Key)
+	p, _ := l.ledger.LevelOf(t.Key)
 	if p == nil {
 		return headgate.MaxCount, headgate.MaxCount
 	}
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
-	all = deepest + p.UnitsIn(2*r.age().Microseconds(), headgate.MaxCount)
+	all = deepest + p.UnitsIn(2*r.age().Microseconds())
 	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
-	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), g.link.Settings.Interval*100).Microseconds(),
-		headgate.MaxCount)
+	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
 }
 
 // chargeRemote adds the growth of a tally to the units to be charged.
-func (g *Limiter) chargeRemote(r *remoteTally, own *report, growth fleet.Growth) {
+func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growth) {
 	units := growth.Units
 	t := &r.tally
-	g.ledger.CountLag(t.Age)
-	p, level := g.ledger.LevelOf(t.Key)
+	l.ledger.CountLag(t.Age)
+	p, level := l.ledger.LevelOf(t.Key)
 	if p == nil || units <= 0 {
 		return
 	}
-	k := g.keys[t.Key]
+	k := l.keys[t.Key]
 	age := r.age()
-	g.ledger.CountApplied(units)
+	l.ledger.CountApplied(units)
 	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
-	still := max(t.Level, t.Total-p.UnitsIn((r.uptime-t.Start).Microseconds(), t.Total))
-	still -= p.UnitsIn(t.Age.Microseconds(), still)
+	still := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
+	still -= p.DrainedOf(still, t.Age.Microseconds())
 	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
 	case p.HasWindows():
-		k.owed += g.windowUnits(p, t, units)
-	case growth.First && age > ours+g.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
+		k.owed += l.windowUnits(p, t, units)
+	case growth.First && age > ours+l.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
 		unknown := int64(0) // units of this region that the other does not know
 		switch {
-		case k.firstTurn != g.turn && t.Age < ours: // it may include this region's units
-		case ours < g.link.Settings.Interval: // other nodes of this region have yet to report
+		case k.firstNoteRound != l.roundNumber && t.Age < ours: // it may include this region's units
+		case ours < l.link.Settings.Interval: // other nodes of this region have yet to report
 			unknown = max(0, level-k.charged)
 		default:
 			unknown = min(own.Total, level)
@@ -122,12 +121,12 @@ func (g *Limiter) chargeRemote(r *remoteTally, own *report, growth fleet.Growth)
 }
 
 // windowUnits returns how many of the units of a window count now.
-func (g *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
+func (l *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
 	offset := int64(0)
-	if c, ok := g.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {
+	if c, ok := l.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {
 		offset = p.Offset(c.Key)
 	}
-	at := g.ledger.Time(p, offset)
+	at := l.ledger.Time(p, offset)
 	switch w := p.WindowOf(at); {
 	case t.Window >= w:
 		return units

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
@@ -17,171 +16,180 @@ import (
 
 // A keyState is what a node knows of a key that it sends for the region.
 type keyState struct {
-	sentAt    time.Duration // when it was last sent, by the clock
-	sentTotal int64         // the total that was sent last; -1 for none
-	sentStart int64         // of sentTotal
+	sentAt    time.Duration // uptime when the key was last sent
+	sentTotal int64         // the region's total that was sent last; -1 for none
+	sentStart int64         // response.Start when sentTotal was sent
 
-	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent. unused is
-	// the number of units that did not drain in this region because its bucket was empty. So many units of other regions
-	// are not charged, as all regions together stayed within the limit.
+	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent.
 	level, levelAt, regionTotal int64
-	unused                      int64
+	// unused is the number of units that could have drained in this region, but did not because the bucket was empty.
+	// That many units of other regions are not charged: together with them, the regions have stayed within the limit.
+	unused int64
 
-	firstTurn int   // the turn of the first note; -1 if other nodes may have left notes before; 0 if there is none
-	owed      int64 // units of other regions to be charged
-	charged   int64 // units of other regions
-	deepest   int64 // debt since there was none
+	// firstNoteRound is the round in which this node sent its first note on the key. It is 0 if it has sent none, and -1
+	// if other nodes of the region may have sent notes before.
+	firstNoteRound int
+
+	owed    int64 // units of other regions that are still to be charged
+	charged int64 // units of other regions that were charged so far
+	maxDebt int64 // the largest debt since the key last had none
 }
 
-// A report is the response of the RegionStore for one key.
-type report struct {
+// A response is the response of the RegionStore for one key.
+type response struct {
 	fleet.RegionRecord
 	failed bool // the RegionStore or the exchange did not respond for the key
 }
 
-// round makes one exchange, early if only of keys that decisions wait for. It reports whether there may be more to
-// send.
-func (g *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
-	b := &g.batch
-	b.Fill(g.ledger, g.link.Settings.MaxKeys, early)
-	g.turn++
-	var reports []report
+// round makes one exchange. If early is set, it only sends keys that decisions wait for. It reports whether there may
+// be more to send.
+func (l *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
+	b := &l.batch
+	b.Fill(l.ledger, l.link.Settings.MaxKeys, early)
+	l.roundNumber++
+	var responses []response
 	if len(b.Tallies) > 0 {
-		reports, err = g.exchangeAll(ctx)
+		responses, err = l.exchangeAll(ctx)
 	}
-	charging, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
-	defer done()
+	chargeCtx, cancel := clock.WithTimeout(ctx, l.clock, l.link.Settings.Deadline)
+	defer cancel()
 	if early {
-		g.chargeAll(charging, g.batchKeys)
+		l.chargeAll(chargeCtx, l.batchKeys)
 	} else {
-		g.chargeAll(charging, maps.All(g.keys))
-		g.sweep()
+		l.chargeAll(chargeCtx, maps.All(l.keys))
+		l.sweep()
 	}
-	g.noteLearned(ctx, reports)
-	return len(b.Tallies) == g.link.Settings.MaxKeys, err
+	l.noteLearned(ctx, responses)
+	return len(b.Tallies) == l.link.Settings.MaxKeys, err
 }
 
-func (g *Limiter) exchangeAll(ctx context.Context) ([]report, error) {
-	reports, missed, err := g.sendReport(ctx, g.batch.Tallies, asRecorded)
+// exchangeAll reports the consumption of this node to the RegionStore. For the keys that this node sends, it exchanges
+// totals with other regions, and finds out which units are to be charged.
+func (l *Limiter) exchangeAll(ctx context.Context) ([]response, error) {
+	responses, missed, err := l.sendReport(ctx, l.batch.Tallies, unlessUnlearned)
 	for _, i := range missed {
-		reports[i].failed = true
+		responses[i].failed = true
 	}
-	g.resendMissed(missed, err) // an error here is the region's own Redis, not another region
-	sending := g.keysToSend(reports)
-	g.charges.sentKeys.Store(int64(len(sending)))
+	l.resendMissed(missed, err) // err comes from the region's own Redis, not from another region
+	sending := l.keysToSend(responses)
+	l.charges.sentKeys.Store(int64(len(sending)))
 	if len(sending) == 0 {
-		return reports, err
+		return responses, err
 	}
-	received, failed := g.exchangeTotals(ctx, reports, sending)
-	return reports, errors.Join(err, failed, g.settleRemote(ctx, reports, received))
+	received, exchangeErr := l.exchangeTotals(ctx, responses, sending)
+	return responses, errors.Join(err, exchangeErr, l.settleRemote(ctx, responses, received))
 }
 
-// learnedKeys says for which keys a report states that this node knows the consumption in other regions.
-type learnedKeys bool
+// A learnedFlag determines NodeRecord.Learned in a report: whether this node knows the consumption in other regions.
+type learnedFlag bool
 
 const (
-	asRecorded learnedKeys = false // for those whose tally is not Unlearned
-	allLearned learnedKeys = true
+	unlessUnlearned learnedFlag = false // false for keys whose tally is Unlearned
+	alwaysLearned   learnedFlag = true
 )
 
-// sendReport adds this node's consumption to the region's, and tells its other nodes for which keys it knows the
-// consumption in other regions.
-func (g *Limiter) sendReport(
-	ctx context.Context, tallies []ledger.Tally, learned learnedKeys,
-) (reports []report, missed []int, err error) {
+// sendReport adds this node's consumption to that of the region. It also reports the keys whose consumption in other
+// regions this node knows, for the other nodes of the region.
+func (l *Limiter) sendReport(
+	ctx context.Context, tallies []ledger.Tally, learned learnedFlag,
+) (responses []response, missed []int, err error) {
 	records := make([]fleet.NodeRecord, len(tallies))
 	for i := range tallies {
 		t := &tallies[i]
 		records[i] = fleet.NodeRecord{
 			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Total: t.Total, Reported: t.Delivered,
-			Learned: learned == allLearned || !t.Unlearned, Keep: exchange.KeepFor(t),
+			Learned: learned == alwaysLearned || !t.Unlearned, Keep: exchange.KeepFor(t),
 		}
 	}
-	reports = make([]report, len(tallies))
-	ctx, done := clock.WithTimeout(ctx, g.clock, g.link.Settings.Deadline)
-	defer done()
-	requestedAt := g.clock.Elapsed()
-	missed, err = g.regionStore.Report(ctx, g.nodeName, g.link.Settings.Interval, records,
-		func(i int, r fleet.RegionRecord) { reports[i].RegionRecord = r })
-	g.compareClocks(reports, requestedAt)
-	return reports, missed, err
+	responses = make([]response, len(tallies))
+	ctx, cancel := clock.WithTimeout(ctx, l.clock, l.link.Settings.Deadline)
+	defer cancel()
+	requestedAt := l.clock.Elapsed()
+	missed, err = l.regionStore.Report(ctx, l.nodeName, l.link.Settings.Interval, records,
+		func(i int, r fleet.RegionRecord) { responses[i].RegionRecord = r })
+	l.compareClocks(responses, requestedAt)
+	return responses, missed, err
 }
 
 // compareClocks compares the clock of the region's store, which its windows use, with the fleet's.
-func (g *Limiter) compareClocks(reports []report, requestedAt time.Duration) {
-	i := slices.IndexFunc(reports, func(r report) bool { return r.Now != 0 })
-	if i < 0 || !g.link.ClockSkew.Known() {
+func (l *Limiter) compareClocks(responses []response, requestedAt time.Duration) {
+	i := slices.IndexFunc(responses, func(r response) bool { return r.Now != 0 })
+	if i < 0 || !l.link.ClockSkew.Known() {
 		return
 	}
-	reading := time.UnixMicro(reports[i].Now).Sub(g.clock.Start)
-	off := g.storeClock.Update(reading, requestedAt, g.clock.Elapsed()) - g.link.ClockSkew.Ahead()
-	g.storeClockOff.Store(int64(off))
-	if isOff := skew.IsOff(off, g.storeClockReported); isOff != g.storeClockReported {
-		g.storeClockReported = isOff
+	reading := time.UnixMicro(responses[i].Now).Sub(l.clock.Start)
+	storeSkew := l.storeClock.Update(reading, requestedAt, l.clock.Elapsed()) - l.link.ClockSkew.Ahead()
+	l.storeSkew.Store(int64(storeSkew))
+	if tooLarge := skew.IsTooLarge(storeSkew, l.storeSkewReported); tooLarge != l.storeSkewReported {
+		l.storeSkewReported = tooLarge
 		kind := fleet.StoreClockRight
-		if isOff {
+		if tooLarge {
 			kind = fleet.StoreClockOff
 		}
-		g.link.Settings.OnEvent(fleet.Event{Kind: kind, Off: off})
+		l.link.Settings.OnEvent(fleet.Event{Kind: kind, Off: storeSkew})
 	}
 }
 
-// resendMissed marks tallies that the RegionStore did not receive as not sent.
-func (g *Limiter) resendMissed(missed []int, err error) {
+// resendMissed makes the ledger return the tallies again that the RegionStore did not receive.
+func (l *Limiter) resendMissed(missed []int, err error) {
 	if err != nil {
-		g.link.Counters.Failures.Add(1)
-		g.ledger.Resend(g.batch.Pick(missed))
+		l.link.Counters.Failures.Add(1)
+		l.ledger.Resend(l.batch.Pick(missed))
 	}
 }
 
-// keysToSend returns the keys that this node sends for the region, and measures their levels.
-func (g *Limiter) keysToSend(reports []report) []int {
-	var list []int
-	for i := range reports {
-		if !reports[i].IsSender {
+// keysToSend returns the indices in the batch of the keys that this node sends for the region. It adds a keyState for
+// new keys, and measures the levels.
+func (l *Limiter) keysToSend(responses []response) (indices []int) {
+	for i := range responses {
+		if !responses[i].IsSender {
 			continue
 		}
-		list = append(list, i)
-		key := g.batch.Tallies[i].Key
-		k := g.keys[key]
+		indices = append(indices, i)
+		key := l.batch.Tallies[i].Key
+		k := l.keys[key]
 		if k == nil {
 			k = &keyState{sentTotal: -1}
-			if reports[i].Now-reports[i].Start > g.link.Settings.Interval.Microseconds() {
-				k.firstTurn = -1
+			if responses[i].Now-responses[i].Start > l.link.Settings.Interval.Microseconds() {
+				k.firstNoteRound = -1
 			}
-			g.keys[key] = k
+			l.keys[key] = k
 		}
-		k.sentAt = g.clock.Elapsed()
-		g.measureLevel(k, &g.batch.Tallies[i], &reports[i])
+		k.sentAt = l.clock.Elapsed()
+		l.measureLevel(k, &l.batch.Tallies[i], &responses[i])
 	}
-	return list
+	return indices
 }
 
-// measureLevel compares the level with what it would be if nothing had drained unused. Nodes report a little later than
-// they consume, so a comparison can be wrong either way; the next one corrects it.
-func (g *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *report) {
-	p, level := g.ledger.LevelOf(t.Key)
+// measureLevel updates k.unused. It compares the level with the expected one: the last level plus the region's new
+// units, minus all units that could drain in that time. Nodes report a little later than they consume, so a comparison
+// can be wrong in either direction. The next one corrects it.
+func (l *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *response) {
+	p, level := l.ledger.LevelOf(t.Key)
 	if p == nil || !p.IsBucket() {
 		return
 	}
 	if k.levelAt != 0 && r.Now > k.levelAt {
-		expected := k.level + r.Total - k.regionTotal - p.UnitsIn(r.Now-k.levelAt, headgate.MaxCount)
-		most := p.UnitsIn(2*g.link.Settings.Interval.Microseconds(), headgate.MaxCount)
-		k.unused = min(max(k.unused+level-expected, -p.Capacity()), most)
+		expected := k.level + r.Total - k.regionTotal - p.UnitsIn(r.Now-k.levelAt)
+		// Units of other regions arrive within about two intervals, so units that could have drained earlier do not belong to
+		// them. The lower bound limits the effect of a wrong comparison.
+		maxUnused := p.UnitsIn(2 * l.link.Settings.Interval.Microseconds())
+		k.unused = min(max(k.unused+level-expected, -p.Capacity()), maxUnused)
 	}
 	k.level, k.levelAt, k.regionTotal = level, r.Now, r.Total
 }
 
-// exchangeTotals leaves notes for other regions and returns theirs.
-func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending []int) ([]remoteTally, error) {
-	b := &g.batch
+// exchangeTotals sends this region's totals of keys to the other regions, and returns their totals. sending has the
+// indices of the keys in the batch.
+func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, sending []int) ([]remoteTally, error) {
+	b := &l.batch
 	notes := make([]fleet.Note, len(sending))
 	for n, i := range sending {
 		notes[n] = b.Notes[i]
 		notes[n].Text = ""
-		r, k := &reports[i], g.keys[b.Tallies[i].Key]
+		r, k := &responses[i], l.keys[b.Tallies[i].Key]
 		if k.sentTotal == r.Total && k.sentStart == r.Start {
-			continue // other regions know it
+			continue // other regions know this total
 		}
 		k.sentTotal, k.sentStart = r.Total, r.Start
 		t := ledger.Tally{
@@ -190,49 +198,52 @@ func (g *Limiter) exchangeTotals(ctx context.Context, reports []report, sending 
 		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
 	var all []remoteTally
-	missed, err := g.link.Exchange(ctx, notes, func(n int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
-		if from.Name == g.region {
+	missed, err := l.link.Exchange(ctx, notes, func(n int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
+		if from.Name == l.region {
 			return
 		}
 		t.Key = b.Tallies[sending[n]].Key
 		all = append(all, remoteTally{key: sending[n], region: from.Name, uptime: uptime, tally: t})
 	})
-	g.link.Counters.Received.Add(int64(len(all)))
-	lost := g.link.Lost()
-	g.ledger.ResendGroups(lost)
-	for key, k := range g.keys {
+	l.link.Counters.Received.Add(int64(len(all)))
+	lost := l.link.Lost()
+	l.ledger.ResendGroups(lost)
+	for key, k := range l.keys {
 		if lost>>ledger.GroupOf(&key)&1 == 1 {
 			k.sentTotal = -1
 		}
 	}
 	for _, n := range missed {
-		if n >= 0 && n < len(sending) {
-			reports[sending[n]].failed = true
-			g.keys[b.Tallies[sending[n]].Key].sentTotal = -1 // send it again
-			g.ledger.Resend(b.Tallies[sending[n] : sending[n]+1])
+		if n < 0 || n >= len(sending) {
+			continue // not an index of notes: the Exchange is wrong
 		}
+		i := sending[n]
+		responses[i].failed = true
+		l.keys[b.Tallies[i].Key].sentTotal = -1 // send the key again
+		l.ledger.Resend(b.Tallies[i : i+1])
 	}
 	for _, i := range sending {
-		if k := g.keys[b.Tallies[i].Key]; k.firstTurn == 0 && k.sentTotal >= 0 {
-			k.firstTurn = g.turn
+		if k := l.keys[b.Tallies[i].Key]; k.firstNoteRound == 0 && k.sentTotal >= 0 {
+			k.firstNoteRound = l.roundNumber
 		}
 	}
-	g.link.Update(len(missed) < len(sending), err, nil)
+	succeeded := len(missed) < len(sending) // for at least one key
+	l.link.Update(succeeded, err, nil)      // no callback: decisions do not depend on the exchange
 	return all, err
 }
 
-// sweep forgets keys that this node has not sent for a while, and those that the ledger has dropped. It does so now and
-// then, and whenever there are more than the ledger may have.
-func (g *Limiter) sweep() {
+// sweep forgets keys that this node has not sent for a while, and keys that the ledger has dropped. It does so every 64
+// rounds, and whenever there are more keys than the ledger may have.
+func (l *Limiter) sweep() {
 	const every = 64
-	if g.turn%every != 0 && len(g.keys) <= g.ledger.Options().MaxKeys+fleet.KeyGroups {
+	if l.roundNumber%every != 0 && len(l.keys) <= l.ledger.Options().MaxKeys+fleet.KeyGroups {
 		return
 	}
-	now := g.clock.Elapsed()
-	for key, k := range g.keys {
-		_, known := g.ledger.CheckOf(key)
-		if !known || k.owed == 0 && now-k.sentAt > 2*g.ledger.Options().Idle {
-			delete(g.keys, key)
+	now := l.clock.Elapsed()
+	for key, k := range l.keys {
+		_, known := l.ledger.CheckOf(key)
+		if !known || k.owed == 0 && now-k.sentAt > 2*l.ledger.Options().Idle {
+			delete(l.keys, key)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (r *record) cutTally(u *update) (reason string) {
 	}
 	reduced := *u.Tally
 	reduced.Level = min(reduced.Level, maxLevel)
-	if maxTotal := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds(), headgate.MaxCount); reduced.Total > maxTotal {
+	if maxTotal := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds()); reduced.Total > maxTotal {
 		reduced.Total, reason = maxTotal, ReasonLeaped
 	}
 	u.Tally, u.reduced = &reduced, true
@@ -170,7 +170,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 		known += r.alreadyCounted(u.Total-known, peer.updatedAt, now)
 	}
 	u.units = u.Total - known
-	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.clock(now)-peer.updatedAt), headgate.MaxCount)
+	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.clock(now)-peer.updatedAt))
 	tooMuch := u.units > maxGrowth
 	if tooMuch {
 		u.units, u.reduced, reason = maxGrowth, true, ReasonLeaped
@@ -304,7 +304,7 @@ func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
 	}
 }
 
-// chargePeers charges units that peers consumed in a window. Those that cannot be charged yet become owed.
+// chargePeers charges units that peers consumed in a window. Units that cannot be charged yet become pending.
 func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 	if n <= 0 {
 		return
@@ -325,8 +325,8 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 	}
 }
 
-// owe adds units that cannot be charged yet, because their window has not started here or because the debt is at its
-// deepest. They replace those of another window.
+// addPending adds units that cannot be charged yet, because their window has not started here or because the debt is at
+// its maximum. They replace the pending units of another window.
 func (r *record) addPending(n, window int64) {
 	if r.debt.window != window {
 		r.pending = 0
@@ -334,7 +334,7 @@ func (r *record) addPending(n, window int64) {
 	r.pending, r.debt.window = min(r.pending+n, r.maxPending()), window
 }
 
-// maxOwed returns the most units that are owed: twice the capacity for each of MaxPeers peers.
+// maxPending returns the maximum number of pending units: twice the capacity for each of MaxPeers peers.
 func (r *record) maxPending() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.

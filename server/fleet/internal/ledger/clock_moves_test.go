@@ -24,7 +24,7 @@ func TestClockSetBackDuringADecisionLocksNobodyOut(t *testing.T) {
 			h.take("k", fleettest.TenIn10s, 1) // goes by the new date already
 		}
 		check := headgate.Check{Key: "k", Limit: fleettest.TenIn10s, Cost: 10}
-		q, _, err := h.prepare(&check)
+		q, err := h.prepare(&check)
 		if err != nil {
 			t.Fatal(err)
 		}

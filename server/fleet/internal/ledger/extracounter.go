@@ -32,7 +32,7 @@ func (l *Ledger) setLiveShare(r *record, req *request, now moment) {
 		r.optional.liveShare = &extraCounter{plan: req.liveSharePlan}
 		r.optional.liveShare.add(quota.Scale(r.level(now), req.live, req.known), at)
 	default:
-		share.relimit(req.liveSharePlan, at, 0, at)
+		share.changePlan(planChange{plan: req.liveSharePlan, lastDecision: at, now: at})
 	}
 }
 
@@ -43,17 +43,24 @@ func (c *extraCounter) add(units, at int64) {
 	}
 }
 
-// relimit puts the counter under another plan. A bucket drains at the new rate from its last decision on. The time in
-// windows is moved by shift, because the clock of another limit can have another offset.
-func (c *extraCounter) relimit(p *quota.Plan, lastDecision, shift, at int64) {
-	old := c.plan
+// A planChange is a change of the plan of an extraCounter. Times are in µs by the clock of the new plan.
+type planChange struct {
+	plan         *quota.Plan
+	lastDecision int64 // when a bucket starts to drain at the new rate; other algorithms do not use it
+	clockShift   int64 // how far the clock of the new plan is ahead of that of the old plan; 0 for buckets
+	now          int64
+}
+
+// changePlan makes the counter count under another plan.
+func (c *extraCounter) changePlan(to planChange) {
+	old, p := c.plan, to.plan
 	c.plan = p
 	switch {
 	case old == p || p.IsBucket() && p.SameRate(old):
 	case p.IsBucket():
-		c.ChangeRate(old, p, lastDecision, at)
+		c.ChangeRate(old, p, to.lastDecision, to.now)
 	default:
-		c.Adopt(old, p, shift, at)
+		c.Adopt(old, p, to.clockShift, to.now)
 	}
 }
 

@@ -68,7 +68,7 @@ func (r *record) drainedSinceOldest(now moment) int64 {
 	if !r.plan.IsBucket() {
 		return 0
 	}
-	return r.plan.UnitsIn(r.clock(now)-r.join.oldestStart, headgate.MaxCount)
+	return r.plan.UnitsIn(r.clock(now) - r.join.oldestStart)
 }
 
 // alreadyCounted returns how many units that a peer consumed since a time are part of an adopted level. If the limit has
@@ -109,7 +109,7 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 		if unknown > 0 {
 			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))
 		}
-		increase -= r.plan.UnitsIn(inTransit, t.Level)
+		increase -= r.plan.DrainedOf(t.Level, inTransit)
 	}
 	if !r.join.totalsVoid && t.Level+drained >= t.Total { // otherwise the key was reset, or many units were given back
 		increase = max(increase, r.total+sum-drained-level)

@@ -50,8 +50,8 @@ type Decider interface {
 //
 // # Implausible updates
 //
-// Totals that fall, totals that start in the future and keys with an invalid limit are ignored. Since its last update, a
-// peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled. Larger growth is
+// Totals that fall, totals that start in the future and keys with an invalid limit are ignored. Since its last update,
+// a peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled. Larger growth is
 // reduced to that, and later totals count once they are above what was charged. Such updates are counted and reported.
 //
 // # Memory
@@ -177,7 +177,7 @@ type request struct {
 	peek      bool  // take nothing
 	offset    int64 // µs by which the windows of a staggered limit start later
 	degraded  bool
-	denied    bool // because peers are unreachable
+	denied    bool // must be denied without being counted, because peers are unreachable
 	otherKind bool // counted under a limit whose algorithm has another kind of state than the check's
 	mayWait   bool // may wait for a lookup
 	// liveSharePlan is live/known of the limit: the part of the live nodes, or of this node alone if its peers are
@@ -189,48 +189,46 @@ type request struct {
 // peeks reports whether a request cannot take anything. Such a request does not change the limit of a record.
 func (req *request) peeks() bool { return req.peek || req.units > req.plan.Capacity() }
 
-// prepare validates a check and turns it into a request. counted is false if the check must be denied without being
-// counted, because peers are unreachable.
-func (l *Ledger) prepare(c *headgate.Check) (req request, counted bool, err error) {
+// prepare validates a check and turns it into a request.
+func (l *Ledger) prepare(c *headgate.Check) (req request, err error) {
 	if c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
-			return req, false, err
+			return req, err
 		}
 	}
 	return l.prepareValid(c)
 }
 
 // prepareValid is prepare for a check that is valid except for its limit, which prepareValid checks.
-func (l *Ledger) prepareValid(c *headgate.Check) (req request, counted bool, err error) {
-	req.units, req.mayWait, counted = c.Cost, true, true
+func (l *Ledger) prepareValid(c *headgate.Check) (req request, err error) {
+	req.units, req.mayWait = c.Cost, true
 	limit := &c.Limit
 	var other headgate.Limit
 	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
-		req.degraded, counted = l.limitWhenUnreachable(&req, c, &other, unreachable)
-		req.denied = !counted
+		req.degraded, req.denied = l.limitWhenUnreachable(&req, c, &other, unreachable)
 		limit = &other
 	}
 	if req.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
-		return req, false, err
+		return req, err
 	}
 	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
 		own, err := l.plans.Get(&c.Limit, quota.NewPlan)
 		if err != nil {
-			return req, false, err
+			return req, err
 		}
 		req.otherKind = own.Kind != req.plan.Kind
 	}
 	if req.known > 0 {
 		share := quota.Share(*limit, req.live, req.known)
 		if req.liveSharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
-			return req, false, err
+			return req, err
 		}
 	}
 	req.key = l.hash(c.Key, req.plan.Kind)
 	if req.plan.Limit.Staggered {
 		req.offset = req.plan.Offset(c.Key)
 	}
-	return req, counted, nil
+	return req, nil
 }
 
 // Take decides one check. See [headgate.Limiter].
@@ -239,11 +237,11 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	req, counted, err := l.prepare(&c)
+	req, err := l.prepare(&c)
 	if err != nil {
 		return d, err
 	}
-	if !counted {
+	if req.denied {
 		return l.denyUnreachable(&c, now), nil
 	}
 	return l.takeOrPeek(ctx, &req, now)
@@ -258,11 +256,11 @@ func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decisio
 		return d, err
 	}
 	now := l.now()
-	req, counted, err := l.prepareValid(&c)
+	req, err := l.prepareValid(&c)
 	if err != nil {
 		return d, err
 	}
-	if !counted {
+	if req.denied {
 		return l.denyUnreachable(&c, now), nil
 	}
 	req.peek, req.units = true, 0

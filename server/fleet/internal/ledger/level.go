@@ -7,8 +7,8 @@ import (
 // Nodes that have received the same updates have the same level, except for updates in transit. A node whose level is
 // below a peer's for some time has missed something: it evicted the key, or received an update before it knew the key's
 // age. The difference does not go away by itself, because the node with the lower level admits more. So a node whose
-// level is below the peer's in all updates for a while raises its level. A node whose level is above the peer's sends its
-// level, because it may have denied for so long that it has nothing else to send.
+// level is below the peer's in all updates for a while raises its level. A node whose level is above the peer's sends
+// its level, because it may have denied for so long that it has nothing else to send.
 //
 // Updates in transit do not have this effect. A tally has its sender's total and level, and the units that the sender
 // knows of third nodes reach this node at about the same time. Late tallies do not have this effect either: units that
@@ -17,14 +17,14 @@ import (
 // minComparisons is the number of updates from a peer within Options.Lag that are needed to raise the level.
 const minComparisons = 4
 
-// catchUp raises a record to the level of a peer that was above it for some time. If the peer was below it, catchUp queues
-// the record, so that the peer receives its level.
+// catchUp raises a record to the level of a peer that was above it for some time. If the peer was below it, catchUp
+// queues the record, so that the peer receives its level.
 func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
 	peer, delay := u.peer, u.lag+l.options.Lag/4
 	if u.Age > 0 {
 		delay = u.Age
 	}
-	peerLevel := min(u.Level-r.plan.UnitsIn(delay.Microseconds()+1, u.Level), (1+headgate.MaxDebt)*r.plan.Capacity())
+	peerLevel := min(u.Level-r.plan.DrainedOf(u.Level, delay.Microseconds()+1), (1+headgate.MaxDebt)*r.plan.Capacity())
 	above := peerLevel - r.level(now) - 1 // levels may differ by one unit because of rounding
 	at := r.clock(now)
 	if peer.comparisons == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// Package region lets another limiter decide, the one of the region's store. It records these decisions with the methods
-// in this file, so that their units are sent to other regions.
+// Package region lets another limiter decide, the one of the region's store. It records these decisions with the
+// methods in this file, so that their units are sent to other regions.
 
 // Observe records the decision d of another limiter on a check, and counts the units that it took as consumed by this
 // node.
@@ -146,7 +146,7 @@ func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
 	}
 	level := r.optional.observed.level
 	if r.plan.IsBucket() {
-		level -= r.plan.UnitsIn(r.clock(now)-r.optional.observed.observedAt, max(0, level))
+		level -= r.plan.DrainedOf(max(0, level), r.clock(now)-r.optional.observed.observedAt)
 	}
 	return r.plan, max(0, level)
 }

@@ -41,7 +41,7 @@ type record struct {
 // A recordStatus has the flags of a record and the queues that it is in.
 type recordStatus struct {
 	denied         bool // the latest decision was a denial
-	protected      bool // not evicted, as it was denied since it last drained
+	noEviction     bool // the key was denied since it last drained, so the record must not be evicted
 	sendLevel      bool // peers should get the level, even if they know the total
 	unlearned      bool // consumption by peers is not known; see lookupState
 	hasRefund      bool // sent.refunded is not 0
@@ -156,7 +156,7 @@ func (l *Ledger) advance(r *record, now moment) {
 
 // drainPending drains pending units from the time when the bucket became empty, as if they had been in the bucket.
 func (r *record) drainPending(at int64) {
-	drained := r.plan.UnitsIn(at-r.emptyAt, r.pending)
+	drained := r.plan.DrainedOf(r.pending, at-r.emptyAt)
 	r.pending -= drained
 	r.emptyAt += r.plan.TimeFor(drained)
 	r.usage = quota.Counter{}
@@ -188,7 +188,7 @@ func (r *record) reset(now moment) {
 		r.optional.local.Counter = quota.Counter{}
 	}
 	r.optional.liveShare = nil
-	r.pending, r.status.denied, r.status.protected, r.join.totalsVoid = 0, false, false, true
+	r.pending, r.status.denied, r.status.noEviction, r.join.totalsVoid = 0, false, false, true
 	r.window.carried, r.window.previous = 0, 0
 	r.forgetMoved()
 	r.emptyAt = r.clock(now)
@@ -199,7 +199,7 @@ func (r *record) reset(now moment) {
 func (r *record) forgetEmptyTime() {
 	r.emptyTime = 0
 	for i := range r.peers {
-		r.peers[i].emptyTime, r.peers[i].emptyAtLevel = 0, 0
+		r.peers[i].emptyTime, r.peers[i].emptyTimeWhenEqual = 0, 0
 	}
 }
 
@@ -280,7 +280,7 @@ func (l *Ledger) countConsumed(sh *shard, r *record, n int64, now moment) {
 // sent and then gave back. The units given back drain at the peers, so this becomes less as time passes.
 func (r *record) useRefund(n, at int64) int64 {
 	if r.plan.IsBucket() {
-		r.sent.refunded -= r.plan.UnitsIn(at-r.sent.refundedAt, r.sent.refunded)
+		r.sent.refunded -= r.plan.DrainedOf(r.sent.refunded, at-r.sent.refundedAt)
 	}
 	r.sent.refundedAt = at
 	n = min(n, r.sent.refunded)

@@ -109,7 +109,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	l.advance(old, now)
 	before := r.plan
 	r.plan, r.offset = p, offset
-	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.Shape() != before.Shape()) {
+	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.StateFormat() != before.StateFormat()) {
 		r.window.start, r.window.clockAhead, r.join.totalsVoid = w, now.clockAhead, false
 		r.restartTotal(now)
 		for i := range r.peers {
@@ -141,9 +141,9 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		r.optional.local.Set(r.optional.local.plan, at+shift, units)
 		old.optional.local.Counter = quota.Counter{}
 	}
-	r.status.protected, r.status.denied = old.status.protected || old.status.denied, false
+	r.status.noEviction, r.status.denied = old.status.noEviction || old.status.denied, false
 	old.usage, old.pending, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
-	old.status.protected, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
+	old.status.noEviction, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
 	old.setReplacedBy(r)
 }
 
@@ -159,15 +159,6 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 	}
 	at = r.lastDecision(at)
 	return at, p.Capacity() - c.Decide(p, at, 0).Remaining
-}
-
-// lastDecision returns the time from which a bucket drains at the new rate if its limit changes.
-func (r *record) lastDecision(now int64) int64 {
-	last := r.changedAt
-	if r.debt.deepest > 0 {
-		last = max(last, r.requestedAt)
-	}
-	return min(last, now)
 }
 
 // asIfReplaced returns the record that would be the current one under a plan of another kind. It changes no record.
@@ -207,5 +198,5 @@ func (r *record) undrained(u *update) int64 {
 	if !r.plan.IsBucket() {
 		return u.Total
 	}
-	return max(min(u.Total, u.Level), u.Total-r.plan.UnitsIn(u.age.Microseconds(), u.Total))
+	return max(min(u.Total, u.Level), u.Total-r.plan.DrainedOf(u.Total, u.age.Microseconds()))
 }

@@ -14,7 +14,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 		return d, err
 	}
 	now := l.now()
-	req, _, err := l.prepare(&c)
+	req, err := l.prepare(&c)
 	if err == nil {
 		err = headgate.ValidateUnits(c.Cost)
 	}
@@ -161,8 +161,8 @@ func (l *Ledger) recordToReset(sh *shard, key Key, kind algorithm.Kind, c *headg
 	return r
 }
 
-// otherKind is a flag in Receipt.Lease, which only concurrency limits use otherwise. It marks units that were counted
-// under a limit whose algorithm has another kind of state than the check's.
+// otherKindFlag is a flag in Receipt.Lease, which only concurrency limits use otherwise. It marks units that were
+// counted under a limit whose algorithm has another kind of state than the check's.
 const otherKindFlag = 1 << 62
 
 func leaseForKind(kind algorithm.Kind) uint64 { return otherKindFlag | uint64(kind) }

@@ -100,8 +100,8 @@ func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment
 	return r, nil
 }
 
-// evict looks at the next records of the list and drops a drained one, or else the one that drains first. It keeps denied
-// keys: a client must not get out of a denial by filling the table. It reports whether it dropped a record.
+// evict looks at the next records of the list and drops a drained one, or else the one that drains first. It keeps
+// denied keys: a client must not get out of a denial by filling the table. It reports whether it dropped a record.
 func (l *Ledger) evict(sh *shard, now moment) bool {
 	const tries = 32
 	var victim *record
@@ -117,7 +117,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 		if !r.plan.IsBucket() {
 			drainedAt = r.clock(now) + r.usage.Decide(r.plan, r.clock(now), 0).ResetAfter.Microseconds()
 		}
-		if r.status.denied || r.status.protected || r.pending > 0 {
+		if r.status.denied || r.status.noEviction || r.pending > 0 {
 			continue
 		}
 		if victim == nil || drainedAt < victimDrainedAt {

@@ -112,7 +112,7 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 		r.join.levelGuessed, r.join.adoptedAt = false, 0
 		credit = excess
 	case excess > r.plan.TimeFor(roundedUnits):
-		credit = min(excess, max(0, r.emptyTime-peer.emptyAtLevel))
+		credit = min(excess, max(0, r.emptyTime-peer.emptyTimeWhenEqual))
 	case excess > 0: // within rounding
 		credit = excess
 	}
@@ -123,10 +123,10 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 		r.setTimeToEmpty(targetTime-credit, now)
 	}
 	if excess -= credit; excess <= 0 {
-		peer.emptyAtLevel = max(peer.emptyAtLevel, r.emptyTime-u.lag.Microseconds())
+		peer.emptyTimeWhenEqual = max(peer.emptyTimeWhenEqual, r.emptyTime-u.lag.Microseconds())
 		r.join.chargedApart = 0
 	}
-	if r.plan.UnitsIn(-excess, 1) > 0 {
+	if r.plan.DrainedOf(1, -excess) > 0 {
 		r.status.sendLevel = true // the peer may have missed something
 		l.queueChange(sh, r)
 	}
@@ -147,8 +147,8 @@ func (r *record) drainedSeparately(u *update) int64 {
 	if emptyTime <= 0 || u.units <= 0 {
 		return 0
 	}
-	inPeerLevel := max(0, u.Level-r.plan.UnitsIn(u.Age.Microseconds(), u.Level)-int64(r.join.chargedApart))
-	drained := r.plan.UnitsIn(emptyTime, max(0, u.units-inPeerLevel))
+	inPeerLevel := max(0, u.Level-r.plan.DrainedOf(u.Level, u.Age.Microseconds())-int64(r.join.chargedApart))
+	drained := r.plan.DrainedOf(max(0, u.units-inPeerLevel), emptyTime)
 	r.join.chargedApart = int32(min(int64(r.join.chargedApart)+u.units-drained, math.MaxInt32))
 	r.useEmptyTime(r.plan.TimeFor(drained))
 	return drained
@@ -162,7 +162,7 @@ func (r *record) useEmptyTime(micros int64) {
 	r.emptyTime -= micros
 	for i := range r.peers {
 		peer := &r.peers[i]
-		peer.emptyTime, peer.emptyAtLevel = min(peer.emptyTime, r.emptyTime), min(peer.emptyAtLevel, r.emptyTime)
+		peer.emptyTime, peer.emptyTimeWhenEqual = min(peer.emptyTime, r.emptyTime), min(peer.emptyTimeWhenEqual, r.emptyTime)
 	}
 }
 
@@ -185,5 +185,5 @@ func (r *record) setTimeToEmpty(micros int64, now moment) {
 // partDrained returns how much of the last unit of a level has drained, in 64ths.
 func (r *record) partDrained(level int64, now moment) uint8 {
 	drainedTime := r.plan.TimeFor(level) - r.timeToEmpty(now)
-	return uint8(r.plan.UnitsIn(quota.UnitParts*drainedTime, quota.UnitParts-1))
+	return uint8(r.plan.DrainedOf(quota.UnitParts-1, quota.UnitParts*drainedTime))
 }

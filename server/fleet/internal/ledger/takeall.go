@@ -22,7 +22,7 @@ func (l *Ledger) TakeAll(
 	}
 	var shardSet uint64 // shards, one bit each
 	for i := range checks {
-		req, _, err := l.prepare(&checks[i])
+		req, err := l.prepare(&checks[i])
 		if err != nil {
 			return dst, err
 		}

@@ -9,9 +9,9 @@ import (
 )
 
 // SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
-// the policy in the check's OnFailure. Open allows the whole limit by this node's counter. Local uses the check's Safe
-// limit or, if there is none, the limit divided by the number of known nodes. Closed denies, and callers are told to
-// retry after the time retry.
+// the policy in the check's OnFailure. Open applies the whole limit to the units that this node has counted. Local uses
+// the check's Safe limit or, if there is none, the limit divided by the number of known nodes. Closed denies, and
+// callers are told to retry after the time retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachable.Store(unreachable)
@@ -35,30 +35,33 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 	if groups == 0 {
 		return false
 	}
-	key := l.hash(c.Key, 0) // the kind does not matter: only the first byte of the hash is used
+	key := l.hash(c.Key, 0) // any kind: it only changes the last byte of the hash, and GroupOf uses the first one
 	return groups>>GroupOf(&key)&1 == 1
 }
 
-// limitWhenUnreachable sets the limit for a check while some nodes are unreachable. unreachable is set if all peers of
-// this node are. counted is false if the check must be denied.
+// limitWhenUnreachable sets limit to the limit that applies to a check while some nodes are unreachable. allUnreachable
+// means that this node can reach no peer for the key. denied means that the policy of the check denies it.
 func (l *Ledger) limitWhenUnreachable(
-	req *request, c *headgate.Check, limit *headgate.Limit, unreachable bool,
-) (degraded, counted bool) {
+	req *request, c *headgate.Check, limit *headgate.Limit, allUnreachable bool,
+) (degraded, denied bool) {
 	*limit = c.Limit
-	if unreachable {
+	if allUnreachable {
 		degraded = true
-		switch {
-		case c.OnFailure == headgate.Closed:
-			return true, false
-		case c.OnFailure == headgate.Local && c.Safe != nil:
-			*limit = *c.Safe
+		switch c.OnFailure {
+		case headgate.Closed:
 			return true, true
-		case c.OnFailure == headgate.Local:
-			// The share bounds only what this node admits. Its counter continues under the whole limit, as on other nodes. Under
-			// the share it would drain too slowly, and be in debt for drained units when peers are reachable again.
+		case headgate.Local:
+			if c.Safe != nil {
+				*limit = *c.Safe
+				return true, false
+			}
+			// This node admits its share of the limit, but the key's own counter keeps draining at the rate of the whole limit,
+			// as on other nodes. At the rate of the share, the counter would still hold units that have drained elsewhere when
+			// the peers are reachable again.
 			req.live = 1
 			req.known, _ = l.members()
-			return true, true
+			return true, false
+		case headgate.Open: // the whole limit, unless c.Partition asks for a share
 		}
 	}
 	if c.Partition == headgate.PartitionShare {
@@ -66,7 +69,7 @@ func (l *Ledger) limitWhenUnreachable(
 			req.live, req.known = live, known
 		}
 	}
-	return degraded, true
+	return degraded, false
 }
 
 // denyUnreachable denies a check because peers are unreachable.
@@ -90,12 +93,12 @@ func (l *Ledger) members() (live, known int64) {
 	return live, max(live, int64(l.options.Members.Known()))
 }
 
-// localPlan returns the plan under which this node's own consumption is bounded; see LocalCap.
+// localPlan returns the plan that bounds this node's own consumption; see LedgerOptions.LocalCap.
 func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
 	limit := quota.Share(p.Limit, int64(l.options.LocalCap), 100)
 	plan, err := l.plans.Get(&limit, quota.NewPlan)
 	if err != nil {
-		return p
+		return p // not reached: a share of a valid limit is valid
 	}
 	return plan
 }

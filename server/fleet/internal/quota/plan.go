@@ -50,17 +50,20 @@ func (p *Plan) WindowOf(at int64) int64 {
 	return at - rest
 }
 
-// UnitsIn returns the units that drain in a time, at most the given number.
-func (p *Plan) UnitsIn(micros, maxUnits int64) int64 {
+// UnitsIn returns how many units drain in a time, at most headgate.MaxCount.
+func (p *Plan) UnitsIn(micros int64) int64 { return p.DrainedOf(headgate.MaxCount, micros) }
+
+// DrainedOf returns how many of the given units drain in a time.
+func (p *Plan) DrainedOf(units, micros int64) int64 {
 	if micros <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(micros), uint64(p.Limit.Count))
 	if hi >= uint64(p.Period) {
-		return maxUnits
+		return units // more than 2^64 units could drain
 	}
-	units, _ := bits.Div64(hi, lo, uint64(p.Period))
-	return int64(min(units, uint64(maxUnits)))
+	drained, _ := bits.Div64(hi, lo, uint64(p.Period))
+	return int64(min(drained, uint64(units)))
 }
 
 // TimeFor returns how long units take to drain, rounded up, in µs.
@@ -160,7 +163,7 @@ func (c *Counter) stateOrEmpty() algorithm.State {
 
 // UnitsStarted returns the units that drain in a time, counting a started unit as a whole one.
 func (p *Plan) UnitsStarted(micros int64) int64 {
-	units := p.UnitsIn(micros, headgate.MaxCount)
+	units := p.UnitsIn(micros)
 	if p.TimeFor(units) < micros {
 		units++
 	}
@@ -187,8 +190,8 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// ChangeRate converts a bucket to another plan, as if its level at the time then was consumed at that moment. It
-// reports whether the bucket was not empty at the time now.
+// ChangeRate converts a bucket to another plan: the units of its level at the time changedAt count as consumed at that
+// time. It reports whether the bucket was not empty at the time now.
 func (c *Counter) ChangeRate(from, to *Plan, changedAt, now int64) bool {
 	notEmpty := c.Decide(from, now, 0).Remaining < from.Capacity()
 	units := from.Capacity() - c.Decide(from, changedAt, 0).Remaining

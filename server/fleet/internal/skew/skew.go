@@ -26,9 +26,9 @@ const (
 	Drift = 5000
 )
 
-// IsOff reports whether a clock is off by MaxClockSkew or more. A clock that was off counts as off until it is 10 %
-// closer, so that it is not reported again and again.
-func IsOff(off time.Duration, wasOff bool) bool {
+// IsTooLarge reports whether a clock is off by MaxClockSkew or more. A clock that was off counts as off until it is 10
+// % closer, so that it is not reported again and again.
+func IsTooLarge(off time.Duration, wasOff bool) bool {
 	if wasOff {
 		return off.Abs() >= fleet.MaxClockSkew*9/10
 	}
@@ -131,7 +131,7 @@ func (c *Tracker) read(ctx context.Context) error {
 	ahead := c.estimate.Update(reading.Sub(c.clock.Start), requestedAt, respondedAt)
 	c.set(ahead)
 	c.ahead.Store(int64(ahead))
-	if off := IsOff(ahead, c.reported); off != c.reported {
+	if off := IsTooLarge(ahead, c.reported); off != c.reported {
 		c.reported = off
 		kind := fleet.ClockRight
 		if off {

@@ -44,7 +44,7 @@ func TestADateAtTheBorderOfWhatIsToldIsToldOnce(t *testing.T) {
 	told, changes := false, 0
 	for i := range 100 {
 		off := fleet.MaxClockSkew + time.Duration(i%3-1)*10*time.Millisecond
-		if is := IsOff(off, told); is != told {
+		if is := IsTooLarge(off, told); is != told {
 			told = is
 			changes++
 		}
@@ -52,7 +52,7 @@ func TestADateAtTheBorderOfWhatIsToldIsToldOnce(t *testing.T) {
 	if changes != 1 || !told {
 		t.Errorf("told %d times, and it is off: %t; want once, and true", changes, told)
 	}
-	if IsOff(fleet.MaxClockSkew/2, true) {
+	if IsTooLarge(fleet.MaxClockSkew/2, true) {
 		t.Error("half of it is off, want right again")
 	}
 }

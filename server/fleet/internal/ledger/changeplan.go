@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"github.com/headgate/headgate/server/fleet/internal/quota"
+)
+
+// When the limit of a bucket changes, consumed units stay consumed. Up to the latest decision under the old limit, they
+// drain at the old rate. The level at that time is rounded up to a whole unit. From that time on, it drains at the new
+// rate. See lastDecision.
+
+// applyLimit makes a record count under the plan p, and advances it to the time now. A record whose key was denied is
+// not evicted until the key has drained.
+func (l *Ledger) applyLimit(r *record, p *quota.Plan, offset int64, now moment) {
+	if r.plan != p || r.replaced() {
+		l.changePlan(r, p, offset, now)
+	}
+	l.advance(r, now)
+	r.status.noEviction = (r.status.noEviction || r.status.denied) && !r.drained(now)
+}
+
+// changePlan makes a record count under another plan, whose algorithm has the same kind of state. If another record is
+// the current one for the key, r becomes the current record.
+func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) {
+	if r.replaced() {
+		l.replace(r.current(), r, p, offset, now)
+		return
+	}
+	old, clockBefore := r.plan, r.clock(now)
+	r.plan, r.offset = p, offset
+	switch {
+	case old.IsBucket():
+		if !p.SameRate(old) {
+			l.changeRate(r, old, now)
+		} else if r.optional.local != nil {
+			r.optional.local.plan = l.localPlan(p)
+		}
+	case old.StateFormat() != p.StateFormat(): // plans with the same format can use each other's state
+		at := r.clock(now)
+		shift := at - clockBefore
+		r.usage.Adopt(old, p, shift, at)
+		if r.optional.local != nil {
+			r.optional.local.changePlan(planChange{plan: l.localPlan(p), clockShift: shift, now: at})
+		}
+		r.requestedAt, r.changedAt, r.updatedAt = r.requestedAt+shift, r.changedAt+shift, r.updatedAt+shift
+		if old.Period != p.Period || shift != 0 {
+			// The window that contains now is another one under the new plan.
+			r.window.start, r.window.clockAhead = p.WindowOf(at), now.clockAhead
+		}
+	}
+}
+
+// changeRate makes a bucket drain at the rate of its new plan, starting from its latest decision.
+func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
+	at := r.clock(now)
+	last := r.lastDecision(at)
+	if observed := r.optional.observed; observed != nil {
+		observed.level -= old.DrainedOf(max(0, observed.level), last-observed.observedAt)
+		observed.observedAt = max(last, observed.observedAt)
+	}
+	if r.usage.ChangeRate(old, r.plan, last, at) {
+		r.emptyAt = last + r.usage.Decide(r.plan, last, 0).ResetAfter.Microseconds()
+	}
+	// emptyTime stands for the units that could have drained in that time. Convert it, so that it stands for the same
+	// number of units at the new rate.
+	convert := func(micros int64) int64 { return r.plan.TimeFor(old.UnitsIn(micros)) }
+	r.emptyTime = convert(r.emptyTime)
+	for i := range r.peers {
+		peer := &r.peers[i]
+		peer.emptyTime, peer.emptyTimeWhenEqual = convert(peer.emptyTime), convert(peer.emptyTimeWhenEqual)
+	}
+	if r.optional.local != nil {
+		r.optional.local.changePlan(planChange{plan: l.localPlan(r.plan), lastDecision: last, now: at})
+	}
+}
+
+// lastDecision returns the time from which a bucket drains at the new rate if its limit changes: when the level last
+// changed. While the bucket has a debt that peers caused, denials count as well. Without them, the new rate would also
+// apply to the time in which the debt caused denials under the old limit.
+func (r *record) lastDecision(now int64) int64 {
+	last := r.changedAt
+	if r.debt.deepest > 0 {
+		last = max(last, r.requestedAt)
+	}
+	return min(last, now)
+}
