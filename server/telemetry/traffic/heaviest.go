@@ -8,55 +8,33 @@ import (
 // idleAfter is the time in seconds after which a rule without requests loses its table.
 const idleAfter = 300
 
-// rotate replaces the tables, so that the clients of the next minute are counted separately. It returns the clients of
-// the minute that ended.
+// rotate returns the clients of the minute that ended, and empties the tables, so that those of the next minute are
+// counted separately.
 func (r *Recorder) rotate() []ClientCount {
-	for _, t := range r.previous {
-		t.reset()
-		r.free = append(r.free, t)
-	}
-	r.previous = r.previous[:0]
-	list := r.clients()
-	if t := r.shared.Load(); t != nil {
-		if next := r.newTable(sharedSize); next != nil {
-			r.previous = append(r.previous, r.shared.Swap(next))
-		} else {
-			t.reset()
-		}
-	}
+	list := r.clients(true)
 	for _, stats := range r.index.Load().byID {
 		t := stats.clients.Load()
-		if t == nil {
-			continue
+		if t != nil && (len(t.slots) != r.size || r.minute-stats.used >= idleAfter) { // sizes change with the number of rules
+			r.dropTable(stats)
 		}
-		var next *table
-		if r.minute-stats.used < idleAfter {
-			next = r.newTable(r.size)
-		}
-		stats.clients.Store(next)
-		r.previous = append(r.previous, t)
-	}
-	if free := r.free; len(free) > 0 { // sizes change with the number of rules
-		r.free = slices.DeleteFunc(free, func(t *table) bool {
-			unused := len(t.slots) != r.size && len(t.slots) != sharedSize
-			if unused {
-				r.bytes -= len(t.slots) * slotBytes
-			}
-			return unused
-		})
 	}
 	return list
 }
 
-// clients returns the heaviest and the most denied clients of the minute.
-func (r *Recorder) clients() []ClientCount {
+// clients returns the heaviest and the most denied clients of the minute. At its end the tables are emptied. The few
+// requests that are counted while a table is read and emptied are lost.
+func (r *Recorder) clients(end bool) []ClientCount {
 	type key struct {
 		rule   *ruleStats
 		values string
 	}
 	merged := map[key]*counted{}
 	add := func(t *table, most int) {
-		list := heaviest(t.clients(), most)
+		all := t.clients()
+		if end {
+			t.reset()
+		}
+		list := heaviest(all, most)
 		for i := range list {
 			c := &list[i]
 			if known := merged[key{c.rule, c.values}]; known != nil { // the rule got its table in this minute
@@ -121,7 +99,7 @@ const (
 func (r *Recorder) Erase(kept map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range append(slices.Clone(r.previous), r.tables()...) {
+	for _, t := range r.tables() {
 		t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
 	}
 	if r.sampler != nil {

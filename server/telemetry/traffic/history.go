@@ -18,6 +18,12 @@ type HistoryOptions struct {
 	Namer *Namer
 }
 
+// OwnKeep and OwnBytes are Keep and MaxBytes of the History that a node keeps of its own requests.
+const (
+	OwnKeep  = 24 * time.Hour
+	OwnBytes = 3 << 20
+)
+
 const (
 	// ringSeconds is the number of seconds that are kept: ten minutes, and some for reports that are on their way.
 	ringSeconds = 640

@@ -9,19 +9,23 @@ type minuteLog struct {
 	sum   uint64 // requests, to find the least active rules
 }
 
-// chunkBytes is the memory of an hour besides its minutes.
-const chunkBytes = 96
+// The approximate memory of an hour besides its minutes, and of a rule besides its hours.
+const (
+	chunkBytes   = 72
+	minutesBytes = 320
+)
 
 func (l *minuteLog) add(minute int64, c *Counts) {
 	hour := minute - minute%3600
 	if l.hours == nil {
 		l.hours = map[int64][]byte{}
+		l.bytes = minutesBytes
 	}
 	chunk, ok := l.hours[hour]
 	if !ok {
 		l.bytes += chunkBytes
 	}
-	before := len(chunk)
+	before := cap(chunk)
 	fields := c.fields()
 	fields[5] -= min(fields[5], fields[0]) // cost, which is mostly that of the requests
 	mask := byte(0)
@@ -37,7 +41,7 @@ func (l *minuteLog) add(minute int64, c *Counts) {
 		}
 	}
 	l.hours[hour] = chunk
-	l.bytes += len(chunk) - before
+	l.bytes += cap(chunk) - before
 	l.sum += c.Requests
 }
 
@@ -72,7 +76,7 @@ func (l *minuteLog) each(from int64, f func(minute int64, c *Counts)) {
 func (l *minuteLog) forget(before int64) {
 	for hour, chunk := range l.hours {
 		if hour+3600 <= before {
-			l.bytes -= len(chunk) + chunkBytes
+			l.bytes -= cap(chunk) + chunkBytes
 			delete(l.hours, hour)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,14 +27,14 @@ type RecorderOptions struct {
 	Namer *Namer
 	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
 	MaxBytes int
-	// SampleBytes bounds the memory for samples of requests. Default 8 MiB; below zero there are no samples.
+	// SampleBytes bounds the memory for samples of requests. Default 6 MiB; below zero there are no samples.
 	SampleBytes int
 	// Now returns the time of sampled requests. Default time.Now.
 	Now func() time.Time
 }
 
 // DefaultClientBytes is the default of RecorderOptions.MaxBytes.
-const DefaultClientBytes = 12 << 20
+const DefaultClientBytes = 6 << 20
 
 // The sizes of tables, in clients.
 const (
@@ -90,13 +89,11 @@ type Recorder struct {
 	tookNS  atomic.Uint64
 	sampler *sampler // nil if nothing is sampled
 
-	mu       sync.Mutex // guards the fields below, and those of sampler
-	last     map[string]Counts
-	minute   int64
-	previous []*table // tables of the last minute, which late requests may still use
-	free     []*table
-	bytes    int // of all tables
-	size     int // of new tables
+	mu     sync.Mutex // guards the fields below, and those of sampler
+	last   map[string]Counts
+	minute int64
+	bytes  int // of all tables
+	size   int // of new tables
 }
 
 // NewRecorder returns a Recorder without rules.
@@ -121,17 +118,18 @@ func NewRecorder(o RecorderOptions) *Recorder {
 
 // newTable returns an empty table, or nil if there is no memory for it.
 func (r *Recorder) newTable(size int) *table {
-	for i, t := range r.free {
-		if len(t.slots) == size {
-			r.free = slices.Delete(r.free, i, i+1)
-			return t
-		}
-	}
 	if r.bytes+size*slotBytes > r.options.MaxBytes {
 		return nil
 	}
 	r.bytes += size * slotBytes
 	return newTable(r.seed, size)
+}
+
+// dropTable drops the table of a rule, if it has one.
+func (r *Recorder) dropTable(stats *ruleStats) {
+	if t := stats.clients.Swap(nil); t != nil {
+		r.bytes -= len(t.slots) * slotBytes
+	}
 }
 
 // SetRules sets the rules in force. A rule with the same id keeps its statistics.
@@ -149,12 +147,12 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 		next.indexed[i], next.byID[rule.ID] = indexedRule{rule, stats}, stats
 	}
 	for id, stats := range old.byID {
-		if t := stats.clients.Load(); next.byID[id] == nil && t != nil {
-			r.previous = append(r.previous, t) // its clients are reported at the end of the minute
+		if next.byID[id] == nil {
+			r.dropTable(stats)
 		}
 	}
 	r.index.Store(next)
-	for r.size = maxTable; r.size > minTable && 2*min(len(list), 400)*r.size*slotBytes > r.options.MaxBytes; {
+	for r.size = maxTable; r.size > minTable && min(len(list), 400)*r.size*slotBytes > r.options.MaxBytes; {
 		r.size /= 2
 	}
 }
@@ -262,7 +260,7 @@ func (r *Recorder) Tick(now time.Time) {
 		report = &Report{Node: report.Node, Started: report.Started, Minute: r.minute, Clients: r.rotate()}
 		r.minute = minute
 	case unix%clientsEvery == 0:
-		report.Minute, report.Clients = minute, r.clients()
+		report.Minute, report.Clients = minute, r.clients(false)
 	}
 	r.report(report)
 }

@@ -3,8 +3,6 @@ package traffic_test
 import (
 	"context"
 	"fmt"
-	"iter"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -281,52 +279,4 @@ func TestARepeatedReportAddsNothing(t *testing.T) {
 	if len(got) != 1 || got[0].Requests != 10 {
 		t.Errorf("got %+v, want 5 requests of each node", got)
 	}
-}
-
-func TestTenThousandRulesStayWithinMemory(t *testing.T) {
-	list := make([]rules.Rule, 10_000)
-	limit, err := headgate.ParseLimit("100000/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := headgate.Attribute{Kind: headgate.AttrUser}
-	for i := range list {
-		id := fmt.Sprintf("rule-%d", i)
-		list[i] = rules.Rule{ID: id, Key: []headgate.Attribute{user}, Limits: []rules.Limit{{Limit: limit}}}
-	}
-	pointers := make([]*rules.Rule, len(list))
-	for i := range list {
-		pointers[i] = &list[i]
-	}
-	counts := map[string]uint64{}
-	counters := func() iter.Seq[traffic.Row] {
-		return func(yield func(traffic.Row) bool) {
-			for i := range list {
-				counts[list[i].ID]++
-				row := traffic.Row{Rule: list[i].ID}
-				if row.Requests = counts[list[i].ID]; !yield(row) {
-					return
-				}
-			}
-		}
-	}
-	before := heap()
-	recorder := traffic.NewRecorder(traffic.RecorderOptions{Counters: counters, Sink: func(*traffic.Report) {}})
-	recorder.SetRules(pointers)
-	for now := start; now.Before(start.Add(3 * time.Minute)); now = now.Add(10 * time.Second) {
-		recorder.Tick(now)
-	}
-	if got := int64(heap()-before) >> 20; got > 32 {
-		t.Errorf("got %d MiB, want at most 32", got)
-	} else {
-		t.Logf("%d MiB", got)
-	}
-	runtime.KeepAlive(recorder)
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

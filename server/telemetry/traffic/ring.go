@@ -6,8 +6,9 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// ringSize is the number of requests that are sampled in a second. If there are more, fewer clients are sampled.
-const ringSize = 8192
+// ringSize is the number of requests that are sampled in a second. If there are more, fewer clients are sampled. The
+// memory of samples holds fewer for an hour.
+const ringSize = 2048
 
 // A sampledRequest is a request of a client in the sample.
 type sampledRequest struct {

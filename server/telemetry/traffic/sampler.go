@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// sampleBytes bounds the memory of samples by default, besides about 2 MiB for the requests of a second.
-	sampleBytes = 8 << 20
+	// sampleBytes bounds the memory of samples by default, besides about 0.5 MiB for the requests of two seconds.
+	sampleBytes = 6 << 20
 	// chunkSeconds is the time that a part of a sample covers. The oldest is dropped when it is older than sampleKeep,
 	// or if memory is short and it is older than sampleLeast.
 	chunkSeconds = 600
@@ -20,8 +20,10 @@ const (
 	sampleLeast  = 3600
 	// maxPerMinute is the number of requests of a client in a minute whose times are sampled.
 	maxPerMinute = 6000
-	// clientOverhead is the approximate memory of a sampled client besides its events.
-	clientOverhead = 160
+	// clientOverhead is the approximate memory of a sampled client besides its events, chunkOverhead that of a chunk
+	// besides its clients.
+	clientOverhead = 200
+	chunkOverhead  = 320
 	// maxShift bounds the sampling: one client in 2^maxShift.
 	maxShift = 30
 )
@@ -135,6 +137,7 @@ func (s *sampler) chunk(stats *ruleStats, unix int64) (*ruleSample, *sampleChunk
 	}
 	k := &sampleChunk{start: start, mask: stats.sampling.mask.Load(), clients: map[uint64]*chunkClient{}}
 	r.chunks = append(r.chunks, k)
+	s.grow(r, chunkOverhead)
 	return r, k
 }
 
@@ -200,26 +203,32 @@ func (s *sampler) drop(r *ruleSample) {
 	for _, c := range r.chunks[0].clients {
 		s.grow(r, -c.bytes())
 	}
-	r.chunks = r.chunks[1:]
+	s.grow(r, -chunkOverhead)
+	r.chunks = slices.Delete(r.chunks, 0, 1)
 }
 
-// shrink frees memory: chunks that are old enough, or else half of the clients of the largest rule. It returns false if
-// there is nothing to free.
+// shrink frees memory: the oldest chunks, if they are old enough or if there are so many rules that the largest has less
+// than 1 %, or else half of the clients of the largest rule. It returns false if there is nothing to free.
 func (s *sampler) shrink(unix int64) bool {
-	oldest, largest := (*ruleSample)(nil), (*ruleStats)(nil)
+	oldest, largest := unix+1, (*ruleStats)(nil)
 	for stats, r := range s.rules {
-		if len(r.chunks) > 0 && r.chunks[0].start+chunkSeconds < unix-sampleLeast &&
-			(oldest == nil || r.chunks[0].start < oldest.chunks[0].start) {
-			oldest = r
+		if len(r.chunks) > 0 {
+			oldest = min(oldest, r.chunks[0].start)
 		}
 		if largest == nil || r.bytes > s.rules[largest].bytes {
 			largest = stats
 		}
 	}
 	switch {
-	case oldest != nil:
-		s.drop(oldest)
-	case largest == nil || largest.sampling.mask.Load() >= 1<<maxShift:
+	case oldest > unix:
+		return false
+	case oldest+chunkSeconds < unix-sampleLeast || s.rules[largest].bytes < s.maxBytes/100:
+		for _, r := range s.rules {
+			if len(r.chunks) > 0 && r.chunks[0].start == oldest {
+				s.drop(r)
+			}
+		}
+	case largest.sampling.mask.Load() >= 1<<maxShift:
 		return false
 	default:
 		largest.sampling.shift(true)

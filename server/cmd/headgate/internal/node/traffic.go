@@ -21,13 +21,12 @@ const (
 	reportEvery       = 2 * time.Second
 	reportTimeout     = 5 * time.Second
 	lastReportTimeout = time.Second
-	// maxUnsent is the number of seconds that wait for a rules service that is unreachable.
-	maxUnsent = 600
+	// maxUnsent is the number of seconds that wait for a rules service that is unreachable, and maxUnsentRows that of
+	// their rows: ten minutes of 100 rules, about 5 MB.
+	maxUnsent     = 600
+	maxUnsentRows = 60_000
 	// maxReportRows bounds the rows of a report.
 	maxReportRows = 4000
-	// ownTrafficKeep and ownTrafficBytes bound the node's own statistics.
-	ownTrafficKeep  = 24 * time.Hour
-	ownTrafficBytes = 4 << 20
 )
 
 // trafficReporter passes the traffic of this node to the rules service.
@@ -45,7 +44,7 @@ type trafficReporter struct {
 func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
 	n.reporter = &trafficReporter{node: n, appliedErasures: map[time.Time]bool{}}
-	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{Keep: ownTrafficKeep, MaxBytes: ownTrafficBytes, Namer: n.namer})
+	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: n.namer})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
 	})
@@ -92,13 +91,11 @@ func (t *trafficReporter) add(r *traffic.Report) {
 	for _, second := range r.Seconds {
 		if len(second.Rows) > maxReportRows {
 			slices.SortFunc(second.Rows, func(a, b traffic.Row) int { return int(b.Requests) - int(a.Requests) })
-			second.Rows = second.Rows[:maxReportRows]
+			second.Rows = slices.Clone(second.Rows[:maxReportRows])
 		}
 		t.seconds = append(t.seconds, second)
 	}
-	if excess := len(t.seconds) - maxUnsent; excess > 0 {
-		t.seconds = t.seconds[excess:]
-	}
+	t.dropOldest()
 	if r.Minute == 0 {
 		return
 	}
@@ -109,7 +106,17 @@ func (t *trafficReporter) add(r *traffic.Report) {
 	}
 }
 
-// next returns the next report to send, nil if there is none.
+// dropOldest drops the oldest seconds if too much is queued.
+func (t *trafficReporter) dropOldest() {
+	rows, from := 0, len(t.seconds)
+	for from > 0 && len(t.seconds)-from < maxUnsent && rows+len(t.seconds[from-1].Rows) <= maxUnsentRows {
+		from--
+		rows += len(t.seconds[from].Rows)
+	}
+	t.seconds = slices.Delete(t.seconds, 0, from)
+}
+
+// nextReport returns the next report to send, nil if there is none.
 func (t *trafficReporter) nextReport() *traffic.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +138,7 @@ func (t *trafficReporter) nextReport() *traffic.Report {
 	return r
 }
 
-// sent removes a report from the queue. More may have been queued while it was sent.
+// removeSent removes a report from the queue. More may have been queued while it was sent.
 func (t *trafficReporter) removeSent(r *traffic.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +170,7 @@ func (t *trafficReporter) run(ctx context.Context) {
 	}
 }
 
-// send sends all that is queued. If the rules service is unreachable, it stays queued.
+// sendQueued sends all that is queued. If the rules service is unreachable, it stays queued.
 func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -198,7 +205,7 @@ func (t *trafficReporter) deliver(
 	return nil, err == nil, err // the API calls the recorder for erasures
 }
 
-// maxErased bounds the erasures that are remembered.
+// maxAppliedErasures bounds the erasures that are remembered.
 const maxAppliedErasures = 10_000
 
 // erase applies erasures that are new.

@@ -1,0 +1,114 @@
+//go:build !race
+
+package traffic_test
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules/file"
+	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/telemetry"
+	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/decisionlog"
+)
+
+// All statistics of a node with 10,000 rules in use stay within 32 MB. Each client sends three requests, so that tables,
+// samples, series and the log of decisions are full.
+func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about five seconds")
+	}
+	const count, bound = 10_000, 32_000_000
+	set := rulesByPath(t, count)
+	store, err := memstore.New(memstore.Options{MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	metrics := telemetry.New("test")
+	metrics.SetRules(telemetry.RuleLoad{Set: set, Revision: 1, Loaded: start})
+	observe := metrics.Observe
+	e, err := engine.New(engine.Config{Rules: set, Store: store, Observe: func(v *engine.Verdict) { observe(v) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := 0
+	send := func(n int) {
+		var v engine.Verdict
+		for range n {
+			subject := attributes("user", strconv.Itoa(clients), "path", "/"+strconv.Itoa(clients%count))
+			clients++
+			for range 3 { // the second and the third are denied
+				if err := e.Decide(t.Context(), subject, &v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	send(count) // creates the counters of metrics
+
+	before := heap()
+	now := start
+	namer := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet"))
+	history := traffic.NewHistory(traffic.HistoryOptions{
+		Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: namer,
+	})
+	recorder := traffic.NewRecorder(traffic.RecorderOptions{
+		Counters: metrics.Traffic, Node: "a", Started: start, Namer: namer, Now: func() time.Time { return now },
+		Sink: func(r *traffic.Report) {
+			history.Add(&traffic.Report{Node: "a", Started: r.Started, Seconds: r.Seconds}, now)
+		},
+	})
+	recorder.SetRules(set.Rules())
+	log := decisionlog.New(decisionlog.Options{Namer: namer, Node: "a", Now: func() time.Time { return now }})
+	observe = func(v *engine.Verdict) { metrics.Observe(v); recorder.Observe(v); log.Observe(v) }
+	most := 0
+	for minute := range 150 {
+		send(1000)
+		log.Tick()
+		now = now.Add(time.Minute)
+		recorder.Tick(now)
+		history.Close(now, false)
+		if minute%10 == 9 {
+			most = max(most, int(heap()-before))
+		}
+	}
+	runtime.KeepAlive(e)
+	t.Logf("%.1f MB", float64(most)/1e6)
+	if most > bound {
+		t.Errorf("got %d bytes, want at most %d", most, bound)
+	}
+}
+
+// rulesByPath returns rules with a path each.
+func rulesByPath(t *testing.T, count int) *match.Set {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("rules:\n")
+	for i := range count {
+		fmt.Fprintf(&text, "- { id: rule-%d, when: { path: /%d }, key: user, limits: 1/h }\n", i, i)
+	}
+	doc, err := file.Parse("rules.yaml", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
