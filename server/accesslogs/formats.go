@@ -2,26 +2,26 @@ package accesslogs
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// detect returns the format of a log by its first line.
-func detect(line []byte) Format {
+// detect returns the format of a log by one of its lines. It returns false if the line is in none of the formats.
+func detect(line []byte) (f Format, found bool) {
 	var r Request
 	r.Attributes = map[string]string{}
 	switch {
-	case line[0] == '{':
-		return JSON
+	case line[0] == '{' && json.Valid(line):
+		return JSON, true
 	case parseCombined(line, &r) == nil:
-		return Combined
+		return Combined, true
 	case parseCommon(line, &r) == nil:
-		return Common
+		return Common, true
+	case splitHeading(line) != nil:
+		return CSV, true
 	}
-	if columns := splitHeading(line); columns != nil {
-		return CSV
-	}
-	return Combined
+	return Auto, false
 }
 
 // setFormat sets the parser of a format.

@@ -15,7 +15,7 @@ import (
 // A Format is a format of log lines.
 type Format string
 
-// The formats. Auto is detected from the first line.
+// The formats. Auto is detected from the first line that is in one of them.
 const (
 	Auto     Format = "auto"
 	Common   Format = "common"   // Apache's and nginx's common log format
@@ -60,7 +60,7 @@ type Stats struct {
 
 // A Skipped is a line that could not be read.
 type Skipped struct {
-	Line   int64  `json:"line"`
+	Line   int64  `json:"line"` // its number in the file, from 1
 	Reason string `json:"reason"`
 	Text   string `json:"text"` // its beginning
 }
@@ -80,6 +80,7 @@ type Reader struct {
 	stats   Stats
 	parse   func(line []byte, into *Request) error
 	line    []byte
+	number  int64 // of line in the file
 }
 
 // Open opens a log file, which may be compressed with gzip. The name "-" stands for stdin.
@@ -121,7 +122,6 @@ func NewReader(from io.Reader, o Options) (*Reader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
-		r.closers = append(r.closers, unzipped)
 		r.lines = bufio.NewReaderSize(unzipped, buffer)
 	}
 	return r, nil
@@ -162,8 +162,17 @@ func (r *Reader) Read(into *Request) error {
 			return err
 		}
 		r.stats.Lines++
+		if !whole {
+			r.Skip(errTooLong)
+			continue
+		}
 		if r.parse == nil {
-			if err := r.setFormat(detect(line)); err != nil {
+			format, found := detect(line)
+			if !found {
+				r.Skip(errFormat)
+				continue
+			}
+			if err := r.setFormat(format); err != nil {
 				return err
 			}
 		}
@@ -172,12 +181,7 @@ func (r *Reader) Read(into *Request) error {
 		}
 		clear(into.Attributes)
 		into.Time, into.Status = time.Time{}, 0
-		if !whole {
-			err = errTooLong
-		} else {
-			err = r.parse(line, into)
-		}
-		switch {
+		switch err = r.parse(line, into); {
 		case errors.Is(err, errHeading):
 			r.stats.Lines--
 		case err != nil:
@@ -197,7 +201,7 @@ func (r *Reader) Skip(reason error) {
 	if len(r.stats.Examples) < maxExamples {
 		text := r.line[:min(len(r.line), maxExample)]
 		r.stats.Examples = append(r.stats.Examples, Skipped{
-			Line: r.stats.Lines, Reason: reason.Error(), Text: string(bytes.ToValidUTF8(text, []byte("\ufffd"))),
+			Line: r.number, Reason: reason.Error(), Text: string(bytes.ToValidUTF8(text, []byte("\ufffd"))),
 		})
 	}
 }
@@ -237,6 +241,7 @@ func (r *Reader) next() (line []byte, whole bool, err error) {
 			}
 			break
 		}
+		r.number++
 		r.line = bytes.TrimSpace(bytes.TrimPrefix(r.line, []byte("\ufeff")))
 		if len(r.line) > 0 {
 			return r.line, whole, nil

@@ -120,6 +120,29 @@ nonsense
 	}
 }
 
+func TestFormatIsThatOfTheFirstLineThatHasOne(t *testing.T) {
+	t.Parallel()
+	for format, line := range map[accesslogs.Format]string{
+		accesslogs.Common:   `192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 1`,
+		accesslogs.Combined: `192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 1 "-" "-"`,
+		accesslogs.JSON:     `{"time":"2026-10-10T13:55:36Z","ip":"192.0.2.1"}`,
+		accesslogs.CSV:      "time,ip\n2026-10-10T13:55:36Z,192.0.2.1",
+	} {
+		garbage := "{ no object\n\n192.0.2.1 - - [10/Oct/2026:13:55:35 +0000] \"\\x16\\x03\" 400 1\n"
+		list, stats := readAll(t, garbage+line+"\n\n\nmore garbage\n"+line[strings.LastIndexByte(line, '\n')+1:], accesslogs.Options{})
+		if len(list) != 2 || stats.Format != format || stats.Skipped != 3 {
+			t.Errorf("%s: got %d requests, %+v, want 2, and 3 lines that cannot be read", format, len(list), stats)
+			continue
+		}
+		want := []int64{1, 3, 7 + int64(strings.Count(line, "\n"))}
+		for i, e := range stats.Examples {
+			if e.Line != want[i] {
+				t.Errorf("%s: got line %d, %q, want line %d", format, e.Line, e.Text, want[i])
+			}
+		}
+	}
+}
+
 func TestCSVLinesNeedTheColumnsOfTheHeading(t *testing.T) {
 	list, stats := readAll(t, "time,ip\n1791640536.5,192.0.2.1,more\n,192.0.2.1\n1791640536.5,\n1791640536.5,192.0.2.1\n",
 		accesslogs.Options{})
