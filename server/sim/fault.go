@@ -32,23 +32,9 @@ func (w *world) begin(f *scenario.Fault) {
 			}
 		}
 	case scenario.Partition:
-		for _, slot := range f.Nodes {
-			w.network.cut[slot]++
-		}
-		w.loop.After(f.For, func() {
-			for _, slot := range f.Nodes {
-				w.network.cut[slot]--
-			}
-		})
+		w.loop.After(f.For, w.network.cutOff(f.Nodes))
 	case scenario.RegionPartition:
-		for _, region := range f.Regions {
-			w.between.cut[region]++
-		}
-		w.loop.After(f.For, func() {
-			for _, region := range f.Regions {
-				w.between.cut[region]--
-			}
-		})
+		w.loop.After(f.For, w.between.cutOff(f.Regions))
 	case scenario.Slow, scenario.Lossy:
 		network := w.network
 		if f.Between {

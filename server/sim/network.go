@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -15,15 +16,15 @@ type network struct {
 	distribution scenario.Distribution
 	loss         float64          // 0 to 1
 	normal       scenario.Network // without faults
-	// cut has the number of partitions that cut a node off from Redis and from all nodes that are not cut off, or a region
-	// from other regions.
-	cut    map[int]int
-	faults []*scenario.Fault // that change delay and loss; the last of a kind counts
-	bytes  int64             // of all messages
+	// partitions are those that last: each has nodes that reach neither Redis nor other nodes, or regions that do not reach
+	// other regions.
+	partitions [][]int
+	faults     []*scenario.Fault // that change delay and loss; the last of a kind counts
+	bytes      int64             // of all messages
 }
 
 func newNetwork(normal scenario.Network, random *rand.Rand) *network {
-	n := &network{random: random, distribution: normal.Distribution, normal: normal, cut: make(map[int]int)}
+	n := &network{random: random, distribution: normal.Distribution, normal: normal}
 	n.update()
 	return n
 }
@@ -67,10 +68,31 @@ func (n *network) sample() time.Duration {
 	}
 }
 
+// cutOff begins a partition of nodes or regions. heal ends it.
+func (n *network) cutOff(group []int) (heal func()) {
+	n.partitions = append(n.partitions, group)
+	return func() {
+		i := slices.IndexFunc(n.partitions, func(g []int) bool { return &g[0] == &group[0] })
+		n.partitions = slices.Delete(n.partitions, i, i+1)
+	}
+}
+
 // reachesRedis reports whether a node reaches Redis.
-func (n *network) reachesRedis(node int) bool { return len(n.cut) == 0 || n.cut[node] == 0 }
+func (n *network) reachesRedis(node int) bool {
+	for _, group := range n.partitions {
+		if slices.Contains(group, node) {
+			return false
+		}
+	}
+	return true
+}
 
 // connects reports whether two nodes, or two regions, reach each other.
 func (n *network) connects(a, b int) bool {
-	return len(n.cut) == 0 || (n.cut[a] > 0) == (n.cut[b] > 0)
+	for _, group := range n.partitions {
+		if slices.Contains(group, a) != slices.Contains(group, b) {
+			return false
+		}
+	}
+	return true
 }

@@ -83,11 +83,13 @@ func (s *source) advanceTime() bool {
 		switch s.spec.Pattern {
 		case scenario.Constant:
 			s.at += time.Duration(float64(time.Second) / float64(s.spec.Rate))
-			return true
+			if !s.pauses() {
+				return true
+			}
 		case scenario.Diurnal:
 			peak := float64(s.spec.Peak)
 			s.at += s.interval(peak)
-			if s.isBelowRate(s.random.Float64()*peak, s.at) {
+			if s.isBelowRate(s.random.Float64()*peak, s.at) && !s.pauses() {
 				return true
 			}
 		default:

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -40,6 +41,31 @@ func TestRatesAreComparedExactly(t *testing.T) {
 					t.Fatalf("peak %g at %v: %g is below the rate %g: got %t, want %t", peak, at, x, rate, got, want)
 				}
 			}
+		}
+	}
+}
+
+func TestSourcesSendOnlyInTheirBursts(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []scenario.Pattern{scenario.Poisson, scenario.Constant, scenario.Diurnal} {
+		spec := &scenario.Source{
+			Rate: 100, Pattern: pattern, From: time.Second, Until: 20 * time.Second, On: 95 * time.Millisecond,
+			Off: 205 * time.Millisecond, Clients: 1,
+		}
+		if pattern == scenario.Diurnal {
+			spec.Peak, spec.Period = 150, 19*time.Second
+		}
+		s := &source{spec: spec, random: rand.New(rand.NewPCG(1, 2)), at: spec.From, shape: diurnalShape(100.0 / 150)}
+		requests := 0
+		for s.advanceTime() && s.at < spec.Until {
+			requests++
+			if at := (s.at - spec.From) % (spec.On + spec.Off); at >= spec.On {
+				t.Fatalf("%s: a request %v after the beginning of a burst of %v", pattern, at, spec.On)
+			}
+		}
+		// 19 s have 63 bursts with 9.5 requests on average.
+		if requests < 500 || requests > 700 {
+			t.Errorf("%s: got %d requests, want about 600", pattern, requests)
 		}
 	}
 }
