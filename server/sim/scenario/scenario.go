@@ -121,7 +121,7 @@ type Network struct {
 	// Distribution is that of delays. Default Exponential around a fixed half.
 	Distribution Distribution `field:"distribution"`
 	// Loss is the part of messages that are lost, in percent.
-	Loss Number `field:"loss"`
+	Loss Percent `field:"loss"`
 }
 
 // Regions are regions with nodes and a Redis of their own, which exchange counters through the global store: a Redis
@@ -134,7 +134,7 @@ type Regions struct {
 	// Distribution is that of these delays. Default Exponential around a fixed half.
 	Distribution Distribution `field:"distribution"`
 	// Loss is the part of messages between regions that are lost, in percent.
-	Loss Number `field:"loss"`
+	Loss Percent `field:"loss"`
 	// SyncInterval is how often regions exchange counters. Default 1 s.
 	SyncInterval time.Duration `field:"sync_interval"`
 }
@@ -171,7 +171,7 @@ type Fault struct {
 	// Delay is the mean delay of messages.
 	Delay time.Duration `field:"delay"`
 	// Loss is the part of messages that are lost, in percent.
-	Loss Number `field:"loss"`
+	Loss Percent `field:"loss"`
 	// By is how far a clock jumps: ahead, or behind if it is negative.
 	By Shift `field:"by"`
 	// Keep makes a failover keep the data. Default is to lose it.

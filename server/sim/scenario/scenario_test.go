@@ -81,6 +81,38 @@ func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 			"log key", "duration: 1m\nlimits: [10/s]\ntraffic: [{ log: scenario_test.go, log_key: usr }]",
 			"x.yaml:3:45: traffic[0].log_key: usr: want an attribute",
 		},
+		{"two units", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5kM }]", `x.yaml:3:19: traffic[0].rate: "5kM": want a number`},
+		{"percent", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5% }]", `"5%": want a number`},
+		{"time", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, from: s }]", `traffic[0].from: "s": want a time`},
+		{
+			"too fast", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 2000M, pattern: constant }]",
+			"x.yaml:3:19: traffic[0].rate: 2e+09: want requests per second, above 0 and up to 100M",
+		},
+		{
+			"too high a peak", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1, pattern: diurnal, peak: 1e300 }]",
+			"traffic[0].peak: 1e+300: want a peak of at least the rate, up to 100M",
+		},
+		{
+			"list of clients",
+			"duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1, clients: 20000000, client_on: 1s, client_off: 1s }]",
+			"traffic[0].clients: 20000000: want up to 10000000 with client_on",
+		},
+		{
+			"late source", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1, from: 2m, until: 3m }]",
+			"x.yaml:3:28: traffic[0].from: 2m0s: want a time before the end",
+		},
+		{
+			"judge", "duration: 1m\nlimits: [10/s]\njudge_by: concurrency\ntraffic: [{ rate: 1 }]",
+			"x.yaml:3:11: judge_by: concurrency: want an algorithm that can count 10/s",
+		},
+		{
+			"no wait", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1, retry: { wait: 0 } }]",
+			"x.yaml:3:37: traffic[0].retry.wait: 0: want a time above 0",
+		},
+		{
+			"no time of a fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1 }]\nfaults: [{ kind: crash, at: 1s, for: 0s }]",
+			"x.yaml:4:38: faults[0].for: 0s: want a time above 0",
+		},
 		{"no YAML", "duration: [", "x.yaml:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,6 +23,10 @@ const (
 	MaxGroups   = 64
 	MaxClients  = 1_000_000_000
 	MaxDuration = 30 * 24 * time.Hour
+	// MaxRate is the most requests per second of a source, so that time passes between two of them.
+	MaxRate = 100_000_000
+	// MaxBurstClients is the most clients of a source whose clients pause, each of which is in a list.
+	MaxBurstClients = 10_000_000
 )
 
 // defaultDelay is the default of Network.Delay.
@@ -129,6 +133,12 @@ func (s *Scenario) validateCombinations(p *problems) {
 			}
 		}
 	}
+	if s.JudgeBy != nil {
+		for _, l := range s.Limits {
+			_, err := WithAlgorithm(l, *s.JudgeBy)
+			p.add(err == nil, "judge_by", s.JudgeBy.String(), fmt.Sprintf("an algorithm that can count %s", l))
+		}
+	}
 	for _, v := range s.Variants() {
 		for _, l := range v.Limits {
 			ok := v.Mode != rules.Lease || algorithm.Grantable(l.Algorithm)
@@ -146,7 +156,8 @@ func (s *Scenario) validateCombinations(p *problems) {
 // validateLog checks a source that replays a log, or one that has no log.
 func validateLog(p *problems, t *Source, path string) {
 	if t.Log == "" {
-		p.add(t.Rate > 0, path+".rate", fmt.Sprint(t.Rate), "requests per second, above 0, or a log")
+		p.add(t.Rate > 0 && t.Rate <= MaxRate, path+".rate", fmt.Sprint(t.Rate),
+			"requests per second, above 0 and up to 100M, or a log")
 		p.add(t.LogFormat == "" && t.LogKey == "" && t.Speed == 0, path, "log_format, log_key or speed without a log", "a log")
 		return
 	}
@@ -165,10 +176,14 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 		fmt.Sprint("1 to ", MaxClients))
 	p.add(t.Zipf == 0 || t.Zipf > 1, path+".zipf", fmt.Sprint(t.Zipf), "an exponent above 1, as in 1.1")
 	p.add(t.Peak == 0 || t.Pattern == Diurnal, path+".peak", fmt.Sprint(t.Peak), "pattern: diurnal")
-	p.add(t.Pattern != Diurnal || t.Peak >= t.Rate, path+".peak", fmt.Sprint(t.Peak), "a peak of at least the rate")
+	p.add(t.Pattern != Diurnal || t.Peak >= t.Rate && t.Peak <= MaxRate, path+".peak", fmt.Sprint(t.Peak),
+		"a peak of at least the rate, up to 100M")
 	p.add((t.On > 0) == (t.Off > 0), path+".on", "one of on and off", "both or none")
 	p.add((t.ClientOn > 0) == (t.ClientOff > 0), path+".client_on", "one of client_on and client_off", "both or none")
+	p.add(t.ClientOn == 0 || t.Clients <= MaxBurstClients, path+".clients", strconv.Itoa(t.Clients),
+		fmt.Sprint("up to ", MaxBurstClients, " with client_on"))
 	p.add(t.Cost >= 1, path+".cost", strconv.Itoa(t.Cost), "1 or more")
+	p.add(t.From < s.Duration, path+".from", t.From.String(), "a time before the end, "+s.Duration.String())
 	p.add(t.From < t.Until, path+".until", t.Until.String(), "a time after from")
 	if t.Region != nil {
 		s.validateRegion(p, *t.Region, path+".region")

@@ -17,6 +17,9 @@ import (
 // A Number is a number that need not be whole.
 type Number float64
 
+// A Percent is a part of 100.
+type Percent float64
+
 // A Shift is a time ahead or behind.
 type Shift time.Duration
 
@@ -102,6 +105,7 @@ func newCodec() *source.Codec {
 	source.RegisterScalar(c, parseTime, func(d time.Duration) string { return d.String() })
 	source.RegisterScalar(c, parseShift, func(s Shift) string { return time.Duration(s).String() })
 	source.RegisterScalar(c, parseNumber, func(n Number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) })
+	source.RegisterScalar(c, parsePercent, func(n Percent) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) })
 	source.RegisterScalar(c, headgate.ParseLimit, headgate.Limit.String)
 	source.RegisterScalar(c, headgate.ParseAlgorithm, headgate.Algorithm.String)
 	source.RegisterScalar(c, rules.ParseConsistency, rules.Consistency.String)
@@ -134,7 +138,7 @@ func (e *valueError) Error() string { return fmt.Sprintf("%q: want %s", e.text, 
 
 // parseTime parses a time, which may be 0.
 func parseTime(text string) (time.Duration, error) {
-	if zero := strings.Trim(text, "0"); zero == "" || zero == "s" {
+	if text == "0" || text == "0s" {
 		return 0, nil
 	}
 	return rules.ParseDuration(text)
@@ -151,15 +155,32 @@ func parseShift(text string) (Shift, error) {
 
 // parseNumber parses a number, which may have a unit: 3M is 3,000,000.
 func parseNumber(text string) (Number, error) {
-	number, factor := strings.TrimSuffix(text, "%"), 1.0
-	for unit, f := range map[string]float64{"k": 1e3, "M": 1e6} {
-		if rest, ok := strings.CutSuffix(number, unit); ok {
-			number, factor = rest, f
-		}
+	number, factor := text, 1.0
+	if rest, ok := strings.CutSuffix(text, "k"); ok {
+		number, factor = rest, 1e3
+	} else if rest, ok := strings.CutSuffix(text, "M"); ok {
+		number, factor = rest, 1e6
 	}
-	n, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
-	if err != nil || n < 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+	n, err := parseNonNegative(number)
+	if err != nil {
 		return 0, &valueError{text, "a number, as in 1000, 2.5 or 3M"}
 	}
 	return Number(n * factor), nil
+}
+
+// parsePercent parses a percentage, with or without its sign.
+func parsePercent(text string) (Percent, error) {
+	n, err := parseNonNegative(strings.TrimSuffix(text, "%"))
+	if err != nil {
+		return 0, &valueError{text, "a percentage, as in 5 or 0.1%"}
+	}
+	return Percent(n), nil
+}
+
+func parseNonNegative(text string) (float64, error) {
+	n, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+	if err == nil && (n < 0 || math.IsInf(n, 0) || math.IsNaN(n)) {
+		err = strconv.ErrRange
+	}
+	return n, err
 }

@@ -8,30 +8,48 @@ import (
 
 // zeros returns the fields of a file that are 0 although they cannot be. Elsewhere a zero field means its default.
 func zeros(root *source.Node) []source.Problem {
-	var list []source.Problem
-	refuse := func(n *source.Node, path string, fields ...string) {
-		if n == nil {
-			return
-		}
-		for _, name := range fields {
-			if v := n.Field(name); v != nil && v.Text == "0" {
-				list = append(list, source.Problem{
-					Path: source.Join(path, name), Value: "0", Want: "1 or more", Line: v.Line, Column: v.Column,
-				})
-			}
-		}
-	}
 	if root == nil {
 		return nil
 	}
-	refuse(root, "", "nodes", "sample_one_in", "groups")
-	refuse(root.Field("redis"), "redis", "shards")
+	var z zeroFields
+	z.refuse(root, "", "1 or more", "nodes", "sample_one_in", "groups")
+	z.refuse(root, "", aTime, "lease_ttl", "sync_interval")
+	z.refuse(root.Field("redis"), "redis", "1 or more", "shards")
+	z.refuse(root.Field("redis"), "redis", aTime, "service", "deadline")
+	z.refuse(root.Field("regions"), "regions", aTime, "sync_interval")
 	if traffic := root.Field("traffic"); traffic != nil {
 		for i, n := range traffic.Items {
 			path := fmt.Sprintf("traffic[%d]", i)
-			refuse(n, path, "clients", "cost", "speed")
-			refuse(n.Field("retry"), path+".retry", "attempts")
+			z.refuse(n, path, "1 or more", "clients", "cost", "speed")
+			z.refuse(n, path, aTime, "until", "period", "on", "off", "client_on", "client_off")
+			z.refuse(n.Field("retry"), path+".retry", "1 or more", "attempts")
+			z.refuse(n.Field("retry"), path+".retry", aTime, "wait")
 		}
 	}
-	return list
+	if faults := root.Field("faults"); faults != nil {
+		for i, n := range faults.Items {
+			z.refuse(n, fmt.Sprintf("faults[%d]", i), aTime, "for")
+		}
+	}
+	return z
+}
+
+// aTime is the wanted value of a time that cannot be 0.
+const aTime = "a time above 0"
+
+// zeroFields are fields that cannot be 0.
+type zeroFields []source.Problem
+
+// refuse adds those of a mapping's fields that are 0. The mapping may be nil.
+func (z *zeroFields) refuse(n *source.Node, path, want string, fields ...string) {
+	if n == nil {
+		return
+	}
+	for _, name := range fields {
+		if v := n.Field(name); v != nil && (v.Text == "0" || v.Text == "0s") {
+			*z = append(*z, source.Problem{
+				Path: source.Join(path, name), Value: v.Text, Want: want, Line: v.Line, Column: v.Column,
+			})
+		}
+	}
 }
