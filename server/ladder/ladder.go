@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,9 @@ type Options struct {
 	Steps []Step
 	// Clock is the time of requests.
 	Clock Clock
+	// InFlight is how many requests are tried at the same time. Default 1, which is all that a VirtualClock allows. A target
+	// that responds late, such as a service behind a gateway, needs more.
+	InFlight int
 	// Client is the first part of the names of the clients; each step has a client of its own, with a full limit.
 	Client string
 	// Progress, if set, is called after each admitted request.
@@ -131,33 +135,75 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 // takeTimeout bounds one decision.
 const takeTimeout = 15 * time.Second
 
-// run runs one step. Requests wait in line: only the first one retries, because a denied request of the same cost
-// consumes nothing, so that those behind it would be denied as well.
+// run runs one step. Requests wait in line: only the first Options.InFlight retry, because a denied request of the same
+// cost consumes nothing, so that those behind it would be denied as well.
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
-	r := Result{
+	c := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
+	}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var senders sync.WaitGroup
+	for range max(o.InFlight, 1) {
+		senders.Go(func() {
+			if err := c.send(ctx); err != nil {
+				cancel(err)
+			}
+		})
 	}
-	start := o.Clock.Now()
-	var last time.Duration // when the last request passed
-	err := func() error {
-		for i := range s.Requests {
-			if err := o.Clock.SleepUntil(ctx, start.Add(s.arrival(i))); err != nil {
-				return err
-			}
-			passed, err := o.admit(ctx, client, start, &r)
-			if err != nil {
-				return err
-			}
-			last = max(last, passed)
-			r.add(passed, last)
-			if o.Progress != nil {
-				o.Progress(r)
-			}
-		}
-		return o.Clock.SleepUntil(ctx, start.Add(last)) // while the leaky bucket holds the last one
-	}()
+	senders.Wait()
+	err := context.Cause(ctx)
+	if err == nil {
+		err = o.Clock.SleepUntil(ctx, c.start.Add(c.last)) // while the leaky bucket holds the last one
+	}
+	r := c.result
 	r.Within = r.Admitted == s.Requests && math.Abs(r.Seconds-r.Oracle) <= o.Limit.Period.Seconds()
 	return r, err
+}
+
+// A stepRun is one step under way.
+type stepRun struct {
+	o      *Options
+	step   Step
+	client string
+	start  time.Time
+
+	mu     sync.Mutex
+	sent   int           // requests that have left the line
+	last   time.Duration // when the last request passed
+	result Result
+}
+
+// send sends requests in line, one after the other, until there are none left.
+func (c *stepRun) send(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		i := c.sent
+		c.sent++
+		c.mu.Unlock()
+		if i >= c.step.Requests {
+			return nil
+		}
+		if err := c.o.Clock.SleepUntil(ctx, c.start.Add(c.step.arrival(i))); err != nil {
+			return err
+		}
+		passed, err := c.admit(ctx)
+		if err != nil {
+			return err
+		}
+		c.add(passed)
+	}
+}
+
+// add counts a request that passed.
+func (c *stepRun) add(passed time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = max(c.last, passed)
+	c.result.add(passed, c.last)
+	if c.o.Progress != nil {
+		c.o.Progress(c.result)
+	}
 }
 
 // add counts a request that passed, when last is the time of the latest one.
@@ -172,17 +218,20 @@ func (r *Result) add(passed, last time.Duration) {
 	r.PerSecond[second]++
 }
 
-// admit retries a request until it is admitted, and returns when it passes, counted from start.
-func (o *Options) admit(ctx context.Context, client string, start time.Time, r *Result) (time.Duration, error) {
+// admit retries a request until it is admitted, and returns when it passes, counted from the start.
+func (c *stepRun) admit(ctx context.Context) (time.Duration, error) {
+	o := c.o
 	for {
-		r.Attempts++
-		out, err := o.take(ctx, client)
+		c.mu.Lock()
+		c.result.Attempts++
+		c.mu.Unlock()
+		out, err := o.take(ctx, c.client)
 		if err != nil {
 			return 0, err
 		}
 		now := o.Clock.Now()
 		if out.Allowed {
-			return now.Sub(start) + out.Delay, nil
+			return now.Sub(c.start) + out.Delay, nil
 		}
 		wait := max(out.RetryAfter, time.Microsecond)
 		if out.Coarse {

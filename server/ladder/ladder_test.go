@@ -117,6 +117,38 @@ func TestRealTimeIsThatOfTheClock(t *testing.T) {
 	})
 }
 
+// A slowService is a gateway whose service responds late. A denial comes at once, with whole seconds.
+type slowService struct{ target.Target }
+
+func (s slowService) Take(ctx context.Context, client string) (target.Outcome, error) {
+	out, err := s.Target.Take(ctx, client)
+	out.Coarse, out.RetryAfter = true, time.Second
+	if out.Allowed {
+		time.Sleep(300 * time.Millisecond)
+	}
+	return out, err
+}
+
+func TestSlowServiceDoesNotDelayOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := headgate.PerSecond(20)
+		store, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		results, err := Run(t.Context(), Options{
+			Target: slowService{store}, Limit: limit, Steps: []Step{{200, 100}}, Clock: SystemClock{}, InFlight: 8,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := results[0]; !r.Within || r.Admitted != 200 {
+			t.Errorf("got %d in %.3f s, want 200 within a period of %.3f s", r.Admitted, r.Seconds, r.Oracle)
+		}
+	})
+}
+
 func TestInterruptKeepsResults(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	clock := NewVirtualClock(time.Unix(0, 0))

@@ -97,6 +97,12 @@ func Open(ctx context.Context, o Options) (Target, error) {
 	return nil, fmt.Errorf("target %q: want %s", o.Address, strings.Join(Addresses, ", "))
 }
 
+// IsGateway reports whether an address is that of a gateway, which responds when the service behind it does.
+func IsGateway(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path != decisionPath
+}
+
 // HasLimit reports whether the caller's limit applies at this target, rather than a rule of the target.
 func HasLimit(address, rule string) bool {
 	return rule == "" && !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://")

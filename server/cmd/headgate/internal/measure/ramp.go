@@ -57,7 +57,8 @@ when units for all requests have come.
 
 With --virtual the real algorithms run in virtual time, and results are instant. Otherwise the ladder takes about two
 minutes for each algorithm. Requests wait in line, and the first one retries: when the target says, or after
-period/count if the target says it in whole seconds only.` + targetsHelp + `
+period/count if the target says it in whole seconds only. At a gateway the first eight do, since the service behind it
+may respond late.` + targetsHelp + `
 
 The target applies its own rule; --limit says what that is. The exit code is 0 if each step ended within one period of
 the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with the results until then.`,
@@ -197,9 +198,15 @@ func (f *rampFlags) climb(
 	if o.Target, err = target.Open(ctx, t); err != nil {
 		return nil, err
 	}
+	if target.IsGateway(f.address) {
+		o.InFlight = gatewayRequests
+	}
 	results, err := ladder.Run(ctx, o)
 	return results, errors.Join(err, o.Target.Close())
 }
+
+// gatewayRequests is how many requests a ladder tries at the same time at a gateway, where each waits for the service.
+const gatewayRequests = 8
 
 // rampProgress returns a function that draws the progress of a step, at most ten times a second.
 func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
