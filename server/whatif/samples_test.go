@@ -3,6 +3,7 @@ package whatif_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"math"
 	"testing"
@@ -88,5 +89,18 @@ func TestRecordedTrafficReplaysWithinTwoPercent(t *testing.T) {
 	}
 	if got.Affected.Value != affected || got.Requests.Value != int64(len(list)) {
 		t.Errorf("got %d clients affected, %d requests; want %d, %d", got.Affected.Value, got.Requests.Value, affected, len(list))
+	}
+}
+
+// 6,000 requests a second are sampled as one client in 4, because a node samples at most 2,048.
+func TestBusyNodesSampleAsManyClientsAsFit(t *testing.T) {
+	inForce := compile(t, `rules: [{ id: a, key: user, limits: 1000/s }]`)
+	var list []request
+	for i := range 60_000 {
+		list = append(list, request{start.Add(time.Duration(i) * time.Second / 6000), fmt.Sprint(i % 3000)})
+	}
+	sample := record(t, inForce, list, 1, 0)[0]
+	if n := len(sample.Clients); sample.OneIn != 4 || n < 600 || n > 900 {
+		t.Errorf("got one in %d, %d clients; want one in 4, about 750", sample.OneIn, n)
 	}
 }

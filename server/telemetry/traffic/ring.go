@@ -22,7 +22,7 @@ type sampledRequest struct {
 
 // A sampleRing collects sampled requests for one second, without allocation.
 type sampleRing struct {
-	next atomic.Uint32
+	next atomic.Uint32 // the number of requests, also of those for which there was no room
 	list [ringSize]sampledRequest
 }
 
@@ -30,7 +30,6 @@ type sampleRing struct {
 func (r *sampleRing) put(stats *ruleStats, key uint64, at int64, c *engine.ClientView) bool {
 	i := r.next.Add(1) - 1
 	if i >= ringSize {
-		r.next.Store(ringSize)
 		return false
 	}
 	e := &r.list[i]

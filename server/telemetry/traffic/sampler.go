@@ -3,6 +3,7 @@ package traffic
 import (
 	"encoding/binary"
 	"maps"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,7 @@ type sampler struct {
 	previous *sampleRing
 	rules    map[*ruleStats]*ruleSample
 	bytes    int
-	full     bool // the ring was full in this chunk
+	peak     uint32 // requests in a second of this chunk
 }
 
 func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
@@ -90,7 +91,6 @@ func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
 // put samples a request of the client with a key.
 func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
 	if !s.current.Load().put(stats, key, s.now().UnixMicro(), c) {
-		stats.sampling.shift(true)
 		stats.overflowed.Store(true)
 	}
 }
@@ -100,9 +100,13 @@ func (s *sampler) tick(unix int64) {
 	ring := s.previous
 	ring.drain(s.add)
 	s.previous = s.current.Swap(ring)
+	requests := s.previous.next.Load()
+	s.peak = max(s.peak, requests)
 	for stats, r := range s.rules {
 		if stats.overflowed.Swap(false) {
-			s.full = true
+			for range bits.Len32(requests / ringSize) {
+				stats.sampling.shift(true)
+			}
 			s.thin(stats, r)
 		}
 		for len(r.chunks) > 0 && r.chunks[0].start+chunkSeconds < unix-sampleKeep {
@@ -115,12 +119,12 @@ func (s *sampler) tick(unix int64) {
 	for s.bytes > s.maxBytes && s.shrink(unix) {
 	}
 	if unix%chunkSeconds == 0 {
-		if !s.full && s.bytes < s.maxBytes/4 {
+		if s.peak < ringSize/2 && s.bytes < s.maxBytes/4 {
 			for stats := range s.rules {
 				stats.sampling.shift(false)
 			}
 		}
-		s.full = false
+		s.peak = 0
 	}
 }
 
