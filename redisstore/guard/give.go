@@ -46,7 +46,7 @@ func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	}
 	result, err := g.give(ctx, g.shardOf(&c), &c, r)
 	if result != responded && result != canceled {
-		g.counters.givesDropped.Add(c.Cost)
+		g.counters.unitsNotReturned.Add(c.Cost)
 	}
 	return err
 }

@@ -16,8 +16,8 @@ const (
 	slowCall = "call"
 )
 
-// maxDeadlines is how many deadlines a request waits for other callers of its key at most, if this process is too busy
-// to read their responses.
+// maxDeadlines is the maximum number of deadlines for which a request waits for other callers of its key. It waits for
+// more than one if this process is too busy to read their responses.
 const maxDeadlines = 10
 
 // refuseOverloaded counts a request that is refused because of overload, sends an event at most once a second, and
@@ -36,23 +36,23 @@ func (g *Guard) busy(s *shard) bool {
 	return s.circuit.failuresInRow.Load() == 0 && (s.queue.Waiting() > 0 || g.calls.HasUnread(s.name))
 }
 
-// waitLonger reports whether a request that is out of time goes on waiting, because this process is busy. It moves the
-// begin of the wait.
-func (g *Guard) waitLonger(s *shard, w *turnWait) bool {
+// extendWait extends the wait of a request that is out of time, if this process is busy. It moves the beginning of the
+// wait. It returns false if the request must not wait longer.
+func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	step := min(g.reserve(s), g.options.Deadline)
-	if w.moved+step > (maxDeadlines-1)*g.options.Deadline || !g.busy(s) {
+	if w.extended+step > (maxDeadlines-1)*g.options.Deadline || !g.busy(s) {
 		return false
 	}
 	w.since = w.since.Add(step)
-	w.moved += step
+	w.extended += step
 	return true
 }
 
-// skipStop moves the begin of a wait by the time in which this process did not run at all: it was stopped, or its
-// machine was. late is how late the timer of the wait fired.
-func (g *Guard) skipStop(w *turnWait, late time.Duration) {
-	if late >= g.calls.MinStop() && !w.stopped {
-		w.stopped = true
+// excludeStop excludes from a wait the time in which this process did not run at all, because it or its machine was
+// stopped. It moves the beginning of the wait, at most once. late is how late the timer of the wait fired.
+func (g *Guard) excludeStop(w *turnWait, late time.Duration) {
+	if late >= g.calls.MinStop() && !w.wasStopped {
+		w.wasStopped = true
 		w.since = w.since.Add(late)
 	}
 }

@@ -183,7 +183,7 @@ func TestReceiptsGoBackToWhereTheyWereTaken(t *testing.T) {
 		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, errRefused) || !errors.As(err, &why) || why.Sent || why.Op != "give" {
 			t.Errorf("store's receipt while down: got %v, want that it is unavailable", err)
 		}
-		wantStats(t, g, "gives dropped", g.Stats().GivesDropped, 4)
+		wantStats(t, g, "units not returned", g.Stats().UnitsNotReturned, 4)
 
 		if err := g.Give(ctx, remote, fromNowhere.Receipt); err != nil {
 			t.Error(err)

@@ -10,43 +10,46 @@ import (
 type Stats struct {
 	// Calls is the number of calls of the store, without probes.
 	Calls int64
-	// Failures is how many calls failed, and Timeouts how many of these because of the deadline.
+	// Failures is the number of calls that failed. Timeouts is the number of calls that failed because of the deadline.
 	Failures, Timeouts int64
-	// Probes is the number of probes of shards, and ProbesFailed how many of them failed.
+	// Probes is the number of probes of shards. ProbesFailed is the number of probes that failed.
 	Probes, ProbesFailed int64
-	// Open, Closed and Local are how many decisions each policy made. Every decided check of a TakeAll counts.
+	// Open, Closed and Local are the numbers of decisions by each policy. Every decided check of a TakeAll counts.
 	Open, Closed, Local int64
-	// LocalFailures is how many checks with the policy Local were allowed because the local limiter failed.
+	// LocalFailures is the number of checks with the policy Local that were allowed because the local limiter failed.
 	LocalFailures int64
-	// CacheHits is how many requests the deny cache denied, and Shared how many the response to another caller denied.
-	CacheHits, Shared int64
-	// Waits is how many requests waited for the response to another caller, or for a denial to expire, and Ungated how
-	// many went to the store because that took too long or because there was no room to wait.
-	Waits, Ungated int64
-	// Queued is how many requests were queued because enough others were being decided, and Overloaded how many were
-	// refused with headgate.ErrOverloaded.
+	// CacheHits is the number of requests that the deny cache denied. SharedDenials is the number of requests that were
+	// denied by the response to another caller.
+	CacheHits, SharedDenials int64
+	// Waits is the number of requests that waited for the response to another caller, or for a denial to expire.
+	// WaitsSkipped is the number of requests that called the store without that response, because it took too long or
+	// because too many requests waited.
+	Waits, WaitsSkipped int64
+	// Queued is the number of requests that were queued because enough others were being decided. Overloaded is the number
+	// of requests that were refused with headgate.ErrOverloaded.
 	Queued, Overloaded int64
-	// ChargesDropped is how many charges were lost, and GivesDropped how many units could not be given back.
-	ChargesDropped, GivesDropped int64
-	// Refunds is how many checks of a TakeAll were refunded because another one was denied, and RefundsDropped how many
-	// could not be.
+	// ChargesDropped is the number of charges that were lost. UnitsNotReturned is the number of units that could not be
+	// given back.
+	ChargesDropped, UnitsNotReturned int64
+	// Refunds is the number of checks of a TakeAll that were refunded because another one was denied. RefundsDropped is
+	// the number of checks that should have been refunded and were not.
 	Refunds, RefundsDropped int64
-	// EventsDropped is how many events were dropped because OnEvent was too slow.
+	// EventsDropped is the number of events that were dropped because OnEvent was too slow.
 	EventsDropped int64
 }
 
 // counters are the figures behind Stats.
 type counters struct {
-	calls, failures, timeouts    atomic.Int64
-	probes, probesFailed         atomic.Int64
-	degraded                     [headgate.Local + 1]atomic.Int64
-	localFailures                atomic.Int64
-	cacheHits, shared            atomic.Int64
-	waits, ungated               atomic.Int64
-	queued, overloaded           atomic.Int64
-	chargesDropped, givesDropped atomic.Int64
-	refunds, refundsDropped      atomic.Int64
-	eventsDropped                atomic.Int64
+	calls, failures, timeouts        atomic.Int64
+	probes, probesFailed             atomic.Int64
+	degraded                         [headgate.Local + 1]atomic.Int64
+	localFailures                    atomic.Int64
+	cacheHits, sharedDenials         atomic.Int64
+	waits, waitsSkipped              atomic.Int64
+	queued, overloaded               atomic.Int64
+	chargesDropped, unitsNotReturned atomic.Int64
+	refunds, refundsDropped          atomic.Int64
+	eventsDropped                    atomic.Int64
 }
 
 // Stats returns the figures.
@@ -59,10 +62,10 @@ func (g *Guard) Stats() Stats {
 		Closed:        c.degraded[headgate.Closed].Load(),
 		Local:         c.degraded[headgate.Local].Load(),
 		LocalFailures: c.localFailures.Load(),
-		CacheHits:     c.cacheHits.Load(), Shared: c.shared.Load(),
-		Waits: c.waits.Load(), Ungated: c.ungated.Load(),
+		CacheHits:     c.cacheHits.Load(), SharedDenials: c.sharedDenials.Load(),
+		Waits: c.waits.Load(), WaitsSkipped: c.waitsSkipped.Load(),
 		Queued: c.queued.Load(), Overloaded: c.overloaded.Load(),
-		ChargesDropped: c.chargesDropped.Load(), GivesDropped: c.givesDropped.Load(),
+		ChargesDropped: c.chargesDropped.Load(), UnitsNotReturned: c.unitsNotReturned.Load(),
 		Refunds: c.refunds.Load(), RefundsDropped: c.refundsDropped.Load(),
 		EventsDropped: c.eventsDropped.Load(),
 	}

@@ -9,25 +9,30 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
+// A request must have a turn for each of its keys before it calls the store. A turn is the permission to call the store
+// for a key; see admission.KeyGate. A request without a turn waits until the response to another caller denies it, or
+// until that caller's turn ends.
+
 // A pendingCheck is a check that is about to be sent to the store.
 type pendingCheck struct {
 	check      *headgate.Check
 	hash       uint64
-	generation uint32 // of the deny cache when the store was called
-	turn       admission.Turn
+	generation uint32         // of the deny cache when the store was called
+	turn       admission.Turn // for the key of the check
 }
 
-// A turnWait is the state of a request that waits for its turns. The wait is part of the deadline.
+// A turnWait is the state of a request that waits for its turns. The time that it waits counts towards
+// Options.Deadline.
 type turnWait struct {
-	since      time.Time     // zero if it has not waited
-	responded  bool          // other callers of its keys got a response meanwhile
-	failed     bool          // another caller of its keys got none
-	waitsToEnd bool          // it waits to the end, since it will not call the store itself
-	callsNow   bool          // it calls the store without waiting for others
-	paused     bool          // it has waited out the uncertainty of a denial
-	wakes      int           // how often it was woken
-	moved      time.Duration // by how much since was moved because this process is busy
-	stopped    bool          // since was moved because this process was stopped
+	since         time.Time     // when the request began to wait, or zero; later if the wait was extended
+	responded     bool          // other callers of its keys got a response meanwhile
+	failed        bool          // another caller of its keys got no response
+	untilDeadline bool          // it waits until its deadline and does not call the store, because others got no response
+	callsNow      bool          // it calls the store without waiting for others
+	paused        bool          // it has waited until a denial had certainly expired
+	wakes         int           // how often it was woken
+	extended      time.Duration // how much longer it waits because this process is busy; since was moved by that
+	wasStopped    bool          // since was moved by the time in which this process was stopped
 }
 
 // maxWakes is how often a request is woken until it calls the store without its turns. Two requests with the same two
@@ -42,8 +47,8 @@ type turnResult struct {
 	decision headgate.Decision
 }
 
-// awaitTurns waits until all checks, which are of one shard and were admitted there, have their turn. A waiting request
-// holds no other turn, so that no two wait for each other, and does not count as admitted.
+// awaitTurns waits until all checks have their turn. The checks are of one shard, whose queue has admitted the request.
+// A waiting request holds no other turn, so that no two requests wait for each other. It does not count as admitted.
 func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck) turnResult {
 	if g.denials == nil {
 		return turnResult{}
@@ -60,8 +65,9 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		if pause == 0 {
 			var turn admission.Turn
 			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow); waiter == nil {
-				if !turn.Held() || w.callsNow && turn.Scout() {
-					g.counters.ungated.Add(1)
+				// The request calls the store without a turn, or for more units than could pass.
+				if !turn.Held() || w.callsNow && turn.Extra() {
+					g.counters.waitsSkipped.Add(1)
 				}
 				p.turn = turn
 				i++
@@ -70,14 +76,14 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		}
 		g.releaseTurns(checks)
 		g.startWait(&w)
-		s.queue.Leave(false)
-		var reason admission.Wake
+		s.queue.Suspend()
+		var wake admission.Wake
 		var outcome admission.Outcome
 		if waiter == nil {
 			outcome, w.paused = g.pause(ctx, s, pause), true
 		} else {
-			reason, outcome = g.await(ctx, s, p.hash, waiter, &w)
-			p.turn = reason.Turn
+			wake, outcome = g.await(ctx, s, p.hash, waiter, &w)
+			p.turn = wake.Turn
 		}
 		s.queue.Resume()
 		if outcome != admission.Admitted {
@@ -87,13 +93,14 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		if w.wakes++; w.wakes == maxWakes {
 			w.callsNow = true
 		}
-		if denied, d, ok := g.learnedDenial(checks, i, reason); ok {
+		if denied, d, ok := g.learnedDenial(checks, i, wake); ok {
 			g.releaseTurns(checks)
 			return turnResult{outcome: admission.Denied, since: w.since, denied: denied, decision: d}
 		}
-		i = 0
+		i = 0 // the turns of all other checks were released, so ask for all again
 	}
-	if !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load()) && !g.waitLonger(s, &w) {
+	tooLate := !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load()) // for a response
+	if tooLate && !g.extendWait(s, &w) {
 		g.releaseTurns(checks)
 		return turnResult{outcome: g.outOfTime(s), since: w.since}
 	}
@@ -109,8 +116,8 @@ func (g *Guard) outOfTime(s *shard) admission.Outcome {
 	return admission.Unavailable
 }
 
-// reserve returns how much of the deadline is reserved for the request's own call after waiting for others. If
-// responses take half of the deadline, that is all of it.
+// reserve returns how much of the deadline is reserved for the request's own call after waiting for others: twice the
+// usual response time. If that is at least half of the deadline, the request does not wait for others.
 func (g *Guard) reserve(s *shard) time.Duration {
 	latency := time.Duration(s.latency.Load())
 	if latency == 0 {
@@ -132,25 +139,26 @@ func (g *Guard) timeLeft(w *turnWait) time.Duration {
 	return g.options.Deadline - g.clock.Since(w.since)
 }
 
-// uncertainty returns how long to wait before asking for a turn: a denial has expired if the store decided at the
-// earliest possible time, and has not if it decided at the latest. A caller that asks now is likely to be denied, and
-// so is the next one.
+// uncertainty returns for how long it is unknown whether an earlier denial of a check has expired. The store made the
+// denial at some time between call and response, so the time at which it expires is only known to lie in a range. A
+// call within the range is likely to be denied, so the request waits until the range has passed before it asks for a
+// turn.
 func (g *Guard) uncertainty(p *pendingCheck, w *turnWait) time.Duration {
 	if w.callsNow || w.paused {
 		return 0
 	}
 	pause := admission.Micros(g.denials.Uncertainty(p.hash, p.check, g.micros()))
 	if pause > g.options.Deadline/8 {
-		return 0
+		return 0 // the wait would use too much of the deadline
 	}
 	return max(0, pause)
 }
 
-// pause waits for a while.
+// pause waits for the given time. It returns Admitted after that time, otherwise the reason why the wait ended early.
 func (g *Guard) pause(ctx context.Context, s *shard, pause time.Duration) admission.Outcome {
 	timer := g.clock.NewTimer(pause)
 	defer timer.Stop()
-	if clk, ok := g.clock.(clock.Scheduler); ok {
+	if clk, ok := g.clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
 		clk.Wait(func() bool { return len(timer.C()) > 0 || s.circuit.open.Load() || ctx.Err() != nil })
 	}
 	select {
@@ -163,14 +171,15 @@ func (g *Guard) pause(ctx context.Context, s *shard, pause time.Duration) admiss
 	}
 }
 
-// learnedDenial reports whether one of the checks is denied by what was learned until number i of them was woken.
+// learnedDenial looks for a denial of one of the checks: in the response that woke the check with index i, and in the
+// deny cache. It returns the index of the denied check and the decision on it.
 func (g *Guard) learnedDenial(
-	checks []pendingCheck, i int, reason admission.Wake,
+	checks []pendingCheck, i int, wake admission.Wake,
 ) (denied int, d headgate.Decision, ok bool) {
 	now := g.micros()
-	if reason.Shared && reason.Denial != nil && reason.Denial.Matches(checks[i].hash, checks[i].check) {
-		if d, ok := reason.Denial.Share(checks[i].check.Cost, now); ok {
-			g.counters.shared.Add(1)
+	if wake.Applies && wake.Denial != nil && wake.Denial.Matches(checks[i].hash, checks[i].check) {
+		if d, ok := wake.Denial.DecideForWaiter(checks[i].check.Cost, now); ok {
+			g.counters.sharedDenials.Add(1)
 			return i, d, true
 		}
 	}
@@ -183,60 +192,79 @@ func (g *Guard) learnedDenial(
 	return 0, d, false
 }
 
-// await waits until a waiter is woken or has waited long enough. The request then calls the store itself, unless other
-// callers should have got a response by then and did not.
+// await waits until a waiter is woken or has waited long enough. It returns Admitted if the request may ask for turns
+// again.
 func (g *Guard) await(
 	ctx context.Context, s *shard, hash uint64, waiter *admission.Waiter, w *turnWait,
 ) (admission.Wake, admission.Outcome) {
 	wait, began := g.timeLeft(w), g.clock.Now()
-	if !w.waitsToEnd {
+	if !w.untilDeadline {
 		wait -= g.reserve(s)
 	}
 	timer := g.clock.NewTimer(wait)
 	defer timer.Stop()
-	reason, outcome := admission.Wake{}, admission.Admitted
-	if clk, ok := g.clock.(clock.Scheduler); ok {
+	wake, outcome := admission.Wake{}, admission.Admitted
+	if clk, ok := g.clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
 		clk.Wait(func() bool {
 			return len(waiter.Woken()) > 0 || len(timer.C()) > 0 || s.circuit.open.Load() || ctx.Err() != nil
 		})
 	}
 	select {
-	case reason = <-waiter.Woken():
+	case wake = <-waiter.Woken():
 	case <-*s.circuit.opened.Load():
 		outcome = admission.Unavailable
 	case <-ctx.Done():
 		outcome = admission.Canceled
 	case <-timer.C():
 		outcome = admission.TimedOut
-		g.skipStop(w, g.clock.Since(began)-max(0, wait))
+		late := g.clock.Since(began) - max(0, wait)
+		g.excludeStop(w, late)
 	}
 	if outcome != admission.Admitted {
 		var woken, responded bool
-		reason, woken, responded = g.gate.GiveUp(hash, waiter)
+		wake, woken, responded = g.gate.GiveUp(hash, waiter)
 		w.responded = w.responded || responded
 		if outcome == admission.TimedOut && woken {
 			outcome = admission.Admitted
 		}
 	}
+	switch outcome {
+	case admission.TimedOut:
+		return wake, g.afterTimeout(s, w)
+	case admission.Admitted:
+		return wake, g.afterWake(&wake, w)
+	default:
+		return wake, outcome
+	}
+}
+
+// afterTimeout returns the outcome of a request that has waited for other callers as long as it may. Admitted means
+// that it asks for turns again, with callsNow or untilDeadline set.
+func (g *Guard) afterTimeout(s *shard, w *turnWait) admission.Outcome {
+	if w.untilDeadline {
+		if g.timeLeft(w) > 0 || g.extendWait(s, w) {
+			return admission.Admitted
+		}
+		return g.outOfTime(s)
+	}
+	// The request calls the store itself, unless others should have got a response by now, after twice the usual response
+	// time, and got none.
+	w.callsNow = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
+	w.untilDeadline = !w.callsNow
+	return admission.Admitted
+}
+
+// afterWake returns the outcome of a request that was woken. Admitted means that it asks for turns again.
+func (g *Guard) afterWake(wake *admission.Wake, w *turnWait) admission.Outcome {
 	switch {
-	case outcome == admission.TimedOut && w.waitsToEnd && (g.timeLeft(w) > 0 || g.waitLonger(s, w)):
-		return reason, admission.Admitted
-	case outcome == admission.TimedOut && w.waitsToEnd:
-		return reason, g.outOfTime(s)
-	case outcome == admission.TimedOut:
-		w.callsNow = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
-		w.waitsToEnd = !w.callsNow
-		return reason, admission.Admitted
-	case outcome != admission.Admitted:
-		return reason, outcome
-	case !reason.Failed:
+	case !wake.Failed:
 		w.responded = true
 	case g.timeLeft(w) <= g.options.Deadline/2:
-		return reason, admission.Unavailable
+		return admission.Unavailable // too little time is left to wait for yet another caller
 	default:
 		w.failed = true
 	}
-	return reason, admission.Admitted
+	return admission.Admitted
 }
 
 // releaseTurns gives up the turns of checks that are not sent.
@@ -271,7 +299,7 @@ func (g *Guard) learn(checks []pendingCheck, calledAt int64, decisions []headgat
 		switch {
 		case d.Degraded:
 			r.Kind = admission.Unclear
-		case d.Limit == 0:
+		case d.Limit == 0: // the store made no decision on this check
 			r.Kind = admission.NotSent
 		default:
 			r.Denial = g.denials.Learn(p.hash, p.check, admission.Response{
@@ -280,8 +308,10 @@ func (g *Guard) learn(checks []pendingCheck, calledAt int64, decisions []headgat
 			if d.Receipt.Units > 0 {
 				r.Kind = admission.Taken
 			}
+			// An allowed decision can also show that further units would be denied. Waiters are woken for that only as long
+			// as this cost would be denied.
 			if d.Allowed && r.Denial != nil {
-				if _, denies := r.Denial.Decide(p.check.Cost, now); !denies { // it has expired
+				if _, denies := r.Denial.Decide(p.check.Cost, now); !denies {
 					r.Denial = nil
 				}
 			}

@@ -27,7 +27,7 @@ func TestResponseIsSharedOnlyForTheSameKeyAndLimit(t *testing.T) {
 		{"bob", check("bob", "1/h"), true, false},
 		{"alice under another limit", check("alice", "2/h"), true, false},
 	} {
-		reason := admission.Wake{Denial: denial, Shared: tt.shared}
+		reason := admission.Wake{Denial: denial, Applies: tt.shared}
 		pending := []pendingCheck{{check: &tt.check, hash: hash}}
 		if _, _, got := g.learnedDenial(pending, 0, reason); got != tt.want {
 			t.Errorf("%s: denied %v, want %v", tt.name, got, tt.want)

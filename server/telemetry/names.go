@@ -71,8 +71,8 @@ var (
 	guardWaitsDesc   = desc("guard_waits_total", "Requests that waited for another caller's response, or for a denial to expire.")
 	guardQueuedDesc  = desc("guard_queued_total", "Requests queued because too many others were being decided.")
 	guardRefusedDesc = desc("guard_overloaded_total", "Requests refused because the queue was full.")
-	guardUngatedDesc = desc("guard_ungated_total",
-		"Requests sent to the store because they waited too long, or because too many others waited.")
+	guardSkippedDesc = desc("guard_waits_skipped_total",
+		"Requests sent to the store without a response to another caller: the wait was too long, or too many others waited.")
 	guardLocalDesc = desc("guard_local_failures_total",
 		"Requests admitted because the store failed and local counting, their failure policy, failed too.")
 

@@ -52,8 +52,8 @@ type costDenial struct {
 const (
 	maxCosts = 8
 	forever  = math.MaxInt64
-	// minUnitShare is how many times longer than the call a unit must take to come back, for callers to wait out an
-	// uncertainty.
+	// minUnitShare is how many times longer than the call a unit must take to come back. Otherwise callers do not wait for
+	// the end of an uncertainty.
 	minUnitShare = 8
 	// estimateShare is how many times shorter a denial is remembered whose RetryAfter is an estimate.
 	estimateShare = 100
@@ -122,9 +122,9 @@ func (e *Denial) uncertainty(cost, now int64) int64 {
 	return 0
 }
 
-// Share returns the decision about a cost for a caller that waited when the store was called. It stands even if the
-// denial has expired.
-func (e *Denial) Share(cost, now int64) (headgate.Decision, bool) {
+// DecideForWaiter returns the decision about a cost for a caller that waited when the store was called. The decision
+// stands even if the denial has expired.
+func (e *Denial) DecideForWaiter(cost, now int64) (headgate.Decision, bool) {
 	d, ok := e.Decide(cost, e.calledAt)
 	if !ok {
 		return d, false

@@ -14,8 +14,8 @@ const (
 )
 
 // A KeyGate keeps callers of one key from overloading the store: calls in flight ask for no more units than could pass,
-// plus one call, a scout, that finds out whether more could. It knows keys by their hash only: two keys with the same
-// hash wait for each other. The zero value is ready to use.
+// plus one extra call, which finds out whether more units could pass. It knows keys by their hash only: two keys with
+// the same hash wait for each other. The zero value is ready to use.
 type KeyGate struct {
 	sets [gateSets]atomic.Pointer[gateSet] // nil until first used
 }
@@ -54,7 +54,7 @@ type keyState struct {
 	at        int64
 	// sentAtResponse is the value of sent when the latest response arrived. Responses to earlier calls may be outdated.
 	sentAtResponse uint64
-	scouting       bool   // a scout is in flight
+	extraInFlight  bool   // an extra call is in flight
 	responses      uint64 // received so far
 
 	first, last *Waiter
@@ -66,14 +66,14 @@ type Turn struct {
 	index  int
 	number uint64
 	units  int64
-	scout  bool
+	extra  bool // the call asked for more units than could pass
 }
 
 // Held reports whether the turn must be ended with Leave.
 func (t *Turn) Held() bool { return t.set != nil }
 
-// Scout reports whether more units are asked for than could pass.
-func (t *Turn) Scout() bool { return t.scout }
+// Extra reports whether the call asks for more units than could pass.
+func (t *Turn) Extra() bool { return t.extra }
 
 // A Waiter is a caller that waits for its turn, or for the response to another caller.
 type Waiter struct {
@@ -92,8 +92,9 @@ func (w *Waiter) Woken() <-chan Wake { return w.woken }
 type Wake struct {
 	Turn   Turn
 	Denial *Denial // the denial in the response, or nil
-	Shared bool    // the store was called after the waiter arrived, so the denial also applies to the waiter
-	Failed bool    // the other caller got no response
+	// Applies reports whether the denial also applies to the waiter: the store was called after the waiter arrived.
+	Applies bool
+	Failed  bool // the other caller got no response
 }
 
 // A ResultKind says how a turn ended.
@@ -173,16 +174,16 @@ func (s *gateSet) idle() int {
 	return best
 }
 
-// start gives a turn. The turn is a scout's if it asks for more units than could pass.
+// start gives a turn. The call is an extra one if it asks for more units than could pass.
 func (s *gateSet) start(i int, units int64) Turn {
 	k := &s.keys[i]
-	scout := !k.admits(units)
-	k.scouting = k.scouting || scout
+	extra := !k.admits(units)
+	k.extraInFlight = k.extraInFlight || extra
 	k.calls++
 	k.units += units
 	k.available -= float64(units)
 	k.sent++
-	return Turn{set: s, index: i, number: k.sent, units: units, scout: scout}
+	return Turn{set: s, index: i, number: k.sent, units: units, extra: extra}
 }
 
 // reset assumes that the full capacity is available.
@@ -245,8 +246,8 @@ func (t *Turn) Leave(r Result, now int64) {
 	k := &set.keys[t.index]
 	k.calls--
 	k.units -= t.units
-	if t.scout {
-		k.scouting = false
+	if t.extra {
+		k.extraInFlight = false
 	}
 	if r.Kind > NoResponse {
 		k.responses++
@@ -257,22 +258,22 @@ func (t *Turn) Leave(r Result, now int64) {
 		k.first, k.last = nil, nil
 		for ; w != nil; w = w.next {
 			if !w.gone {
-				w.woken <- Wake{Denial: r.Denial, Shared: w.sent < t.number, Failed: r.Kind == NoResponse}
+				w.woken <- Wake{Denial: r.Denial, Applies: w.sent < t.number, Failed: r.Kind == NoResponse}
 			}
 		}
 	}
 	set.wake(t.index, r.Kind == Taken)
 }
 
-// wake gives a turn to the waiters whose units could pass. The next waiter is sent as a scout if no call is in flight,
-// or if a response left too little for it: if calls were sent only as fast as units refill, all would pass, and waiters
-// would never learn that they are too many.
+// wake gives a turn to the waiters whose units could pass. The next waiter gets a turn for an extra call if no call is
+// in flight, or if a response left too few units for it. Without extra calls, calls would be sent only as fast as units
+// refill. All would pass, and waiters would never learn that they are too many.
 func (s *gateSet) wake(i int, taken bool) {
 	k := &s.keys[i]
 	for k.first != nil {
 		w := k.first
 		if !w.gone {
-			if !k.admits(w.units) && k.calls > 0 && (!taken || k.scouting) {
+			if !k.admits(w.units) && k.calls > 0 && (!taken || k.extraInFlight) {
 				return
 			}
 			w.woken <- Wake{Turn: s.start(i, w.units)}

@@ -28,8 +28,8 @@ const (
 	// slowStep is how much the limit shrinks for a slow call. There should be several quick calls for a slow one, since
 	// even the slowest must stay below the deadline.
 	slowStep = 4
-	// quickSlack and slowSlack are how much longer than the quickest call a quick call, and one that is not yet slow, may
-	// take, besides once and four times the quickest call's time.
+	// A call is quick if it takes at most twice the time of the quickest call plus quickSlack. It is slow if it takes more
+	// than five times the time of the quickest call plus slowSlack. See Adjust.
 	quickSlack = 500 * time.Microsecond
 	slowSlack  = 2 * time.Millisecond
 	// bestWindow is about how many calls the quickest one is remembered for.
@@ -103,7 +103,10 @@ func (q *Queue) Leave(failed bool) {
 	}
 }
 
-// Resume admits a decision that was admitted before and left to wait for others.
+// Suspend ends an admitted decision that waits for other callers, until it calls Resume.
+func (q *Queue) Suspend() { q.Leave(false) }
+
+// Resume admits a decision again that called Suspend, even if that exceeds the limit.
 func (q *Queue) Resume() { q.active.Add(1) }
 
 // Waiting returns the number of requests in the queue.
@@ -131,7 +134,7 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	q.advance() // a decision may have left before it saw this request
 	q.arm()
 	q.mu.Unlock()
-	if s, ok := q.clock.(clock.Scheduler); ok {
+	if s, ok := q.clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
 		s.Wait(func() bool { return len(r.outcome) > 0 })
 	}
 	outcome := <-r.outcome
