@@ -59,12 +59,12 @@ func (in Input) Validate() error {
 		return fmt.Errorf("%d limits: want 1 to %d", in.Limits, headgate.MaxChecks)
 	case in.Regions < 1 || in.Regions > 100:
 		return fmt.Errorf("%d regions: want 1 to 100", in.Regions)
-	case in.Utilization <= 0 || in.Utilization > 1:
+	case !(in.Utilization > 0 && in.Utilization <= 1): // NaN is refused too
 		return fmt.Errorf("a utilization of %g: want more than 0, up to 1", in.Utilization)
-	case in.Hot < 0 || in.Hot > 1:
+	case !(in.Hot >= 0 && in.Hot <= 1):
 		return fmt.Errorf("a hot share of %g: want 0 to 1", in.Hot)
-	case in.Offered < 1:
-		return fmt.Errorf("clients that offer %g times their limit: want at least 1", in.Offered)
+	case !(in.Offered >= 1 && in.Offered <= 1e12):
+		return fmt.Errorf("clients that offer %g times their limit: want at least 1, up to 1T", in.Offered)
 	case in.RegionDelay < 0:
 		return fmt.Errorf("a delay of %v between regions: want 0 or more", in.RegionDelay)
 	case in.ShardMemory < 1<<20:

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/ladder"
@@ -42,6 +45,18 @@ func TestRampMeasuresANodeInRealTime(t *testing.T) {
 				t.Errorf("got %+v, want 60 admitted after denials, within a period of 2.01 s", report.Steps)
 			}
 		})
+	}
+}
+
+// One request after the other would take 6 s.
+func TestRampDoesNotMeasureTheServiceBehindAGateway(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) }))
+	t.Cleanup(service.Close)
+	node := serve(t, onFreePort("--rules", rulesFile(t, rampRules), "--upstream", service.URL)...)
+	code, stdout, stderr := run(t, "bench", "ramp", "--step", "60@100", "--target", "http://"+node.gateway+"/")
+	if code != 0 {
+		t.Errorf("got exit code %d, want 60 admitted within a period of 2.01 s\n%s%s", code, stdout, stderr)
 	}
 }
 

@@ -107,6 +107,10 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 	if len(f.addresses) > maxTargets {
 		return nil, closeAll, fmt.Errorf("got %d targets, want one or two", len(f.addresses))
 	}
+	if f.options.Connections < 1 || f.options.Clients < 1 || f.options.Timeout <= 0 {
+		return nil, closeAll, fmt.Errorf("--connections %d, --clients %d, --timeout %v: want more than 0",
+			f.options.Connections, f.options.Clients, f.options.Timeout)
+	}
 	limit, err := headgate.ParseLimit(f.limit)
 	if err != nil {
 		return nil, closeAll, err
@@ -115,7 +119,7 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 		return nil, closeAll, errors.New("--limit: slots of concurrency are held, not taken; want a limit such as 100/s")
 	}
 	if f.rate != maxRateName {
-		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || f.options.Rate <= 0 {
+		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || !(f.options.Rate > 0) { // NaN is not
 			return nil, closeAll, fmt.Errorf("--rate %s: want a number of requests per second, or max", f.rate)
 		}
 	}

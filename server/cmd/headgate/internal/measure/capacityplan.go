@@ -109,6 +109,9 @@ func (p *commands) plan(ctx context.Context, f *planFlags) error {
 	if f.redis != "" && !f.calibrate {
 		return errors.New("--redis is measured with --calibrate only")
 	}
+	if f.redis != "" && !strings.HasPrefix(f.redis, redisScheme) {
+		return fmt.Errorf("--redis %s: want redis://host:port", f.redis)
+	}
 	constants := plan.Defaults()
 	if f.calibrate {
 		ctx, stop := cli.UntilInterrupted(ctx)
@@ -187,13 +190,13 @@ func (p *commands) calibrate(ctx context.Context, f *planFlags, in *plan.Input, 
 	return calibrateShard(ctx, f, in.Limits, c)
 }
 
+// redisScheme begins the URLs of --redis.
+const redisScheme = "redis://"
+
 // calibrateShard measures the Redis server of --redis.
 func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Constants) error {
-	rest, found := strings.CutPrefix(f.redis, "redis://")
-	if !found {
-		return fmt.Errorf("--redis %s: want redis://host:port", f.redis)
-	}
-	t, err := target.Open(ctx, target.Options{Address: "redis-store://" + rest, Limit: headgate.PerSecond(1000)})
+	address := "redis-store://" + strings.TrimPrefix(f.redis, redisScheme)
+	t, err := target.Open(ctx, target.Options{Address: address, Limit: headgate.PerSecond(1000)})
 	if err != nil {
 		return err
 	}

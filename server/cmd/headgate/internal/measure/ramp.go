@@ -195,11 +195,11 @@ func (f *rampFlags) climb(
 		clock := ladder.NewVirtualClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
 		o.Clock, t.Now = clock, clock.Now
 	}
+	if target.IsGateway(f.address) {
+		o.InFlight, t.Connections = gatewayRequests, gatewayRequests
+	}
 	if o.Target, err = target.Open(ctx, t); err != nil {
 		return nil, err
-	}
-	if target.IsGateway(f.address) {
-		o.InFlight = gatewayRequests
 	}
 	results, err := ladder.Run(ctx, o)
 	return results, errors.Join(err, o.Target.Close())

@@ -39,7 +39,7 @@ Nodes run the same code as "headgate serve"; clocks, the network and Redis are s
 at once judges every decision. The same file and seed always give the same results. docs/simulator.md explains the
 fields and the results, and examples/scenarios has files to start from.
 
-The exit code is 0, or 1 after an error or Ctrl-C, which prints the results so far.`,
+The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until then, which are marked as partial.`,
 		Example: `  headgate simulate examples/scenarios/three-nodes.yaml
   headgate simulate --html report.html scenario.yaml
   headgate simulate -o json --seed 7 scenario.yaml > results.json`,
@@ -179,7 +179,8 @@ func (p *commands) simulate(ctx context.Context, s *scenario.Scenario, o simulat
 		p.printSimulationNotes(results, time.Since(began))
 	}
 	if interrupted {
-		return errors.New("interrupted; the results are partial")
+		fmt.Fprintln(p.Stderr, "headgate: interrupted; the results are partial")
+		return cli.ExitError(cli.ExitInterrupted)
 	}
 	return nil
 }
@@ -242,7 +243,7 @@ func (p *commands) printSimulationNotes(results *sim.Results, took time.Duration
 	for _, l := range results.Logs {
 		p.Printf("%s: %d requests read, %d lines could not be read\n", l.File, l.Requests, l.Skipped)
 		for _, e := range l.Examples {
-			p.Printf("  line %d: %s: %s\n", e.Line, e.Reason, e.Text)
+			p.Printf("  line %d: %s: %s\n", e.Line, output.Sanitize(e.Reason), output.Sanitize(e.Text))
 		}
 	}
 	if results.SampleOneIn > 1 {
