@@ -21,8 +21,8 @@ type BoundAll struct {
 // its consumption if it keeps its position, so add new limits at the end. Do not use the same key with two BoundAlls of
 // one Limiter: they would share its counters.
 //
-// The error is an *InputError unless there are 1 to MaxChecks limits. If a limit is invalid, the error wraps that of
-// [Bind].
+// BindAll returns an *InputError if there are no limits or more than MaxChecks. If a limit is invalid, it returns an
+// error that wraps the error of [Bind].
 func BindAll(l Limiter, limits ...Limit) (*BoundAll, error) {
 	if len(limits) < 1 || len(limits) > MaxChecks {
 		return nil, badLimit("limits", strconv.Itoa(len(limits)), "1 to "+strconv.Itoa(MaxChecks)+" limits")

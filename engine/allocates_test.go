@@ -67,8 +67,8 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Neither do terms, and a lease goes into room that is there.
-func TestTermsAllocateNothing(t *testing.T) {
+// Neither do options, and a lease goes into room that is there.
+func TestOptionsAllocateNothing(t *testing.T) {
 	e := newEngine(t, engine.Config{Store: newStore(t, memstore.Options{}), Rules: compile(t, []rules.Rule{
 		{ID: "a", Key: by(user), Limits: limits("90000/s", "100 concurrent ttl 1ms")},
 		{ID: "b", Limits: limits("90000/s sliding-window")},
@@ -76,11 +76,11 @@ func TestTermsAllocateNothing(t *testing.T) {
 	ctx := context.Background()
 	var v engine.Verdict
 	room := make([]byte, 0, 1024)
-	for name, terms := range map[string]engine.Terms{
+	for name, options := range map[string]engine.DecideOptions{
 		"all rules": {}, "one rule": {Rule: "a"}, "a cost": {Cost: 3, HasCost: true}, "a peek": {HasCost: true}, "unheld": {NoWait: true},
 	} {
 		once := func() {
-			if err := e.DecideTerms(ctx, aRequest, terms, &v); err != nil || v.Rule == nil {
+			if err := e.DecideWith(ctx, aRequest, options, &v); err != nil || v.Rule == nil {
 				t.Fatalf("%s: got %s, %v", name, said(&v), err)
 			}
 			room = v.AppendLease(room[:0])

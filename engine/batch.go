@@ -26,11 +26,11 @@ type EachTaker interface {
 }
 
 // A Batch decides several independent requests faster than one by one: it builds all keys first, and then reads their
-// counters. The results are those of DecideTerms. The zero Batch is ready for use. It is meant to be reused, by one
+// counters. The results are those of DecideWith. The zero Batch is ready for use. It is meant to be reused, by one
 // goroutine at a time.
 //
 //	for i := range requests {
-//		b.Add(ctx, e, requests[i].subject, requests[i].terms)
+//		b.Add(ctx, e, requests[i].subject, requests[i].options)
 //	}
 //	b.Decide(ctx)
 //	for i := range b.Len() {
@@ -41,7 +41,7 @@ type Batch struct {
 	count    int
 	verdicts [BatchSize]Verdict
 	errs     [BatchSize]error
-	start    time.Time // when the first request was added; zero if it is not measured
+	start    time.Time // when the first request was added; zero if the decision is not timed
 
 	// The fields below are for the pending requests: those that one store of an engine will decide in one call. The
 	// arrays have one element for each of them.
@@ -58,7 +58,7 @@ type Batch struct {
 // Len returns the number of requests, at most BatchSize.
 func (b *Batch) Len() int { return b.count }
 
-// Verdict returns the verdict on the i-th request, or the error that DecideTerms would have returned. It is valid until
+// Verdict returns the verdict on the i-th request, or the error that DecideWith would have returned. It is valid until
 // Clear.
 func (b *Batch) Verdict(i int) (*Verdict, error) { return &b.verdicts[i], b.errs[i] }
 
@@ -67,13 +67,13 @@ func (b *Batch) Clear() { b.count = 0 }
 
 // Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some
 // already by Add. The subject is not used after Add returns.
-func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, t *Terms) {
+func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, o *DecideOptions) {
 	index := b.count
 	b.count++
-	b.errs[index] = b.add(ctx, e, s, t, index)
+	b.errs[index] = b.add(ctx, e, s, o, index)
 }
 
-func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, index int) error {
+func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, o *DecideOptions, index int) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -86,22 +86,22 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, i
 		}
 	}
 	v.reset(e)
-	if err := t.validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
-	if err := v.match(s, t.Rule); err != nil {
+	if err := v.match(s, o.Rule); err != nil {
 		return err
 	}
-	if v.rejectIfBusy(t) {
+	if v.rejectIfBusy(o) {
 		if e.config.Observe != nil {
 			e.config.Observe(v)
 		}
 		return nil
 	}
-	if v.hasSingleLimit() && !t.peeks() && b.selectStore(ctx, e, e.stores.forRule(v.matched[0].Rule)) {
-		builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
+	if v.hasSingleLimit() && !o.peeks() && b.selectStore(ctx, e, e.stores.forRule(v.matched[0].Rule)) {
+		builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: o.Cost, hasCost: o.HasCost, noWait: o.NoWait}
 		builder.add(0)
-		v.enforced, v.plainAllow = 1, true
+		v.enforcedCount, v.plainAllow = 1, true
 		v.decisions = append(v.decisions, headgate.Decision{})
 		b.indexes[b.pending] = int8(index)
 		b.checks[b.pending], b.decisions[b.pending] = &v.checks[0], &v.decisions[0]
@@ -109,11 +109,11 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, t *Terms, i
 		return nil
 	}
 	b.Decide(ctx) // earlier requests come first
-	if err := v.applyLimits(ctx, s, t, false); err != nil {
+	if err := v.applyLimits(ctx, s, o); err != nil {
 		v.reset(e)
 		return err
 	}
-	if e.config.Observe != nil && !t.peeks() {
+	if e.config.Observe != nil && !o.peeks() {
 		e.config.Observe(v)
 	}
 	return nil

@@ -102,19 +102,19 @@ func compareBatch(t *testing.T, list []rules.Rule, together bool) {
 		var want []string
 		for range 1 + random.IntN(engine.BatchSize) {
 			s := rules.Attributes{user: fmt.Sprint("u", random.IntN(3)), path: "/" + string(rune('a'+random.IntN(4)))}
-			terms := engine.Terms{NoWait: true}
+			options := engine.DecideOptions{NoWait: true}
 			switch random.IntN(8) {
 			case 0:
-				terms.Rule = "a"
+				options.Rule = "a"
 			case 1:
-				terms.Rule = "gone"
+				options.Rule = "gone"
 			case 2:
-				terms.HasCost, terms.Cost = true, int64(random.IntN(6)-1)
+				options.HasCost, options.Cost = true, int64(random.IntN(6)-1)
 			}
 			var v engine.Verdict
-			err := engines[0].DecideTerms(t.Context(), s, terms, &v)
+			err := engines[0].DecideWith(t.Context(), s, options, &v)
 			want = append(want, told(&v, err))
-			batch.Add(t.Context(), engines[1], s, &terms)
+			batch.Add(t.Context(), engines[1], s, &options)
 		}
 		batch.Decide(t.Context())
 		if batch.Len() != len(want) {
@@ -139,7 +139,7 @@ func TestRequestsOfABatchAreAskedTogether(t *testing.T) {
 	e := newEngine(t, engine.Config{Store: store, Rules: compile(t, []rules.Rule{{ID: "a", Key: by(user), Limits: limits("3/m")}})})
 	var batch engine.Batch
 	for range engine.BatchSize {
-		batch.Add(t.Context(), e, alice(), &engine.Terms{})
+		batch.Add(t.Context(), e, alice(), &engine.DecideOptions{})
 	}
 	batch.Decide(t.Context())
 	if store.calls != 1 || store.checks != engine.BatchSize {
@@ -160,7 +160,7 @@ func TestABatchOnAStoreThatFailsGoesByThePolicies(t *testing.T) {
 	})
 	var batch engine.Batch
 	for _, p := range []string{"/open", "/closed"} {
-		batch.Add(t.Context(), e, rules.Attributes{user: "u", path: p}, &engine.Terms{})
+		batch.Add(t.Context(), e, rules.Attributes{user: "u", path: p}, &engine.DecideOptions{})
 	}
 	batch.Decide(t.Context())
 	for i, want := range []string{"allow by open", "reject (" + engine.StoreFailed.String() + ") by closed"} {
@@ -175,7 +175,7 @@ func TestABatchOnAStoreThatFailsGoesByThePolicies(t *testing.T) {
 	batch.Clear()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	batch.Add(ended, e, rules.Attributes{user: "u", path: "/open"}, &engine.Terms{})
+	batch.Add(ended, e, rules.Attributes{user: "u", path: "/open"}, &engine.DecideOptions{})
 	batch.Decide(ended)
 	if _, err := batch.Verdict(0); !errors.Is(err, context.Canceled) {
 		t.Errorf("ctx has ended: got %v, want it", err)

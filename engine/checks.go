@@ -15,9 +15,9 @@ type checkBuilder struct {
 	v           *Verdict
 	ctx         context.Context
 	subject     rules.Subject
-	cost        int64 // Terms.Cost
-	hasCost     bool  // Terms.HasCost
-	noWait      bool  // Terms.NoWait
+	cost        int64 // DecideOptions.Cost
+	hasCost     bool  // DecideOptions.HasCost
+	noWait      bool  // DecideOptions.NoWait
 	skipSlots   bool  // skip concurrency limits
 	copyStrings bool  // set by add: call Verdict.copyStrings, since some stores may retain Key and Owner
 }

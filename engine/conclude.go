@@ -29,28 +29,28 @@ func (v *Verdict) concludeAllowed() bool {
 }
 
 // concludeTake sets the verdict on a request after its checks were decided. passes and err are the results of takeAll.
-func (v *Verdict) concludeTake(ctx context.Context, t *Terms, passes bool, err error) error {
+func (v *Verdict) concludeTake(ctx context.Context, o *DecideOptions, passes bool, err error) error {
 	n := len(v.checks)
-	if v.enforced < n {
-		if !t.peeks() {
-			v.handleDenials(ctx, v.enforced, n)
+	if v.enforcedCount < n {
+		if !o.peeks() {
+			v.handleDenials(ctx, v.enforcedCount, n)
 		}
 		if err != nil || !passes {
-			v.releaseSlots(ctx, v.enforced, n) // a denied request holds no slot, not even of a shadow rule
+			v.releaseSlots(ctx, v.enforcedCount, n) // a denied request holds no slot, not even of a shadow rule
 		}
 	}
 	if err != nil {
 		return v.denyOverloaded(err)
 	}
-	if !passes && !t.peeks() {
-		v.handleDenials(ctx, 0, v.enforced)
+	if !passes && !o.peeks() {
+		v.handleDenials(ctx, 0, v.enforcedCount)
 	}
 	if v.mayDelay {
 		v.setDelays()
 	}
 	check, wait := v.conclude(passes)
 	v.holdsUnits = passes
-	if wait > 0 && !t.NoWait && !v.startWaiting() {
+	if wait > 0 && !o.NoWait && !v.startWaiting() {
 		v.rejectFull(ctx, check)
 	}
 	return nil
@@ -61,7 +61,7 @@ func (v *Verdict) denyOverloaded(err error) error {
 	if !errors.Is(err, headgate.ErrOverloaded) {
 		return err
 	}
-	for i := range v.decisions[:v.enforced] {
+	for i := range v.decisions[:v.enforcedCount] {
 		v.decisions[i] = notChecked
 	}
 	v.rejectOverloaded(v.rule(0)) // any rule: none was decided
@@ -75,9 +75,9 @@ func (v *Verdict) rejectOverloaded(r *rules.Rule) {
 }
 
 // rejectIfBusy rejects the request if a rule limits it and this process is too busy. It reports whether it did.
-func (v *Verdict) rejectIfBusy(t *Terms) bool {
+func (v *Verdict) rejectIfBusy(o *DecideOptions) bool {
 	isBusy := v.engine.config.Refuse
-	if isBusy == nil || t.peeks() || !isBusy() {
+	if isBusy == nil || o.peeks() || !isBusy() {
 		return false
 	}
 	for i := range v.matched {
@@ -96,7 +96,7 @@ const overloadedRetryAfter = time.Second
 // how long it delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	check = -1
-	for i := range v.decisions[:v.enforced] {
+	for i := range v.decisions[:v.enforcedCount] {
 		d := &v.decisions[i]
 		if d.Limit == 0 {
 			continue // it was not checked

@@ -15,7 +15,7 @@ import (
 // to the result. An error means that ctx has ended: then no units or slots are held, and the verdict is invalid. A
 // store failure is not an error: the failure policies of the rules decide.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
-	return e.decide(ctx, s, &Terms{}, v, false)
+	return e.decide(ctx, s, &DecideOptions{}, v)
 }
 
 // DecideRule is like Decide, but applies only the rule with the given id, and does not evaluate its condition. It
@@ -24,16 +24,16 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	if id == "" {
 		return fmt.Errorf("%w: %q", ErrNoRule, id)
 	}
-	return e.decide(ctx, s, &Terms{Rule: id}, v, false)
+	return e.decide(ctx, s, &DecideOptions{Rule: id}, v)
 }
 
 // DecideMore is like Decide, but for a part of a request that is being served already, such as a message of its stream.
 // The request already holds its slots, so concurrency limits are not checked.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
-	return e.decide(ctx, s, &Terms{}, v, true)
+	return e.decide(ctx, s, &DecideOptions{skipSlots: true}, v)
 }
 
-// One in sampleEvery decisions is timed.
+// sampleEvery is the number of decisions of which one is timed.
 const sampleEvery = 32
 
 // startTime returns the current time, or the zero time if this decision is not measured.
@@ -44,8 +44,8 @@ func (e *Engine) startTime() (start time.Time) {
 	return start
 }
 
-// decide implements the Decide methods with the caller's options t. skipSlots is set for DecideMore.
-func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdict, skipSlots bool) error {
+// decide implements the Decide methods.
+func (e *Engine) decide(ctx context.Context, s rules.Subject, o *DecideOptions, v *Verdict) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -53,21 +53,21 @@ func (e *Engine) decide(ctx context.Context, s rules.Subject, t *Terms, v *Verdi
 	v.reset(e)
 	var err error
 	if e.config.Trace == nil {
-		err = v.match(s, t.Rule)
+		err = v.match(s, o.Rule)
 	} else {
-		err = v.matchTraced(ctx, s, t.Rule)
+		err = v.matchTraced(ctx, s, o.Rule)
 	}
 	if err != nil {
 		return err
 	}
-	if skipSlots || !v.rejectIfBusy(t) {
-		err = v.applyLimits(ctx, s, t, skipSlots)
+	if o.skipSlots || !v.rejectIfBusy(o) {
+		err = v.applyLimits(ctx, s, o)
 	}
 	if err != nil {
 		v.reset(e)
 		return err
 	}
-	if !t.peeks() {
+	if !o.peeks() {
 		v.observe(start)
 	}
 	return nil
@@ -99,11 +99,11 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 }
 
 // applyLimits applies the rules in v.matched to the request.
-func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, skipSlots bool) error {
+func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOptions) error {
 	var stages uint32 // bit set of the stages (see stage) of the rules whose limits can deny
 	hasShadows := false
-	plain := !skipSlots                   // see Verdict.PlainAllow
-	allSimple := !skipSlots && !t.HasCost // all rules with limits to check are simple: see isSimple
+	plain := !o.skipSlots                   // see Verdict.PlainAllow
+	allSimple := !o.skipSlots && !o.HasCost // all rules with limits to check are simple: see isSimple
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
@@ -136,14 +136,14 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, sk
 		if stages&^unsharedStages != 0 {
 			v.addSimple(s, store, true)
 		}
-		v.enforced = len(v.checks)
+		v.enforcedCount = len(v.checks)
 		if v.engine.config.Trace != nil {
-			return v.takeTraced(ctx, t, store)
+			return v.takeTraced(ctx, o, store)
 		}
-		return v.takeSimple(ctx, t, store)
+		return v.takeSimple(ctx, o, store)
 	}
 	b := checkBuilder{
-		v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait, skipSlots: skipSlots,
+		v: v, ctx: ctx, subject: s, cost: o.Cost, hasCost: o.HasCost, noWait: o.NoWait, skipSlots: o.skipSlots,
 	}
 	oneStage := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 { // from the lowest bit
@@ -154,7 +154,7 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, sk
 			}
 		}
 	}
-	v.enforced = len(v.checks)
+	v.enforcedCount = len(v.checks)
 	if hasShadows {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) {
@@ -169,9 +169,9 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, t *Terms, sk
 		v.copyStrings()
 	}
 	if v.engine.config.Trace != nil {
-		return v.takeTraced(ctx, t, noStore)
+		return v.takeTraced(ctx, o, noStore)
 	}
-	return v.take(ctx, t)
+	return v.take(ctx, o)
 }
 
 // unsharedStages is the bit set of the even stages, whose keys clients do not share: see stage.

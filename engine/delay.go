@@ -66,7 +66,7 @@ func mulDiv(a, b, c int64) int64 {
 
 // setDelays sets, for every check of a rule with on_limit: delay, how long it delays the request.
 func (v *Verdict) setDelays() {
-	for i := range v.decisions[:v.enforced] {
+	for i := range v.decisions[:v.enforcedCount] {
 		d, info := &v.decisions[i], &v.infos[i]
 		m := &v.matched[info.matched]
 		if m.Rule.OnLimit.Action != rules.Delay || d.Limit == 0 {
@@ -78,7 +78,8 @@ func (v *Verdict) setDelays() {
 			case l.Algorithm == headgate.LeakyBucket:
 				info.wait = d.Delay
 			case d.Remaining < info.extended: // more units are consumed than the rule's own capacity
-				// At ResetAfter nothing is consumed any more. The request waits until no more than the capacity is.
+				// After ResetAfter, all units are restored. The request waits only until the level has fallen to the rule's own
+				// capacity.
 				info.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
 			info.wait = min(info.wait, m.Rule.OnLimit.MaxWait)
@@ -87,7 +88,7 @@ func (v *Verdict) setDelays() {
 	}
 }
 
-// useOwnLimit converts the figures of a decision by an extended limit to those by the rule's own limit.
+// useOwnLimit converts the figures of a decision from the extended limit to the rule's own limit.
 func (v *Verdict) useOwnLimit(i int) {
 	d, info := &v.decisions[i], &v.infos[i]
 	if l := v.limit(info); l.Algorithm == headgate.LeakyBucket {
@@ -113,13 +114,13 @@ func (v *Verdict) startWaiting() bool {
 
 // rejectFull denies a request that cannot be delayed because too many others are being delayed.
 func (v *Verdict) rejectFull(ctx context.Context, check int) {
-	for i := range v.decisions[:v.enforced] {
+	for i := range v.decisions[:v.enforcedCount] {
 		if d := &v.decisions[i]; v.infos[i].wait > 0 {
 			d.Allowed, d.RetryAfter = false, v.infos[i].wait
 		}
 	}
-	v.refundChecks(ctx, 0, v.enforced)
-	v.releaseSlots(ctx, v.enforced, len(v.checks))
+	v.refundChecks(ctx, 0, v.enforcedCount)
+	v.releaseSlots(ctx, v.enforcedCount, len(v.checks))
 	v.holdsUnits, v.Delay = false, 0
 	v.infos[check].queueFull = true
 	v.Decision = v.decisions[check]

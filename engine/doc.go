@@ -48,5 +48,5 @@
 // same policies, and limits the number and the duration of calls.
 //
 // [Engine.SetRules] replaces all rules at once. A request is decided by the rules that were in effect when its decision
-// began, and counters persist. [Engine.DecideTerms] is for services that decide for remote callers.
+// began, and counters persist. [Engine.DecideWith] is for services that decide for remote callers.
 package engine

@@ -183,7 +183,7 @@ func ExampleEngine_Release() {
 	var v engine.Verdict
 	var lease string
 	for range 2 {
-		if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", NoWait: true}, &v); err != nil {
+		if err := e.DecideWith(ctx, rules.Attributes{}, engine.DecideOptions{Rule: "jobs", NoWait: true}, &v); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -195,7 +195,7 @@ func ExampleEngine_Release() {
 	if err := e.Release(ctx, lease); err != nil {
 		fmt.Println(err)
 	}
-	if err := e.DecideTerms(ctx, rules.Attributes{}, engine.Terms{Rule: "jobs", NoWait: true}, &v); err == nil {
+	if err := e.DecideWith(ctx, rules.Attributes{}, engine.DecideOptions{Rule: "jobs", NoWait: true}, &v); err == nil {
 		fmt.Println("released:", v.Action)
 	}
 	// Output:
@@ -205,17 +205,17 @@ func ExampleEngine_Release() {
 }
 
 // A peek says what is left, and takes nothing.
-func ExampleEngine_DecideTerms() {
+func ExampleEngine_DecideWith() {
 	e, end := anEngine(rules.Rule{ID: "search", Limits: []rules.Limit{{Limit: headgate.PerSecond(10)}}})
 	defer end()
 	ctx := context.Background()
 	var v engine.Verdict
-	for _, terms := range []engine.Terms{{HasCost: true, Cost: 4}, {HasCost: true}, {HasCost: true}, {HasCost: true, Cost: 7}} {
-		if err := e.DecideTerms(ctx, rules.Attributes{}, terms, &v); err != nil {
+	for _, options := range []engine.DecideOptions{{HasCost: true, Cost: 4}, {HasCost: true}, {HasCost: true}, {HasCost: true, Cost: 7}} {
+		if err := e.DecideWith(ctx, rules.Attributes{}, options, &v); err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(terms.Cost, v.Action, v.Decision.Remaining)
+		fmt.Println(options.Cost, v.Action, v.Decision.Remaining)
 	}
 	// Output:
 	// 4 allow 6

@@ -32,8 +32,8 @@ type Explained struct {
 	Properties []rules.Property
 	// Shared reports whether other clients share the key. Shared keys are checked after the client's own keys.
 	Shared bool
-	// Key is what the request is counted by: the attributes of the rule's key, or the address instead of them. Empty for
-	// a rule without a key.
+	// Key has the attributes by which the request is counted: those of the rule's key or, with fallback: ip, the address.
+	// It is empty for a rule without a key.
 	Key []KeyPart
 	// Cost is the number of units that the request would take.
 	Cost int64
@@ -46,30 +46,30 @@ type KeyPart struct {
 }
 
 // Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all
-// rules, even after one that denies. In their decisions, Allowed reports whether the cost would be taken, and Remaining
-// is the number before that. For algorithms that are not buckets, RetryAfter is an upper bound.
+// rules, even after one that denies. In the decisions, Allowed reports whether the cost would be taken, and Remaining
+// is the number of units before that. For algorithms that are not buckets, RetryAfter is an upper bound.
 //
 // The error names the unreachable stores. The explanation is valid nevertheless: the decisions of these stores are
 // Degraded, as they would be for Decide, and contain only the result of the failure policy.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
-	return e.ExplainTerms(ctx, s, Terms{})
+	return e.ExplainWith(ctx, s, DecideOptions{})
 }
 
-// ExplainTerms is like Explain, but predicts DecideTerms. If the explanation is nil, the error is one of DecideTerms.
-func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*Explanation, error) {
+// ExplainWith is like Explain, but predicts DecideWith. If the explanation is nil, the error is one of DecideWith.
+func (e *Engine) ExplainWith(ctx context.Context, s rules.Subject, o DecideOptions) (*Explanation, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
 	}
-	if err := t.validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	x := &Explanation{}
 	v := &x.Verdict
 	v.reset(e)
-	if err := v.match(s, t.Rule); err != nil {
+	if err := v.match(s, o.Rule); err != nil {
 		return nil, err
 	}
-	builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: t.Cost, hasCost: t.HasCost, noWait: t.NoWait}
+	builder := checkBuilder{v: v, ctx: ctx, subject: s, cost: o.Cost, hasCost: o.HasCost, noWait: o.NoWait}
 	for _, addShadows := range []bool{false, true} { // the checks of shadow rules follow the others
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) == addShadows {
@@ -77,7 +77,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 			}
 		}
 		if !addShadows {
-			v.enforced = len(v.checks)
+			v.enforcedCount = len(v.checks)
 		}
 	}
 	if builder.copyStrings {
@@ -98,7 +98,7 @@ func (e *Engine) ExplainTerms(ctx context.Context, s rules.Subject, t Terms) (*E
 		m := &v.matched[i]
 		x.Rules = append(x.Rules, Explained{
 			Outcome: outcomes[i], Override: m.Override, Client: m.Client, Shared: m.Shared, Key: keyOf(m, s),
-			Cost: t.costOf(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
+			Cost: o.costOf(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
 		})
 	}
 	return x, errors.Join(errs...)
@@ -199,5 +199,5 @@ func (v *Verdict) predictVerdict() {
 			return
 		}
 	}
-	v.conclude(headgate.Allowed(v.decisions[:v.enforced]))
+	v.conclude(headgate.Allowed(v.decisions[:v.enforcedCount]))
 }

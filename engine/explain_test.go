@@ -167,34 +167,34 @@ func TestExplainNamesStoresThatAreDegraded(t *testing.T) {
 	}
 }
 
-func TestExplainOnTerms(t *testing.T) {
+func TestExplainWithOptions(t *testing.T) {
 	b := newBench(t,
 		rules.Rule{ID: "a", When: is(path, "/a"), Key: by(user), Limits: limits("10/h")},
 		rules.Rule{ID: "b", Key: by(user), Limits: limits("10/h", "5 concurrent")})
 	ctx := context.Background()
 	for _, tt := range []struct {
-		terms engine.Terms
-		want  string
-		cost  int64
+		options engine.DecideOptions
+		want    string
+		cost    int64
 	}{
-		{engine.Terms{}, "allow by b", 1},
-		{engine.Terms{Cost: 7, HasCost: true}, "allow by b", 7},
-		{engine.Terms{Cost: 11, HasCost: true}, "reject (over limit) by b", 11},
-		{engine.Terms{Rule: "a", Cost: 11, HasCost: true}, "reject (over limit) by a", 11},
-		{engine.Terms{HasCost: true}, "allow by b", 0},
+		{engine.DecideOptions{}, "allow by b", 1},
+		{engine.DecideOptions{Cost: 7, HasCost: true}, "allow by b", 7},
+		{engine.DecideOptions{Cost: 11, HasCost: true}, "reject (over limit) by b", 11},
+		{engine.DecideOptions{Rule: "a", Cost: 11, HasCost: true}, "reject (over limit) by a", 11},
+		{engine.DecideOptions{HasCost: true}, "allow by b", 0},
 	} {
-		x, err := b.ExplainTerms(ctx, alice(), tt.terms)
+		x, err := b.ExplainWith(ctx, alice(), tt.options)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := said(&x.Verdict); got != tt.want || len(x.Rules) != 1 || x.Rules[0].Cost != tt.cost {
-			t.Errorf("%+v: got %s, %+v; want %s", tt.terms, got, x.Rules, tt.want)
+			t.Errorf("%+v: got %s, %+v; want %s", tt.options, got, x.Rules, tt.want)
 		}
 	}
-	if _, err := b.ExplainTerms(ctx, alice(), engine.Terms{Rule: "x"}); !errors.Is(err, engine.ErrNoRule) {
+	if _, err := b.ExplainWith(ctx, alice(), engine.DecideOptions{Rule: "x"}); !errors.Is(err, engine.ErrNoRule) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.ExplainTerms(ctx, alice(), costs(-1)); !errors.Is(err, headgate.ErrInvalidCheck) {
+	if _, err := b.ExplainWith(ctx, alice(), costs(-1)); !errors.Is(err, headgate.ErrInvalidCheck) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -138,7 +138,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		v.engine.report(fmt.Errorf("engine: check rule %s again after charging a denied request: %w", v.rule(from).ID, err))
 		return
 	}
-	if headgate.Allowed(ds) { // the request would be allowed by now, but stays denied: refund what TakeAll has taken
+	if headgate.Allowed(ds) { // time has passed, so the check would be allowed now; it stays denied: refund its units
 		for i := from; i < to; i++ {
 			denial := v.decisions[i]
 			v.decisions[i] = ds[i-from] // refundAll reads it

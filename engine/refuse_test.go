@@ -26,7 +26,7 @@ func TestBusyProcessRefusesLimitedRequests(t *testing.T) {
 		}
 	}
 	var batch engine.Batch
-	batch.Add(context.Background(), b.Engine, alice(), &engine.Terms{})
+	batch.Add(context.Background(), b.Engine, alice(), &engine.DecideOptions{})
 	batch.Decide(context.Background())
 	if v, err := batch.Verdict(0); err != nil || said(v) != "reject (overloaded) by a" {
 		t.Errorf("in a batch: got %s, %v", said(v), err)

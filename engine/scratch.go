@@ -9,14 +9,14 @@ import (
 
 // scratch holds the intermediate results of a decision. Its slices are reused by the next decision.
 type scratch struct {
-	matched   []match.Result
-	checks    []headgate.Check
-	infos     []checkInfo         // infos[i] describes checks[i]
-	decisions []headgate.Decision // decisions[i] is the decision of checks[i]
-	enforced  int                 // number of checks that can deny; those of shadow rules follow
-	keys      []byte              // keys and owners of the checks, one after another
-	applied   []Applied           // see Verdict.Limits
-	outcomes  []Outcome           // see Verdict.Outcomes
+	matched       []match.Result
+	checks        []headgate.Check
+	infos         []checkInfo         // infos[i] describes checks[i]
+	decisions     []headgate.Decision // decisions[i] is the decision of checks[i]
+	enforcedCount int                 // number of checks that can deny; the checks of shadow rules follow
+	keys          []byte              // keys and owners of the checks, one after another
+	applied       []Applied           // see Verdict.Limits
+	outcomes      []Outcome           // see Verdict.Outcomes
 }
 
 // state is the state of a request from its decision to its end.
@@ -60,5 +60,5 @@ func (v *Verdict) reset(e *Engine) {
 	v.engine = e
 	v.matched, v.checks, v.infos, v.keys = v.matched[:0], v.checks[:0], v.infos[:0], v.keys[:0]
 	v.decisions, v.applied, v.outcomes = v.decisions[:0], v.applied[:0], v.outcomes[:0]
-	v.enforced, v.holdsUnits, v.settles, v.readsResponse, v.mayDelay, v.plainAllow = 0, false, false, false, false, false
+	v.enforcedCount, v.holdsUnits, v.settles, v.readsResponse, v.mayDelay, v.plainAllow = 0, false, false, false, false, false
 }

@@ -73,9 +73,9 @@ func deriveSealer(secret []byte) (aead cipher.AEAD, nonceKey []byte, err error) 
 // minSecret is the minimum length of a secret in bytes.
 const minSecret = 16
 
-// seal replaces dst[from:] by a nonce and the encrypted text, and authenticates dst[prefix:from] with it. The nonce is
-// a keyed hash of the text. Each text contains a random lease ID, so no two texts are equal, and any number of them can
-// be encrypted with one key.
+// seal replaces the text dst[from:] by a nonce and the encrypted text. The encryption also authenticates
+// dst[prefix:from]. The nonce is a keyed hash of the text. Each text contains a random lease ID. So no two texts are
+// equal, and any number of them can be encrypted with one key.
 func (s *sealer) seal(dst []byte, prefix, from int) []byte {
 	m := s.macs.Get().(*nonceMAC)
 	defer s.macs.Put(m)

@@ -114,7 +114,7 @@ func (v *Verdict) Cancel(ctx context.Context) error {
 	defer end()
 	var errs []error
 	for i := range v.checks {
-		if i >= v.enforced && v.checks[i].Limit.Algorithm != headgate.Concurrency {
+		if i >= v.enforcedCount && v.checks[i].Limit.Algorithm != headgate.Concurrency {
 			continue
 		}
 		if err := v.refundAll(ctx, i); err != nil {

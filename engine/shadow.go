@@ -8,7 +8,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// isShadow reports whether a rule has on_limit: shadow.
+// isShadow reports whether a rule has on_limit: shadow. A simple rule has not, and its Rule is not read then, which
+// would often miss the processor's caches.
 func isShadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
 // isSimple reports whether everything but the key, the limits and the fixed cost of a rule is at its default: see
@@ -18,13 +19,13 @@ func isSimple(m *match.Result) bool {
 	return simple
 }
 
-// takeShadows takes the units of shadow rules, of each rule separately. It calls stores in this process at once. Other
-// stores are called concurrently with the decision, so that they add no latency: takeShadows returns the group to wait
-// for before their decisions are read, nil if there is none.
+// takeShadows takes the units of shadow rules, separately for each rule. It calls stores in this process before it
+// returns. It calls other stores in goroutines, concurrently with the decision, so that they add no latency. It returns
+// the group of these goroutines, or nil. The caller waits for the group before it reads the decisions.
 func (v *Verdict) takeShadows(ctx context.Context) (group *sync.WaitGroup) {
-	for from, to := v.enforced, 0; from < len(v.checks); from = to {
+	for from, to := v.enforcedCount, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
-		if v.store(from).borrowsKeys {
+		if v.store(from).borrowsKeys { // only stores in this process do
 			v.takeShadow(ctx, from, to)
 			continue
 		}

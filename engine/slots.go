@@ -15,16 +15,16 @@ import (
 // KeepSlots takes a slot again as soon as there is room.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
-// A slotKeeper renews the slots of the request that a verdict was last used for.
+// A slotKeeper renews the slots of the latest request of a verdict.
 type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
 	renew   func() // the method value renewAll, allocated once
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits until Settle, SettleCut or Cancel, one of
-// which must be called. Without KeepSlots the slots expire after the TTL of their limits. For a verdict without slots
-// it does nothing. Until then the verdict must not be copied or moved in memory.
+// KeepSlots renews the slots that the request holds under concurrency limits until the caller calls Settle, SettleCut
+// or Cancel, which it must. Until then the verdict must not be copied or moved in memory. Without KeepSlots the slots
+// expire after the TTL of their limits. For a verdict without slots KeepSlots does nothing.
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {

@@ -12,7 +12,7 @@ import (
 )
 
 // take lets the stores decide all checks, and sets the verdict.
-func (v *Verdict) take(ctx context.Context, t *Terms) error {
+func (v *Verdict) take(ctx context.Context, o *DecideOptions) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
 	shadows := v.takeShadows(ctx)
@@ -20,15 +20,15 @@ func (v *Verdict) take(ctx context.Context, t *Terms) error {
 	if shadows != nil {
 		shadows.Wait()
 	}
-	return v.concludeTake(ctx, t, passes, err)
+	return v.concludeTake(ctx, o, passes, err)
 }
 
 // takeSimple is like take, but faster: for checks of one store, without shadow rules and delays. Usually all of them
 // allow the request, and nothing else has to be done.
-func (v *Verdict) takeSimple(ctx context.Context, t *Terms, store int8) error {
+func (v *Verdict) takeSimple(ctx context.Context, o *DecideOptions, store int8) error {
 	n := len(v.checks)
 	if n == 0 || n > headgate.MaxChecks {
-		return v.take(ctx, t)
+		return v.take(ctx, o)
 	}
 	v.decisions = slices.Grow(v.decisions, n)[:n]
 	ds, err := v.engine.stores.list[store].takeOrPeek(ctx, v.checks, v.decisions[:0])
@@ -37,17 +37,17 @@ func (v *Verdict) takeSimple(ctx context.Context, t *Terms, store int8) error {
 		return nil
 	}
 	passes, err := v.recordDecisions(ctx, 0, n, ds, err)
-	return v.concludeTake(ctx, t, passes, err)
+	return v.concludeTake(ctx, o, passes, err)
 }
 
 // takeAll takes the units of all checks except those of shadow rules, or takes nothing. It calls each store once for
 // every headgate.MaxChecks of its checks, and refunds the units of earlier calls if a later one denies. Usually there
 // is one call.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
-	for from, to := 0, 0; from < v.enforced; from = to {
+	for from, to := 0, 0; from < v.enforcedCount; from = to {
 		store := v.infos[from].store
 		to = from + 1
-		for to < v.enforced && v.infos[to].store == store && to-from < headgate.MaxChecks {
+		for to < v.enforcedCount && v.infos[to].store == store && to-from < headgate.MaxChecks {
 			to++
 		}
 		passes, err := v.takeFromStore(ctx, from, to)
@@ -57,7 +57,7 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 		if from > 0 {
 			v.refundChecks(ctx, 0, from)
 		}
-		for i := to; i < v.enforced; i++ {
+		for i := to; i < v.enforcedCount; i++ {
 			v.decisions[i] = notChecked
 		}
 		return false, err

@@ -35,13 +35,13 @@ func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) e
 }
 
 // takeTraced is takeSimple for the given store or, if store is noStore, take, with calls of Config.Trace.
-func (v *Verdict) takeTraced(ctx context.Context, t *Terms, store int8) error {
+func (v *Verdict) takeTraced(ctx context.Context, o *DecideOptions, store int8) error {
 	ctx, end := v.engine.config.Trace(ctx, Taking)
 	var err error
 	if store == noStore {
-		err = v.take(ctx, t)
+		err = v.take(ctx, o)
 	} else {
-		err = v.takeSimple(ctx, t, store)
+		err = v.takeSimple(ctx, o, store)
 	}
 	if end != nil {
 		end(v, err)

@@ -69,7 +69,7 @@ func TestTraceSeesOneTakeOfBatch(t *testing.T) {
 	b := newBenchWith(t, engine.Config{Trace: log.trace}, rules.Rule{ID: "a", Key: by(user), Limits: limits("1/h")})
 	var batch engine.Batch
 	for _, name := range []string{"ann", "bob"} {
-		batch.Add(t.Context(), b.Engine, rules.Attributes{user: name}, &engine.Terms{})
+		batch.Add(t.Context(), b.Engine, rules.Attributes{user: name}, &engine.DecideOptions{})
 	}
 	batch.Decide(t.Context())
 	if want := []string{"begin take", "end take of several"}; !slices.Equal(log.lines, want) {

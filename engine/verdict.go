@@ -136,7 +136,7 @@ func (v *Verdict) Limits() []Applied {
 			Name:     m.LimitName(int(info.limit)),
 			Limit:    v.limit(info).Limit,
 			Decision: v.decisions[i],
-			Shadow:   i >= v.enforced,
+			Shadow:   i >= v.enforcedCount,
 		})
 	}
 	return v.applied
@@ -149,7 +149,7 @@ func (v *Verdict) LimitCount() int { return len(v.checks) }
 func (v *Verdict) LimitAt(i int) LimitView {
 	info := &v.infos[i]
 	return LimitView{
-		Matched: &v.matched[info.matched], Limit: int(info.limit), Decision: &v.decisions[i], Shadow: i >= v.enforced,
+		Matched: &v.matched[info.matched], Limit: int(info.limit), Decision: &v.decisions[i], Shadow: i >= v.enforcedCount,
 	}
 }
 

@@ -51,9 +51,9 @@ func (b *bucket) rescale(from, to headgate.Limit) {
 
 func (b *bucket) used(l headgate.Limit, t int64) int64 { return units(l, b.levelAt(l, t)) }
 
-func (b *bucket) first(l headgate.Limit, now, room int64) int64 {
+func (b *bucket) first(l headgate.Limit, now, maxUsed int64) int64 {
 	excess := b.levelAt(l, now)
-	if excess.Sub(excess, parts(l, room)).Sign() <= 0 {
+	if excess.Sub(excess, parts(l, maxUsed)).Sign() <= 0 {
 		return now
 	}
 	return now + ceilDiv(excess, l.Count)

@@ -69,8 +69,8 @@ func countAlike(a, b headgate.Limit) bool {
 	case a.Algorithm != b.Algorithm || a.Period != b.Period:
 		return false
 	case a.Algorithm == headgate.SlidingBuckets:
-		n, _ := cut(a)
-		m, _ := cut(b)
+		n, _ := bucketsOf(a)
+		m, _ := bucketsOf(b)
 		return n == m
 	default:
 		return a.Staggered == b.Staggered

@@ -18,16 +18,16 @@ func (d *declared) used(l headgate.Limit, t int64) int64 {
 	return units
 }
 
-// first looks for the time at which no more than room is left, between now and when the algorithm has forgotten
+// first looks for the time from which at most maxUsed units count, between now and when the algorithm has forgotten
 // everything.
-func (d *declared) first(l headgate.Limit, now, room int64) int64 {
-	if d.used(l, now) <= room {
+func (d *declared) first(l headgate.Limit, now, maxUsed int64) int64 {
+	if d.used(l, now) <= maxUsed {
 		return now
 	}
 	promise, _ := algorithm.PromiseOf(l)
 	before, after := now, now+promise.Memory.Microseconds()
 	for before+1 < after {
-		if middle := before + (after-before)/2; d.used(l, middle) <= room {
+		if middle := before + (after-before)/2; d.used(l, middle) <= maxUsed {
 			after = middle
 		} else {
 			before = middle

@@ -16,13 +16,13 @@ func (s *slidingLog) used(l headgate.Limit, t int64) int64 {
 }
 
 // first tries the times at which an entry expires.
-func (s *slidingLog) first(l headgate.Limit, now, room int64) int64 {
-	if s.used(l, now) <= room {
+func (s *slidingLog) first(l headgate.Limit, now, maxUsed int64) int64 {
+	if s.used(l, now) <= maxUsed {
 		return now
 	}
 	for _, e := range *s { // oldest first
-		if leaves := e.at + l.Period.Microseconds(); leaves > now && s.used(l, leaves) <= room {
-			return leaves
+		if expiresAt := e.at + l.Period.Microseconds(); expiresAt > now && s.used(l, expiresAt) <= maxUsed {
+			return expiresAt
 		}
 	}
 	return 1<<63 - 1
@@ -72,13 +72,13 @@ func (c *concurrency) used(_ headgate.Limit, t int64) int64 {
 }
 
 // first tries the times at which a lease expires.
-func (c *concurrency) first(l headgate.Limit, now, room int64) int64 {
-	if c.used(l, now) <= room {
+func (c *concurrency) first(l headgate.Limit, now, maxUsed int64) int64 {
+	if c.used(l, now) <= maxUsed {
 		return now
 	}
 	var first int64 = 1<<63 - 1
 	for _, held := range *c {
-		if held.until > now && held.until < first && c.used(l, held.until) <= room {
+		if held.until > now && held.until < first && c.used(l, held.until) <= maxUsed {
 			first = held.until
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // An Oracle decides for one key. Times are in microseconds and must not decrease.
 type Oracle struct {
 	key string
-	// limit is the key's current limit. written is the limit under which the history in usage was written: they differ
-	// from a change of the limit until the next take or charge.
+	// limit is the key's current limit. written is the limit under which the history in usage was written. The two differ
+	// between a change of the limit and the next take or charge.
 	limit, written headgate.Limit
 	usage          usage
 	held           usage // concurrency slots are not consumption, and are counted separately
 	latest         int64 // time of the last take, charge or give
 
-	// Blur returns by how many microseconds too late a store may date the latest decision under a limit, nil for exact
-	// times. If it is not 0, a change of limit adds as much to the time, and a unit to the consumption.
+	// Blur returns by how many microseconds too late a store may store the time of the latest decision under a limit. Nil
+	// means exact times. If Blur is not 0, a change of limit adds it to the time, and adds a unit to the consumption.
 	Blur func(headgate.Limit) int64
 }
 
@@ -29,8 +29,8 @@ type usage interface {
 	// used returns the units that count as consumed at t, which is not before anything in the history. A started unit
 	// counts as a whole one, because it cannot be taken.
 	used(l headgate.Limit, t int64) int64
-	// first returns the first time from now on at which at most room units count as consumed, if nothing is added.
-	first(l headgate.Limit, now, room int64) int64
+	// first returns the first time from now on at which at most maxUsed units count as consumed, if nothing is added.
+	first(l headgate.Limit, now, maxUsed int64) int64
 	// add records n units consumed at now.
 	add(l headgate.Limit, now, n int64, lease uint64)
 	// remove records that n units consumed with r are returned at now.
@@ -122,9 +122,9 @@ func (o *Oracle) Charge(now, n int64) headgate.Decision {
 
 func deepest(l headgate.Limit) int64 { return l.Capacity() * (1 + headgate.MaxDebt) }
 
-// Give returns n units that were taken with r under the limit l, which need not be in force anymore: they are returned
-// under the limit that is. If both are buckets, and l drains faster, they count as taken as long ago as the limit in
-// force takes to drain what l has drained of them, in whole microseconds.
+// Give returns n units that were taken with r under the limit l. They are returned under the limit in force, which may
+// be another one. If both limits are buckets, and l drains faster, l has drained some of the units since they were
+// taken. The units then count as taken as long ago as the limit in force takes to drain these, in whole microseconds.
 func (o *Oracle) Give(now, n int64, l headgate.Limit, r headgate.Receipt) {
 	if l.Algorithm == headgate.Concurrency {
 		o.held.remove(l, now, n, r)
@@ -162,10 +162,10 @@ func (o *Oracle) describe(d *headgate.Decision, u usage, now int64) {
 	d.ResetAfter = o.until(u, now, 0)
 }
 
-// until returns the time from now until at most room units count.
-func (o *Oracle) until(u usage, now, room int64) time.Duration {
+// until returns the time from now until at most maxUsed units count.
+func (o *Oracle) until(u usage, now, maxUsed int64) time.Duration {
 	at := o.clock(o.limit, now)
-	first := u.first(o.limit, at, room)
+	first := u.first(o.limit, at, maxUsed)
 	return time.Duration(min(first-at, longest)) * time.Microsecond
 }
 

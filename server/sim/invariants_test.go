@@ -85,7 +85,7 @@ func (i *invariants) readLevels() {
 			r.user = r.userName()
 			n.host.Run(func() {
 				var v engine.Verdict
-				if err := n.engine.DecideTerms(context.Background(), r, engine.Terms{HasCost: true}, &v); err != nil {
+				if err := n.engine.DecideWith(context.Background(), r, engine.DecideOptions{HasCost: true}, &v); err != nil {
 					w.fail(fmt.Errorf("read a level: %w", err))
 					return
 				}

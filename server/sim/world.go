@@ -216,7 +216,7 @@ func (w *world) serve(r *request) {
 	} else {
 		v = new(engine.Verdict)
 	}
-	err := r.node.engine.DecideTerms(context.Background(), r, engine.Terms{Cost: int64(r.source.spec.Cost), HasCost: true}, v)
+	err := r.node.engine.DecideWith(context.Background(), r, engine.DecideOptions{Cost: int64(r.source.spec.Cost), HasCost: true}, v)
 	if err != nil {
 		w.fail(fmt.Errorf("decide a request: %w", err))
 		return

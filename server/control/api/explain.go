@@ -59,13 +59,13 @@ func (s *Server) explain(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	terms := engine.Terms{Rule: request.Rule, NoWait: true}
+	options := engine.DecideOptions{Rule: request.Rule, NoWait: true}
 	if request.Cost != nil {
-		terms.Cost, terms.HasCost = *request.Cost, true
+		options.Cost, options.HasCost = *request.Cost, true
 	}
 	ctx, cancel := context.WithTimeout(c.R.Context(), nodequery.StoreTimeout)
 	defer cancel()
-	x, err := node.ExplainTerms(ctx, subject, terms)
+	x, err := node.ExplainWith(ctx, subject, options)
 	if x == nil {
 		if errors.Is(err, engine.ErrNoRule) {
 			return problem.New(http.StatusNotFound, "%s.", strings.TrimPrefix(err.Error(), "engine: "))

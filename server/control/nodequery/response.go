@@ -18,8 +18,8 @@ import (
 type Node interface {
 	// Rules returns the rules in force.
 	Rules() *match.Set
-	// ExplainTerms returns what would happen to a request. It consumes nothing.
-	ExplainTerms(ctx context.Context, s rules.Subject, t engine.Terms) (*engine.Explanation, error)
+	// ExplainWith returns what would happen to a request. It consumes nothing.
+	ExplainWith(ctx context.Context, s rules.Subject, t engine.DecideOptions) (*engine.Explanation, error)
 	// Reset resets the counters of a client under a rule.
 	Reset(ctx context.Context, rule string, s rules.Subject) error
 }
@@ -87,7 +87,7 @@ func (r *Response) add(ctx context.Context, node Node, client rules.Subject, id 
 		}
 		return err
 	}
-	x, err := node.ExplainTerms(ctx, client, engine.Terms{Rule: id, HasCost: true})
+	x, err := node.ExplainWith(ctx, client, engine.DecideOptions{Rule: id, HasCost: true})
 	if x != nil {
 		for i := range x.Rules {
 			r.Keys = append(r.Keys, NewRule(&x.Rules[i]))

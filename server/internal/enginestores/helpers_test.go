@@ -29,17 +29,17 @@ type bench struct {
 	t testing.TB
 }
 
-// on decides a request on the caller's terms.
-func (b *bench) on(s rules.Subject, terms engine.Terms) *engine.Verdict {
+// on decides a request on the caller's options.
+func (b *bench) on(s rules.Subject, options engine.DecideOptions) *engine.Verdict {
 	b.t.Helper()
 	var v engine.Verdict
-	if err := b.DecideTerms(context.Background(), s, terms, &v); err != nil {
-		b.t.Fatalf("%v on %+v: %v", s, terms, err)
+	if err := b.DecideWith(context.Background(), s, options, &v); err != nil {
+		b.t.Fatalf("%v on %+v: %v", s, options, err)
 	}
 	return &v
 }
 
-func costs(n int64) engine.Terms { return engine.Terms{Cost: n, HasCost: true} }
+func costs(n int64) engine.DecideOptions { return engine.DecideOptions{Cost: n, HasCost: true} }
 
 var inShadow = rules.OnLimit{Action: rules.Shadow}
 

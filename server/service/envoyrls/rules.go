@@ -131,8 +131,8 @@ func (s *Server) decideRules(ctx context.Context, c *rateLimitCall) {
 func (s *Server) decideRule(ctx context.Context, c *rateLimitCall, i int) {
 	r, d := c.ruleOutcomes[i], &c.request.descriptors[i]
 	r.subject = subject{domain: c.request.domain, entries: c.entries(i)}
-	terms := engine.Terms{Cost: c.outcomes[i].hits, HasCost: d.hasHits || c.request.hits > 0}
-	r.err = s.config.Engine.DecideTerms(ctx, &r.subject, terms, &r.verdict)
+	options := engine.DecideOptions{Cost: c.outcomes[i].hits, HasCost: d.hasHits || c.request.hits > 0}
+	r.err = s.config.Engine.DecideWith(ctx, &r.subject, options, &r.verdict)
 }
 
 // ruleStatus turns a verdict into a status and reports whether the descriptor passes.

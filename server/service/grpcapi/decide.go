@@ -27,23 +27,23 @@ func newDecision() *decision { return &decision{attributeMap: make(map[string]st
 // decide decides a request at about the time now. The response is in d.response and valid until the next call.
 func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, d *decision, now time.Time) error {
 	span := s.config.Tracer.StartPart(ctx, traces.Identify)
-	terms, err := s.readRequest(q, d)
+	options, err := s.readRequest(q, d)
 	span.End()
 	if err != nil {
 		return err
 	}
-	if err := s.config.Engine.DecideTerms(ctx, &d.attributes, terms, &d.verdict); err != nil {
+	if err := s.config.Engine.DecideWith(ctx, &d.attributes, options, &d.verdict); err != nil {
 		return err
 	}
 	d.setVerdict(&d.verdict, now)
 	return nil
 }
 
-// readRequest reads the client's attributes into d.attributes and returns the terms.
-func (s *Server) readRequest(q *wirev1.RateLimitRequest, d *decision) (engine.Terms, error) {
+// readRequest reads the client's attributes into d.attributes and returns the options.
+func (s *Server) readRequest(q *wirev1.RateLimitRequest, d *decision) (engine.DecideOptions, error) {
 	values := identity.Values{IP: q.IP, User: q.User, APIKey: q.APIKey}
 	if q.TooMany {
-		return engine.Terms{}, &headgate.InputError{
+		return engine.DecideOptions{}, &headgate.InputError{
 			Err: headgate.ErrInvalidCheck, Field: "attributes", Value: "of more than " + strconv.Itoa(wirev1.MaxAttributes) +
 				" names",
 			Want: "at most " + strconv.Itoa(identity.MaxAttributes),
@@ -57,9 +57,9 @@ func (s *Server) readRequest(q *wirev1.RateLimitRequest, d *decision) (engine.Te
 		values.Attributes = d.attributeMap
 	}
 	if err := s.config.Identifier.ReadValues(values, &d.attributes); err != nil {
-		return engine.Terms{}, err
+		return engine.DecideOptions{}, err
 	}
-	return engine.Terms{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, NoWait: true}, nil
+	return engine.DecideOptions{Rule: q.Rule, Cost: q.Cost, HasCost: q.HasCost, NoWait: true}, nil
 }
 
 // setVerdict writes a verdict into the response.

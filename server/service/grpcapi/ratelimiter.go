@@ -183,9 +183,9 @@ func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimit
 	defer s.groups.Put(g)
 	d := g.decision
 	for i := range requests {
-		var terms engine.Terms
-		if terms, g.errs[i] = s.readRequest(&requests[i], d); g.errs[i] == nil {
-			g.batch.Add(ctx, s.config.Engine, &d.attributes, &terms)
+		var options engine.DecideOptions
+		if options, g.errs[i] = s.readRequest(&requests[i], d); g.errs[i] == nil {
+			g.batch.Add(ctx, s.config.Engine, &d.attributes, &options)
 		}
 	}
 	g.batch.Decide(ctx)

@@ -78,8 +78,8 @@ func (s *Server) decide(ctx context.Context, c *apiCall, q *request, d *decision
 	if err != nil {
 		return err
 	}
-	terms := engine.Terms{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, NoWait: true}
-	return s.config.Engine.DecideTerms(ctx, &d.attributes, terms, &d.verdict)
+	options := engine.DecideOptions{Rule: q.rule, Cost: q.cost, HasCost: q.present&hasCost != 0, NoWait: true}
+	return s.config.Engine.DecideWith(ctx, &d.attributes, options, &d.verdict)
 }
 
 // respondError responds to a call whose decision failed.

@@ -12,7 +12,7 @@ import (
 
 // take replies to HG.TAKE rule key [cost].
 func (e *executor) take(ctx context.Context, args [][]byte) {
-	terms := engine.Terms{Rule: borrowedString(args[1]), NoWait: true}
+	options := engine.DecideOptions{Rule: borrowedString(args[1]), NoWait: true}
 	if len(args) == 4 {
 		cost, ok := readInt(args[3])
 		if !ok {
@@ -23,23 +23,23 @@ func (e *executor) take(ctx context.Context, args [][]byte) {
 			e.fail("ERR cost must be 1 or more; HG.PEEK reads without taking")
 			return
 		}
-		terms.Cost, terms.HasCost = cost, true
+		options.Cost, options.HasCost = cost, true
 	}
-	e.decide(ctx, terms, args[2])
+	e.decide(ctx, options, args[2])
 }
 
 // peek replies to HG.PEEK rule key. It decides a request of cost 0, which takes nothing.
 func (e *executor) peek(ctx context.Context, args [][]byte) {
-	e.decide(ctx, engine.Terms{Rule: borrowedString(args[1]), HasCost: true, NoWait: true}, args[2])
+	e.decide(ctx, engine.DecideOptions{Rule: borrowedString(args[1]), HasCost: true, NoWait: true}, args[2])
 }
 
-// decide replies with a decision by the rule in terms about the client that key names.
-func (e *executor) decide(ctx context.Context, terms engine.Terms, key []byte) {
-	if err := e.subject.read(e.server, terms.Rule, borrowedString(key)); err != nil {
+// decide replies with a decision by the rule in options about the client that key names.
+func (e *executor) decide(ctx context.Context, options engine.DecideOptions, key []byte) {
+	if err := e.subject.read(e.server, options.Rule, borrowedString(key)); err != nil {
 		e.failWith(err)
 		return
 	}
-	err := e.server.config.Engine.DecideTerms(ctx, &e.subject.attributes, terms, &e.verdict)
+	err := e.server.config.Engine.DecideWith(ctx, &e.subject.attributes, options, &e.verdict)
 	if err == nil && e.verdict.Reason == engine.Overloaded {
 		err = headgate.ErrOverloaded
 	}

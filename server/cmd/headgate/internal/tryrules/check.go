@@ -30,7 +30,7 @@ const (
 // requestFlags are the flags of check and explain, which describe a request.
 type requestFlags struct {
 	pairs  []string // attribute=value
-	terms  engine.Terms
+	options  engine.DecideOptions
 	repeat int
 	out    output.Format
 
@@ -49,8 +49,8 @@ func (q *requestFlags) add(p *commands, c *cobra.Command) {
 	flags := c.Flags()
 	q.settings = cli.AddSettingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
 	flags.StringArrayVar(&q.pairs, "set", nil, "an `ATTRIBUTE=VALUE` of the request; can be repeated")
-	flags.StringVar(&q.terms.Rule, "rule", "", "apply only the rule with this `ID`, and ignore its when")
-	flags.Int64Var(&q.terms.Cost, "cost", 0,
+	flags.StringVar(&q.options.Rule, "rule", "", "apply only the rule with this `ID`, and ignore its when")
+	flags.Int64Var(&q.options.Cost, "cost", 0,
 		"consume `N` units of each limit instead of the rules' cost; concurrency limits keep theirs")
 	output.AddFlag(c, &q.out)
 }
@@ -94,8 +94,8 @@ func (q *requestFlags) validate() error {
 	switch {
 	case q.repeat < 1 || q.repeat > maxRepeat:
 		return fmt.Errorf("--repeat %d: want 1 to %d", q.repeat, maxRepeat)
-	case q.terms.HasCost && (q.terms.Cost < 1 || q.terms.Cost > headgate.MaxCount):
-		return fmt.Errorf("--cost %d: want 1 to %d", q.terms.Cost, int64(headgate.MaxCount))
+	case q.options.HasCost && (q.options.Cost < 1 || q.options.Cost > headgate.MaxCount):
+		return fmt.Errorf("--cost %d: want 1 to %d", q.options.Cost, int64(headgate.MaxCount))
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (p *commands) decideRequest(
 	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error,
 	show func(*decision.Explanation) error,
 ) error {
-	q.terms.HasCost = cmd.Flags().Changed("cost")
+	q.options.HasCost = cmd.Flags().Changed("cost")
 	if err := q.validate(); err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (p *commands) explainRemotely(
 		return errors.New("--store: the rules service knows the store of its nodes: want --rules FILE with it")
 	}
 	body := map[string]any{"attributes": values.Attributes}
-	if q.terms.Rule != "" {
-		body["rule"] = q.terms.Rule
+	if q.options.Rule != "" {
+		body["rule"] = q.options.Rule
 	}
-	if q.terms.HasCost {
-		body["cost"] = q.terms.Cost
+	if q.options.HasCost {
+		body["cost"] = q.options.Cost
 	}
 	return p.WithClient(&q.server, func(ctx context.Context, client *remote.Client, _ []string) error {
 		var response decision.Response
@@ -197,9 +197,9 @@ func (p *commands) decide(ctx context.Context, e *engine.Engine, subject rules.S
 	var open []*engine.Verdict // settled at the end, as if all requests ran at the same time
 	v := new(engine.Verdict)
 	for range q.repeat {
-		err := e.DecideTerms(ctx, subject, q.terms, v)
+		err := e.DecideWith(ctx, subject, q.options, v)
 		if errors.Is(err, engine.ErrNoRule) {
-			return fmt.Errorf("--rule %s: no such rule", q.terms.Rule)
+			return fmt.Errorf("--rule %s: no such rule", q.options.Rule)
 		} else if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ The exit code is 0 if the request would pass, 3 if it would be denied, and 1 on 
 }
 
 func (p *commands) explain(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
-	x, err := e.ExplainTerms(ctx, subject, q.terms)
+	x, err := e.ExplainWith(ctx, subject, q.options)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Terms are a caller's options for a decision. The zero Terms are those of Decide.
-type Terms struct {
+// DecideOptions are the options of one decision. With the zero value, DecideWith decides like Decide.
+type DecideOptions struct {
 	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
 	Rule string
 	// Cost replaces the costs of the rules if HasCost is set. It is final: no response header changes it, and a cost
@@ -23,35 +23,37 @@ type Terms struct {
 	// NoWait is set by callers that report Verdict.Delay to their clients instead of calling Wait. Their requests do not
 	// count towards Config.MaxWaiting.
 	NoWait bool
+
+	skipSlots bool // set by DecideMore: concurrency limits are not checked
 }
 
 // peeks reports whether the decision is a peek: see Cost.
-func (t *Terms) peeks() bool { return t.HasCost && t.Cost == 0 }
+func (o *DecideOptions) peeks() bool { return o.HasCost && o.Cost == 0 }
 
 // costOf returns the cost of a request under a rule.
-func (t *Terms) costOf(r *rules.Rule, s rules.Subject) int64 {
-	if t.HasCost {
-		return t.Cost
+func (o *DecideOptions) costOf(r *rules.Rule, s rules.Subject) int64 {
+	if o.HasCost {
+		return o.Cost
 	}
 	return r.Cost.Reserve(s)
 }
 
-func (t *Terms) validate() error {
-	if t.HasCost && (t.Cost < 0 || t.Cost > headgate.MaxCount) {
+func (o *DecideOptions) validate() error {
+	if o.HasCost && (o.Cost < 0 || o.Cost > headgate.MaxCount) {
 		return &headgate.InputError{
-			Err: headgate.ErrInvalidCheck, Field: "Cost", Value: strconv.FormatInt(t.Cost, 10),
+			Err: headgate.ErrInvalidCheck, Field: "Cost", Value: strconv.FormatInt(o.Cost, 10),
 			Want: "0 to " + strconv.FormatInt(headgate.MaxCount, 10),
 		}
 	}
 	return nil
 }
 
-// DecideTerms is like Decide, with the options t. It returns ErrNoRule if no rule has the id t.Rule, and a
-// *headgate.InputError if t.Cost is invalid.
-func (e *Engine) DecideTerms(ctx context.Context, s rules.Subject, t Terms, v *Verdict) error {
-	if err := t.validate(); err != nil {
+// DecideWith is like Decide, with the options o. It returns ErrNoRule if no rule has the id o.Rule, and a
+// *headgate.InputError if o.Cost is invalid.
+func (e *Engine) DecideWith(ctx context.Context, s rules.Subject, o DecideOptions, v *Verdict) error {
+	if err := o.validate(); err != nil {
 		v.reset(e)
 		return err
 	}
-	return e.decide(ctx, s, &t, v, false)
+	return e.decide(ctx, s, &o, v)
 }

@@ -24,17 +24,17 @@ func onEveryStore(t *testing.T, list []rules.Rule, test func(*testing.T, *bench)
 	})
 }
 
-// on decides a request on terms.
-func (b *bench) on(s rules.Subject, terms engine.Terms) *engine.Verdict {
+// on decides a request on options.
+func (b *bench) on(s rules.Subject, options engine.DecideOptions) *engine.Verdict {
 	b.t.Helper()
 	var v engine.Verdict
-	if err := b.DecideTerms(context.Background(), s, terms, &v); err != nil {
-		b.t.Fatalf("%v on %+v: %v", s, terms, err)
+	if err := b.DecideWith(context.Background(), s, options, &v); err != nil {
+		b.t.Fatalf("%v on %+v: %v", s, options, err)
 	}
 	return &v
 }
 
-func costs(n int64) engine.Terms { return engine.Terms{Cost: n, HasCost: true} }
+func costs(n int64) engine.DecideOptions { return engine.DecideOptions{Cost: n, HasCost: true} }
 
 func TestCostThatTheCallerSays(t *testing.T) {
 	byHeader := rules.Cost{Header: "X-Cost", Max: 50}
@@ -127,26 +127,26 @@ func TestPeekAtADebt(t *testing.T) {
 func TestPeekAtALine(t *testing.T) {
 	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 2"), OnLimit: delayed(time.Second)})
 	for range 5 {
-		b.on(alice(), engine.Terms{NoWait: true})
+		b.on(alice(), engine.DecideOptions{NoWait: true})
 	}
 	if v := b.on(alice(), costs(0)); v.Action != engine.Allow || v.Decision.Remaining != 0 || v.Decision.Limit != 2 || v.Delay != 0 {
 		t.Errorf("got %s, %d left of %d, held for %v", said(v), v.Decision.Remaining, v.Decision.Limit, v.Delay)
 	}
 }
 
-func TestTermsOfOneRule(t *testing.T) {
+func TestOptionsOfOneRule(t *testing.T) {
 	onEveryStore(t, []rules.Rule{
 		{ID: "a", When: is(path, "/a"), Key: by(user), Limits: limits("10/h")},
 		{ID: "b", When: is(path, "/b"), Key: by(user), Limits: limits("10/h")},
 	}, func(t *testing.T, b *bench) {
-		v := b.on(alice(), engine.Terms{Rule: "b", Cost: 4, HasCost: true})
+		v := b.on(alice(), engine.DecideOptions{Rule: "b", Cost: 4, HasCost: true})
 		if said(v) != "allow by b" || v.Decision.Remaining != 6 {
 			t.Errorf("got %s, %d left, want 6 under b", said(v), v.Decision.Remaining)
 		}
-		if v := b.on(alice(), engine.Terms{}); v.Rule != nil {
+		if v := b.on(alice(), engine.DecideOptions{}); v.Rule != nil {
 			t.Errorf("got %s, want no rule to match", said(v))
 		}
-		if err := b.DecideTerms(context.Background(), alice(), engine.Terms{Rule: "x"}, v); !errors.Is(err, engine.ErrNoRule) {
+		if err := b.DecideWith(context.Background(), alice(), engine.DecideOptions{Rule: "x"}, v); !errors.Is(err, engine.ErrNoRule) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestCostThatCannotBe(t *testing.T) {
 	b := newBench(t, rules.Rule{ID: "a", Key: by(user), Limits: limits("10/h")})
 	for _, cost := range []int64{-1, headgate.MaxCount + 1} {
 		var v engine.Verdict
-		err := b.DecideTerms(context.Background(), alice(), costs(cost), &v)
+		err := b.DecideWith(context.Background(), alice(), costs(cost), &v)
 		if !errors.Is(err, headgate.ErrInvalidCheck) || !strings.Contains(err.Error(), "Cost") {
 			t.Errorf("%d: got %v", cost, err)
 		}
@@ -173,7 +173,7 @@ func TestDelaysWithNoWaitAreNotCounted(t *testing.T) {
 		rules.Rule{ID: "a", Key: by(user), Limits: limits("10/s burst 1"), OnLimit: delayed(time.Second)})
 	b.ask(alice())
 	for i := range 5 {
-		v := b.on(alice(), engine.Terms{NoWait: true})
+		v := b.on(alice(), engine.DecideOptions{NoWait: true})
 		if v.Action != engine.Delay || v.Delay != millis(100*(i+1)) || b.Waiting() != 0 {
 			t.Errorf("request %d: got %s for %v, %d wait", i, said(v), v.Delay, b.Waiting())
 		}
@@ -182,7 +182,7 @@ func TestDelaysWithNoWaitAreNotCounted(t *testing.T) {
 	if held.Action != engine.Delay || b.Waiting() != 1 {
 		t.Errorf("got %s, %d wait", said(held), b.Waiting())
 	}
-	if v := b.on(alice(), engine.Terms{NoWait: true}); v.Action != engine.Delay {
+	if v := b.on(alice(), engine.DecideOptions{NoWait: true}); v.Action != engine.Delay {
 		t.Errorf("with the line full: got %s", said(v))
 	}
 	if v := b.ask(alice()); v.Reason != engine.QueueFull {
