@@ -198,6 +198,7 @@ func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger
 	// The peer wrote its note before this exchange stored ours.
 	t.Key, t.KnownUnits, t.HasKnownUnits = ours.Key, ours.KnownUnits, true
 	exchange.ReadComparison(&t, &ours.Limit)
+	exchange.ReadPrevious(&t, &ours.Limit)
 	a.ledger.Apply(from, uptime, []ledger.Tally{t})
 }
 

@@ -64,3 +64,26 @@ func TestAsyncWindowsDoNotDrift(t *testing.T) {
 		}
 	})
 }
+
+// Units that are consumed too late for an exchange in their window are carried as well.
+func TestAsyncUnitsOfTheEndOfAWindowAreCarried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const windows = 16
+		limit := headgate.MustParseLimit("100/s fixed-window")
+		fleettest.StartOfHour()
+		all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		passed := 0
+		for range windows {
+			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - 10*time.Millisecond)))
+			for _, a := range all {
+				passed += takeAsync(t, a, "k", limit, 50)
+			}
+			time.Sleep(time.Second / 2)
+		}
+		if most := (windows + 2) * 100; passed > most || passed < windows*80 {
+			t.Errorf("passed in %d windows: got %d, want %d to %d", windows, passed, windows*80, most)
+		}
+		t.Logf("passed %d of %d", passed, windows*100)
+	})
+}

@@ -41,6 +41,32 @@ func TestConsumptionElsewhereCountsFromTheSecondDecision(t *testing.T) {
 	}
 }
 
+// What was consumed in the window before counts as well, though the node that consumed it has begun another total.
+func TestConsumptionBeforeAWindowBeganCounts(t *testing.T) {
+	limit := headgate.MustParseLimit("100/m sliding-window")
+	for _, takes := range []int{0, 3} { // on the first node, in the new window
+		t.Run(fmt.Sprint(takes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fleettest.StartOfHour()
+				all := startAsync(t, 2, fleettest.NewBoard(time.Millisecond), nil)
+				defer closeAsync(t, all...)
+				time.Sleep(54 * time.Second)
+				takeAsync(t, all[0], "k", limit, 100)
+				time.Sleep(10 * time.Second)
+				takeAsync(t, all[0], "k", limit, takes)
+				time.Sleep(time.Second)
+				d, err := all[0].Peek(t.Context(), headgate.Check{Key: "k", Limit: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := takeAsync(t, all[1], "k", limit, 100); int64(got) > d.Remaining+1 {
+					t.Errorf("passed on a node that is new: got %d, want at most the %d that the other has left, and one", got, d.Remaining)
+				}
+			})
+		})
+	}
+}
+
 // So it is when the requests of a client come at once: one decision is the first.
 func TestDecisionsAtOnceOnANewKeyWaitForOneLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -109,10 +109,10 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 	t.Parallel()
 	for _, dis := range disturbances {
 		t.Run(dis.name, func(t *testing.T) {
-			for seed := range uint64(60) {
+			for seed := range uint64(120) {
 				w := newGossipWorld(t, 1000+seed)
 				w.delay, w.sharing = time.Millisecond, seed%3 == 0
-				limit := headgate.Limit{Count: 2 + w.random.Int64N(100), Period: time.Second, Burst: 5 + w.random.Int64N(200)}
+				limit := w.someLimit()
 				hosts := w.fleet(2+w.random.IntN(4), nil)
 				stop := w.loads(limit, hosts)
 				w.run(time.Duration(1+w.random.IntN(8)) * time.Second)
@@ -131,7 +131,7 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !d.Allowed {
-					w.run(d.RetryAfter + time.Millisecond)
+					w.run(d.RetryAfter + 10*time.Millisecond) // to within which hosts know when a window ends
 					if d, err := h.Take(t.Context(), h.check("k", limit, 1)); err != nil || !d.Allowed {
 						t.Errorf("seed %d: after Retry-After: got %+v, %v, want it allowed", seed, d, err)
 					}
@@ -141,6 +141,21 @@ func TestGossipHostsAgreeTwoRoundsAfterADisturbance(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// someLimit returns a limit of any algorithm that hosts share.
+func (w *gossipWorld) someLimit() headgate.Limit {
+	count, period := 2+w.random.Int64N(100), time.Duration(1+w.random.IntN(20))*time.Second
+	switch w.random.IntN(4) {
+	case 0:
+		return headgate.Limit{Algorithm: headgate.FixedWindow, Count: count, Period: period}
+	case 1:
+		return headgate.Limit{Algorithm: headgate.SlidingWindow, Count: count, Period: period}
+	case 2:
+		return headgate.Limit{Algorithm: headgate.GCRA, Count: count, Period: time.Second, Burst: 5 + w.random.Int64N(200)}
+	default:
+		return headgate.Limit{Count: count, Period: time.Second, Burst: 5 + w.random.Int64N(200)}
 	}
 }
 

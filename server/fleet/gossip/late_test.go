@@ -75,6 +75,38 @@ func TestGossipHostsThatJoinLateKnowEarlierConsumption(t *testing.T) {
 	}
 }
 
+// What was consumed before a window began counts in it, too: all of it under a sliding window, the excess under a fixed
+// window. A host that joins in the window learns of it, also if the consumers have consumed nothing in it.
+func TestGossipHostsThatJoinAfterAWindowEndedKnowIt(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"100/m sliding-window", "100/m fixed-window"} {
+		limit := headgate.MustParseLimit(text)
+		for _, takes := range []int{0, 3} { // of each of the others in the new window
+			t.Run(fmt.Sprint(text, ", ", takes), func(t *testing.T) {
+				w := newGossipWorld(t, 5)
+				w.delay = time.Millisecond
+				hosts := w.fleet(3, nil)
+				begin := worldStart.Add(w.now).Truncate(time.Minute).Add(2 * time.Minute)
+				w.run(begin.Add(-5 * time.Second).Sub(worldStart.Add(w.now)))
+				for _, h := range hosts[:2] {
+					h.take(t, "k", limit, 100)
+				}
+				w.run(6 * time.Second)
+				for _, h := range hosts {
+					h.take(t, "k", limit, takes)
+				}
+				w.run(w.twoRounds())
+				late := w.host("late", nil)
+				w.run(w.twoRounds())
+				wantAgreement(t, "after the join", "k", limit, append(hosts, late)...)
+				if got := late.take(t, "k", limit, 25); got != 0 {
+					t.Errorf("passed on the host that joined: got %d, want 0, as 200 were taken before", got)
+				}
+			})
+		}
+	}
+}
+
 // The same by real sockets: each host joins the one before it.
 func TestGossipRealHostsThatJoinLateKnowEarlierConsumption(t *testing.T) {
 	t.Parallel()

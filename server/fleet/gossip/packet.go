@@ -25,7 +25,8 @@ import (
 //	          fields that the flags announce: alias, window, offset, and a sum
 //	short     varint count, then each: alias minus the one before, total, level, and a sum
 //
-// A sum is its difference to the total, a digest of 2 bytes, and a byte of flags and the drained part of a unit.
+// A sum is its difference to the total, a digest of 2 bytes, and a byte of flags and the drained part of a unit. Under
+// limits with windows, the sum has units of earlier windows; see packEarlier.
 //
 // A whole tally takes about 34 bytes. A key that keeps changing gets an alias that later tallies use instead of the
 // fields that stay the same: these take about 12. Aliases count up and never stand for another key, so a host that has
@@ -117,6 +118,9 @@ func (w *packetWriter) size() int {
 
 // add adds a tally. It returns false if the packet is full. Short ones must be in the order of their aliases.
 func (w *packetWriter) add(t *packetTally) bool {
+	packed := *t
+	packEarlier(&packed.tally)
+	t = &packed
 	limitsEnd, limits, whole, short := len(w.limitBytes), len(w.limits), len(w.wholeBytes), len(w.shortBytes)
 	if t.short {
 		w.shortBytes = binary.AppendUvarint(w.shortBytes, t.alias-w.lastAlias)

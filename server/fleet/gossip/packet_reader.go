@@ -195,5 +195,8 @@ func (r *packetReader) whole(limits []headgate.Limit) (t packetTally) {
 		r.sum(&t.tally)
 	}
 	t.tally.Reset = flags&wasReset != 0
+	if !r.malformed {
+		unpackEarlier(&t.tally)
+	}
 	return t
 }

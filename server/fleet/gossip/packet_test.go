@@ -37,6 +37,14 @@ func someTold(random *rand.Rand, nick uint64, short bool) packetTally {
 		t.tally.Offset = random.Int64N(1 << 20)
 	}
 	t.tally.Reset = random.IntN(4) == 0
+	if hasWindows(&t.tally.Limit) {
+		switch random.IntN(3) {
+		case 0:
+			t.tally.Previous, t.tally.AllPrevious = random.Int64N(100), random.Int64N(maxEarlier)
+		case 1:
+			t.tally.Previous, t.tally.Carried = random.Int64N(maxEarlier), 1+random.Int64N(100)
+		}
+	}
 	return t
 }
 

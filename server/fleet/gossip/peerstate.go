@@ -118,6 +118,7 @@ func (peer *peerState) resolveAlias(t *packetTally) bool {
 	}
 	t.tally.Key, t.tally.Limit = m.key, *m.limit
 	t.tally.Start, t.tally.Window, t.tally.Offset, t.tally.Reset = m.start, m.window, m.offset, m.reset
+	unpackEarlier(&t.tally)
 	return true
 }
 

@@ -67,7 +67,8 @@ func KeepFor(t *ledger.Tally) time.Duration {
 
 // A note is a version, flags, four varints, and the fields that the flags announce. Notes of buckets, which have no
 // windows, have a sum in the field of the window, and the other parts of a ledger.Comparison in that of carried units.
-// Earlier versions ignore both.
+// Notes of limits with windows have the units of the previous window in the field of the level. Earlier versions ignore
+// all of that.
 const (
 	noteVersion = 1
 	noteWindow  = 1 << 0
@@ -80,6 +81,10 @@ func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
 	window, carried := t.Window, t.Carried
 	if t.Comparison != (ledger.Comparison{}) {
 		window, carried = packComparison(&t.Comparison)
+	}
+	level := t.Level
+	if t.Previous > 0 {
+		level = packPrevious(t)
 	}
 	flags := byte(0)
 	if window != 0 {
@@ -95,7 +100,7 @@ func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
 	b = binary.AppendUvarint(b, uint64(uptime/time.Microsecond))
 	b = binary.AppendUvarint(b, uint64(t.Start/time.Microsecond))
 	b = binary.AppendUvarint(b, uint64(t.Total))
-	b = binary.AppendUvarint(b, uint64(t.Level))
+	b = binary.AppendUvarint(b, uint64(level))
 	if window != 0 {
 		b = binary.AppendVarint(b, window)
 	}
@@ -138,6 +143,32 @@ func ReadNote(note string, t *ledger.Tally) (uptime time.Duration, ok bool) {
 		t.Carried, b = int64(n), b[size:]
 	}
 	return uptime, len(b) == 0
+}
+
+// Units of the previous window are in the upper bits of a level. Nodes need no levels of limits with windows, and an
+// earlier version accepts levels up to 521 times the capacity. The lower bits mark that the level is none: a true one
+// that has them by chance is above 500, and is read as 500 times fewer units.
+const (
+	previousBits = 9
+	previousMark = 5
+)
+
+func packPrevious(t *ledger.Tally) int64 {
+	previous := t.Previous
+	if t.Limit != (headgate.Limit{}) {
+		previous = min(previous, t.Limit.Capacity())
+	}
+	return min(previous, maxNoteNumber>>previousBits)<<previousBits | previousMark
+}
+
+// ReadPrevious moves the units of the previous window in a note of a limit's key to their field.
+func ReadPrevious(t *ledger.Tally, limit *headgate.Limit) {
+	if limit.Algorithm != headgate.FixedWindow && limit.Algorithm != headgate.SlidingWindow {
+		return
+	}
+	if t.Level&(1<<previousBits-1) == previousMark {
+		t.Previous, t.Level = t.Level>>previousBits, 0
+	}
 }
 
 // packComparison returns the fields of a note that have a comparison.

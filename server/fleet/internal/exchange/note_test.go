@@ -26,6 +26,19 @@ func TestNotesOfBucketsCarryAComparison(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, sent)
 		}
 	}
+	for _, previous := range []int64{1, 10} {
+		sent := ledger.Tally{Limit: window, Start: time.Second, Total: 12, Window: 1767225600000000, Carried: 15, Previous: previous}
+		got := ledger.Tally{Limit: window}
+		if _, ok := ReadNote(string(AppendNote(nil, time.Hour, &sent)), &got); !ok {
+			t.Fatal("units of the previous window: the note is malformed")
+		}
+		if most := 521 * window.Capacity(); got.Level > most {
+			t.Errorf("level: got %d, which version 0.1.0 refuses, want at most %d", got.Level, most)
+		}
+		if ReadPrevious(&got, &window); got != sent {
+			t.Errorf("units of the previous window: got %+v, want %+v", got, sent)
+		}
+	}
 	sent := ledger.Tally{Start: time.Second, Total: 12, Level: 5, Window: 1767225600000000, Carried: 15}
 	got := sent
 	if ReadComparison(&got, &window); got != sent {

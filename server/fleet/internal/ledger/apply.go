@@ -62,7 +62,7 @@ func (t *Tally) Impossible(uptime time.Duration) string {
 	switch {
 	case t.Total < 0:
 		return "a negative total"
-	case t.Level < 0 || t.Carried < 0:
+	case t.Level < 0 || t.Carried < 0 || t.Previous < 0 || t.AllPrevious < 0:
 		return "a negative level"
 	case t.Start < 0 || t.Start > uptime+time.Second: // records that start in the same microsecond get later starts
 		return "a record from the future"
@@ -91,6 +91,7 @@ type update struct {
 	age        time.Duration // of the peer's record
 	silence    time.Duration // time between the peer's previous tally and this one
 	units      int64         // that are not charged yet
+	missed     int64         // units of the window before the tally's that are not charged yet
 }
 
 // applyTally charges the units of a tally that are not charged yet. It returns a reason if it refuses a part of them.
@@ -127,9 +128,10 @@ func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reaso
 }
 
 // cutTally reduces a peer's first tally to what can be true, and returns a reason if that is less. The level may be
-// adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record started.
+// adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record
+// started.
 func (r *record) cutTally(u *update) (reason string) {
-	maxLevel := (1 + headgate.MaxDebt) * r.plan.Capacity()
+	maxLevel := r.maxLevel()
 	if u.Level > maxLevel+r.maxPending() {
 		reason = reasonLevel
 	}
@@ -153,6 +155,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	u.silence = u.uptime - peer.sentAt
 	switch {
 	case u.newRecord:
+		u.findMissed(r)
 		if u.Reset && u.age < now.uptime-r.addedAt+l.options.Lag {
 			r.current().reset(now)
 		}
@@ -197,7 +200,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 // chargeUpdate charges the new units of an update, and compares the peer's level with this node's.
 func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	peer, units := u.peer, u.units
-	if r.optional.liveShare != nil && !peer.pastWindow {
+	if r.optional.liveShare != nil && !peer.pastWindow() {
 		r.optional.liveShare.add(units, r.clock(now))
 	}
 	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.firstTally && l.pulls) {
@@ -206,9 +209,7 @@ func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	if u.reduced || !l.applySum(sh, r, u, units, now) {
 		l.chargeWindow(r, u, units, now)
 	}
-	if r.plan.HasWindows() && u.Window == r.window.start && !r.tookOver() {
-		r.raiseCarried(u.Carried, now)
-	}
+	l.chargeEarlier(r, u, now)
 	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
 	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-u.lag.Microseconds())
 	if !u.firstTally && u.uptime >= peer.sentAt && r.plan.IsBucket() {
@@ -218,7 +219,7 @@ func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 
 // chargeReplacement charges the new units of an update to the record that replaced r.
 func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
-	if u.peer.pastWindow {
+	if u.peer.pastWindow() {
 		return
 	}
 	current := r.current()
@@ -243,7 +244,7 @@ func (r *record) alignWindow(u *update, now moment) {
 		return
 	}
 	aligned := *u.Tally
-	aligned.Window = r.window.start
+	aligned.Window, aligned.Previous, aligned.AllPrevious = r.window.start, 0, 0
 	if u.Window+period <= r.clock(now)+r.offset-u.Offset {
 		aligned.Window -= r.plan.Period
 	}
@@ -297,9 +298,7 @@ func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
 		l.chargePeers(r, units, r.window.start, now)
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)
-	case r.plan.Kind == algorithm.KindWindows && w >= r.window.start-r.plan.Period:
-		r.usage.ChargePrevious(r.plan, r.window.start, r.clock(now), units)
-	case r.carries() && w == r.window.start-r.plan.Period:
+	case w == r.window.start-r.plan.Period && (r.carries() || r.plan.Kind == algorithm.KindWindows):
 		r.chargePastWindow(u.Total-units, u.Total, now)
 	}
 }

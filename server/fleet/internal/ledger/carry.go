@@ -25,34 +25,43 @@ func (r *record) takenInWindow() int64 {
 	if r.join.totalsVoid {
 		return 0 // totals include units that do not count any more
 	}
-	sum := r.window.carried + r.plan.AllowedPart(r.total)
+	earlier := r.window.units()
+	sum := earlier.carried + earlier.finished + r.plan.AllowedPart(r.total)
 	for i := range r.peers {
-		if peer := &r.peers[i]; !peer.pastWindow && !peer.nextWindow {
+		if peer := &r.peers[i]; !peer.pastWindow() && !peer.nextWindow() {
 			sum += r.plan.AllowedPart(peer.total)
 		}
 	}
 	return min(sum, r.maxPending())
 }
 
-// endWindow computes the units that are carried from the open window into the one that starts at w. From now on, known
-// totals of peers belong to the past window, except for totals of the next window, which peers have started already.
+// endWindow computes the units of the open window that count in the one that starts at w. From now on, known totals of
+// peers belong to a past window, except for totals of the next window, which peers have started already.
 func (r *record) endWindow(w int64) {
 	r.forgetMoved()
-	if !r.carries() {
-		r.window.carried = 0
-		return
+	ended := (w - r.window.start) / r.plan.Period
+	var units earlierUnits
+	switch {
+	case r.carries():
+		level := r.takenInWindow()
+		// One step per window that has ended, but no more than it takes to repay the whole level.
+		for range min(ended, level/r.plan.Capacity()+2) {
+			units.previous = level
+			level = max(0, level-r.plan.Capacity())
+		}
+		units.carried = level
+	case r.plan.Kind == algorithm.KindWindows:
+		units.previous = r.usage.InWindowBefore(r.plan, w)
 	}
-	level := r.takenInWindow()
-	// One step per window that has ended, but no more than it takes to repay the whole level.
-	for range min((w-r.window.start)/r.plan.Period, level/r.plan.Capacity()+2) {
-		r.window.previous = level
-		level = max(0, level-r.plan.Capacity())
+	if ended == 1 {
+		units.ownPrevious = min(r.total, r.maxLevel())
+		r.status.sendLevel = r.status.sendLevel || r.total != r.delivered // peers do not know the last units
 	}
-	r.window.carried = level
+	r.window.set(units)
 	r.join.totalsVoid = false
 	for i := range r.peers {
 		peer := &r.peers[i]
-		peer.pastWindow, peer.nextWindow = !peer.nextWindow, false
+		peer.windowsAgo = int8(min(int64(peer.windowsAgo)+ended, longAgo))
 	}
 }
 
@@ -67,21 +76,27 @@ func (r *record) chargeCarried(n int64, now moment) {
 
 // raiseCarried raises the number of units carried into the open window to a target. It never lowers the number.
 func (r *record) raiseCarried(target int64, now moment) {
-	if target = min(target, r.maxPending()); target > r.window.carried {
-		r.chargeCarried(target-r.window.carried, now)
-		r.window.carried = target
+	if target = min(target, r.maxPending()); target > r.window.units().carried {
+		r.chargeCarried(target-r.window.units().carried, now)
+		r.window.change().carried = target
 	}
 }
 
 // chargePastWindow applies an update of the previous window, in which the total of one node grew.
 func (r *record) chargePastWindow(from, to int64, now moment) {
-	r.window.previous += r.plan.AllowedPart(to) - r.plan.AllowedPart(from)
-	r.raiseCarried(r.window.previous-r.plan.Capacity(), now)
+	earlier := r.window.change()
+	if !r.carries() {
+		earlier.previous += to - from
+		r.raiseBefore(earlier.previous, now)
+		return
+	}
+	earlier.previous += r.plan.AllowedPart(to) - r.plan.AllowedPart(from)
+	r.raiseCarried(earlier.previous-r.plan.Capacity(), now)
 }
 
 // addCarriedWait adds to a denial of n units the time for which the next windows are used up by carried units.
 func (r *record) addCarriedWait(d *headgate.Decision, n int64) {
-	if len(r.peers) == 0 && r.window.carried == 0 || d.RetryAfter == headgate.Never {
+	if len(r.peers) == 0 && r.window.units().carried == 0 || d.RetryAfter == headgate.Never {
 		return
 	}
 	capacity := r.plan.Capacity()

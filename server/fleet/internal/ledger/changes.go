@@ -98,7 +98,7 @@ func (l *Ledger) ResendGroups(groups uint64) {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		for _, r := range sh.list {
-			if r.plan.Shared && r.total > 0 {
+			if r.plan.Shared && (r.total > 0 || r.hasEarlier()) {
 				r.status.sendLevel = true
 				l.queueChange(sh, r)
 			}
@@ -122,7 +122,7 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	return dst
 }
 
-// Walk calls f with the tally of every key that this node has consumed, in no particular order, until f returns false.
+// Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, in no particular order, until f returns false.
 // The tallies are not marked as sent. f must not call the ledger, because a shard is locked.
 func (l *Ledger) Walk(f func(Tally) bool) {
 	now := l.now()
@@ -137,10 +137,13 @@ func (l *Ledger) walk(sh *shard, now moment, f func(Tally) bool) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, r := range sh.list {
-		if !r.plan.Shared || r.total == 0 {
+		if !r.plan.Shared {
 			continue
 		}
 		l.advance(r, now)
+		if r.total == 0 && !r.hasEarlier() {
+			continue
+		}
 		if !f(l.tallyToSend(r, now)) {
 			return false
 		}

@@ -26,7 +26,8 @@ func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	if r.optional.local != nil {
 		r.optional.local.Counter = quota.Counter{}
 	}
-	r.pending, r.debt.deepest, r.window.carried, r.window.previous = 0, 0, 0, 0
+	r.pending, r.debt.deepest = 0, 0
+	r.window.forgetEarlier()
 	r.restartTotal(now)
 }
 

@@ -18,10 +18,10 @@ func TestAnUpdateOfAPastWindowCountsOnlyIfItIsExcess(t *testing.T) {
 		clock.Advance(20 * time.Millisecond)
 		all[1].take("k", limit, 1)
 		shareAll(all...)
-		wantRemaining(t, "in the next window", "k", limit, 9, all...)
+		wantRemaining(t, "in the next window, with the eleventh of the last", "k", limit, 8, all...)
 		all[0].take("k", limit, 2)
 		shareAll(all...)
-		wantRemaining(t, "in the next window, later", "k", limit, 7, all...)
+		wantRemaining(t, "in the next window, later", "k", limit, 6, all...)
 	})
 }
 

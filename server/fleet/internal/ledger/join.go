@@ -45,7 +45,9 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 	if newcomer {
 		l.adoptLevel(r, u, now)
 		r.join.adoptedAt = at
-		r.window.carried = max(r.window.carried, min(u.Carried, r.maxPending())) // included in the peer's level
+		if carried := min(u.Carried, r.maxPending()); carried > r.window.units().carried {
+			r.window.change().carried = carried // included in the peer's level
+		}
 		r.join.levelGuessed, u.peer.older = r.plan.IsBucket(), true
 		return u.Total
 	}
@@ -71,19 +73,20 @@ func (r *record) drainedSinceOldest(now moment) int64 {
 	return r.plan.UnitsIn(r.clock(now) - r.join.oldestStart)
 }
 
-// alreadyCounted returns how many units that a peer consumed since a time are part of an adopted level. If the limit has
-// windows, the level must be one of the open window.
+// alreadyCounted returns how many units that a peer consumed since a time are part of an adopted level. If the limit
+// has windows, the level must be one of the open window.
 func (r *record) alreadyCounted(units, since int64, now moment) int64 {
 	if since >= r.join.adoptedAt || r.join.totalsVoid || r.plan.HasWindows() && r.join.adoptedAt < r.window.start {
 		return 0
 	}
-	return max(0, min(units, r.level(now)-r.total-r.peersConsumed()))
+	inTotals := r.total + r.peersConsumed() + r.window.units().carried // carried units are in no total
+	return max(0, min(units, r.level(now)-inTotals))
 }
 
 // peersConsumed returns the sum of the peers' totals, without those of past windows.
 func (r *record) peersConsumed() (units int64) {
 	for i := range r.peers {
-		if peer := &r.peers[i]; !peer.pastWindow {
+		if peer := &r.peers[i]; !peer.pastWindow() {
 			units += min(peer.total, headgate.MaxCount)
 		}
 	}
@@ -95,6 +98,9 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	t := u.Tally
 	level := r.level(now)
 	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount) // of all peers, including this one
+	if r.carries() {
+		sum += max(r.window.units().carried, min(t.Carried, r.maxPending())) // which are in levels and in no total
+	}
 	drained := r.drainedSinceOldest(now)
 	unknown := l.unknownToPeer(r, u, now)
 	if drained == 0 && !r.join.totalsVoid {
@@ -125,8 +131,8 @@ func (r *record) knownUnits(t *Tally) int64 {
 	return r.sent.highest
 }
 
-// unknownToPeer returns how many of this node's units are not in the level of a peer's tally. These are all units if the
-// peer wrote the tally before this node first sent any, and otherwise those that were not sent.
+// unknownToPeer returns how many of this node's units are not in the level of a peer's tally. These are all units if
+// the peer wrote the tally before this node first sent any, and otherwise those that were not sent.
 func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
 	age := u.Age
 	if age == 0 {

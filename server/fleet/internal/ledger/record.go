@@ -9,8 +9,8 @@ import (
 )
 
 // A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's
-// offset, unless a field says otherwise. Pending units are units that peers consumed and that this node could not charge
-// yet; see debtState.
+// offset, unless a field says otherwise. Pending units are units that peers consumed and that this node could not
+// charge yet; see debtState.
 type record struct {
 	// Every decision reads the fields up to usage. They fit into the first two cache lines.
 	plan        *quota.Plan
@@ -68,13 +68,12 @@ type sentTotal struct {
 // A windowState is the open window of a limit that has windows.
 type windowState struct {
 	start      int64
-	clockAhead int64 // moment.clockAhead when the window started; see moveWindowBack
-	carried    int64 // units carried into a fixed window; see carries
-	previous   int64 // units taken in the window before, including those carried into that one
+	clockAhead int64         // moment.clockAhead when the window started; see moveWindowBack
+	earlier    *earlierUnits // nil as long as all are 0
 }
 
-// A debtState describes the debt that peers caused: units above the capacity. Units are pending in record.pending if the
-// debt cannot become deeper, or if their window has not started on this node.
+// A debtState describes the debt that peers caused: units above the capacity. Units are pending in record.pending if
+// the debt cannot become deeper, or if their window has not started on this node.
 type debtState struct {
 	window  int64 // start of the window that the pending units belong to
 	deepest int64 // the largest debt since the key last had none
@@ -126,8 +125,8 @@ func (l *Ledger) advance(r *record, now moment) {
 			if r.debt.window < w {
 				r.pending = 0 // a debt ends with its window, except for the units that are carried
 			}
-			if r.window.carried > 0 {
-				r.chargeCarried(r.window.carried, now)
+			if carried := r.window.units().carried; carried > 0 {
+				r.chargeCarried(carried, now)
 			}
 		}
 		if r.pending > 0 && r.debt.window <= r.window.start {
@@ -189,7 +188,7 @@ func (r *record) reset(now moment) {
 	}
 	r.optional.liveShare = nil
 	r.pending, r.status.denied, r.status.noEviction, r.join.totalsVoid = 0, false, false, true
-	r.window.carried, r.window.previous = 0, 0
+	r.window.forgetEarlier()
 	r.forgetMoved()
 	r.emptyAt = r.clock(now)
 	r.forgetEmptyTime()
@@ -289,8 +288,8 @@ func (r *record) useRefund(n, at int64) int64 {
 	return n
 }
 
-// giveBack returns n units that this node took under a plan. Units that were not sent are subtracted from the total. The
-// others become refunded units; see useRefund.
+// giveBack returns n units that this node took under a plan. Units that were not sent are subtracted from the total.
+// The others become refunded units; see useRefund.
 func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
 	at := r.clock(now)
 	before := r.usage.Decide(r.plan, at, 0).Remaining
@@ -336,7 +335,7 @@ func (r *record) level(now moment) int64 {
 
 // idle reports whether a record is drained and has nothing to send.
 func (r *record) idle(now moment) bool {
-	return r.pending == 0 && r.total == r.delivered && r.drained(now)
+	return r.pending == 0 && r.total == r.delivered && !r.status.sendLevel && r.drained(now)
 }
 
 // drained reports whether all consumed units have drained or are of windows that do not count any more.
@@ -372,7 +371,8 @@ func (r *record) tally(now moment) Tally {
 		},
 	}
 	if r.plan.HasWindows() {
-		t.Window, t.Carried = r.window.start, r.window.carried+r.movedUnits()
+		t.Window, t.Carried = r.window.start, r.window.units().carried+r.movedUnits()
+		t.Previous, t.AllPrevious = r.window.units().ownPrevious, r.consumedBefore()
 	}
 	return t
 }

@@ -8,16 +8,17 @@ import (
 )
 
 // A limit's algorithm has one of several kinds of state; see [algorithm.Kind]. If the limit of a key changes to another
-// kind, peers may still count the key under the old limit for a while. So a key has one record for each kind. One record
-// is the current one: that of the latest take or charge on this node, or the oldest if there was none. It counts what all
-// nodes consumed, including peers under a limit of another kind. The other records are replaced: they only have totals,
-// to send and to compare.
+// kind, peers may still count the key under the old limit for a while. So a key has one record for each kind. One
+// record is the current one: that of the latest take or charge on this node, or the oldest if there was none. It counts
+// what all nodes consumed, including peers under a limit of another kind. The other records are replaced: they only
+// have totals, to send and to compare.
 
 // kindByte is the byte of a Key that depends on the kind.
 const kindByte = 15
 
-// currentRecord returns the current record of a key, if that is of another kind than the given one. It returns nil if the
-// key has no record of another kind. Concurrency limits do not matter here, because their slots are not consumption.
+// currentRecord returns the current record of a key, if that is of another kind than the given one. It returns nil if
+// the key has no record of another kind. Concurrency limits do not matter here, because their slots are not
+// consumption.
 func (sh *shard) currentRecord(key Key, kind algorithm.Kind) *record {
 	if kind == algorithm.KindLeases || sh.kinds&^(1<<kind) == 0 {
 		return nil
@@ -103,8 +104,8 @@ func (sh *shard) replaceDropped(r *record) {
 	}
 }
 
-// replace makes r the current record in place of old, which is of another kind, and moves the consumed units to it. They
-// count as consumed at the latest decision.
+// replace makes r the current record in place of old, which is of another kind, and moves the consumed units to it.
+// They count as consumed at the latest decision.
 func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment) {
 	l.advance(old, now)
 	before := r.plan
@@ -113,10 +114,11 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		r.window.start, r.window.clockAhead, r.join.totalsVoid = w, now.clockAhead, false
 		r.restartTotal(now)
 		for i := range r.peers {
-			r.peers[i].pastWindow, r.peers[i].nextWindow = true, false
+			r.peers[i].windowsAgo = longAgo
 		}
 	}
-	r.usage, r.pending, r.debt.deepest, r.window.carried, r.window.previous = quota.Counter{}, 0, 0, 0, 0
+	r.usage, r.pending, r.debt.deepest = quota.Counter{}, 0, 0
+	r.window.forgetEarlier()
 	l.advance(r, now)
 	shift := r.clock(now) - old.clock(now)
 	at, units := old.consumedAt(&old.usage, old.plan, now)
@@ -142,7 +144,8 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		old.optional.local.Counter = quota.Counter{}
 	}
 	r.status.noEviction, r.status.denied = old.status.noEviction || old.status.denied, false
-	old.usage, old.pending, old.debt.deepest, old.window.carried, old.window.previous = quota.Counter{}, 0, 0, 0, 0
+	old.usage, old.pending, old.debt.deepest = quota.Counter{}, 0, 0
+	old.window.forgetEarlier()
 	old.status.noEviction, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
 	old.setReplacedBy(r)
 }
@@ -181,6 +184,10 @@ func (r *record) clone() *record {
 	other.usage = r.usage.Clone()
 	if r.optional.local != nil {
 		other.optional.local = &extraCounter{Counter: r.optional.local.Clone(), plan: r.optional.local.plan}
+	}
+	if r.window.earlier != nil {
+		units := r.window.units()
+		other.window.earlier = &units
 	}
 	if r.optional.kinds != nil {
 		kinds := *r.optional.kinds

@@ -122,7 +122,8 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 	} else {
 		r.setTimeToEmpty(targetTime-credit, now)
 	}
-	if excess -= credit; excess <= 0 {
+	// A peer that was unreachable until now may not have counted yet what this side drained meanwhile.
+	if excess -= credit; excess <= 0 && u.silence < unreachableAfter {
 		peer.emptyTimeWhenEqual = max(peer.emptyTimeWhenEqual, r.emptyTime-u.lag.Microseconds())
 		r.join.chargedApart = 0
 	}

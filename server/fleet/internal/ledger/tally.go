@@ -7,8 +7,8 @@ import (
 )
 
 // A Key identifies the key of a check in messages between nodes. It is a keyed hash, and the same on all nodes with the
-// same secret. Without the secret, it is not possible to find the client or to choose keys that collide. Among a hundred
-// million keys, the probability that two collide is below 1 in 10^22.
+// same secret. Without the secret, it is not possible to find the client or to choose keys that collide. Among a
+// hundred million keys, the probability that two collide is below 1 in 10^22.
 type Key [16]byte
 
 // A Tally is what one node reports of one key. It is cumulative: the latest tally includes all earlier tallies. So a
@@ -30,6 +30,12 @@ type Tally struct {
 	// Carried is the number of earlier units that count in the window: the excess of earlier fixed windows, and units
 	// consumed under a limit of another kind that this limit replaced.
 	Carried int64
+	// Previous is the number of units that the node consumed in the window before Window. Peers may have missed the last
+	// of them, and nodes that joined since have missed all.
+	Previous int64
+	// AllPrevious is the number of units that all nodes consumed in the window before, as far as the node knows. It is 0
+	// unless the limit is a sliding window.
+	AllPrevious int64
 	// Offset is how many µs later a staggered window starts.
 	Offset int64
 	// Reset is set if Total started because the key was reset.
@@ -47,8 +53,8 @@ type Tally struct {
 type Delivery struct {
 	Delivered int64 // the part of Total that was sent before
 	SendLevel bool  // the level has to be sent even if peers know the total
-	// KnownUnits is the highest total that was sent before: the number of this node's units that peers may know. In a tally
-	// that was received through an exchange, it is the number of the receiver's units that the sender may know, if
+	// KnownUnits is the highest total that was sent before: the number of this node's units that peers may know. In a
+	// tally that was received through an exchange, it is the number of the receiver's units that the sender may know, if
 	// HasKnownUnits is set.
 	KnownUnits    int64
 	HasKnownUnits bool
@@ -81,15 +87,33 @@ type peerTotal struct {
 	above       levelGap
 	comparisons int32 // number of comparisons of levels since above.startedAt
 	impossible  bool  // the latest total was larger than possible
-	pastWindow  bool  // the latest total is of a window that has ended
-	nextWindow  bool  // the latest total is of a window that has not started here
 	older       bool  // the peer's record is older than what this node knows
+	// windowsAgo is how many windows before the open one the latest total belongs to: -1 if its window has not started
+	// here, and longAgo for two and more.
+	windowsAgo int8
 }
 
-// setWindow records whether the latest total is of another window than the open one of the record.
+// longAgo is the highest value of peerTotal.windowsAgo.
+const longAgo = 2
+
+// pastWindow reports whether the latest total is of a window that has ended.
+func (p *peerTotal) pastWindow() bool { return p.windowsAgo > 0 }
+
+// nextWindow reports whether the latest total is of a window that has not started here.
+func (p *peerTotal) nextWindow() bool { return p.windowsAgo < 0 }
+
+// setWindow records to which window the latest total belongs.
 func (p *peerTotal) setWindow(r *record, window int64) {
-	p.pastWindow = r.plan.HasWindows() && window < r.window.start
-	p.nextWindow = r.plan.HasWindows() && window > r.window.start
+	switch {
+	case !r.plan.HasWindows() || window == r.window.start:
+		p.windowsAgo = 0
+	case window > r.window.start:
+		p.windowsAgo = -1
+	case window >= r.window.start-r.plan.Period:
+		p.windowsAgo = 1
+	default:
+		p.windowsAgo = longAgo
+	}
 }
 
 // A levelGap is the range of the differences between a peer's level and ours in all updates since startedAt. The

@@ -216,17 +216,34 @@ func (c *Counter) Set(p *Plan, at, units int64) {
 	c.state = s
 }
 
-// ChargePrevious charges n units of a sliding window to the window before the one that starts at window.
-func (c *Counter) ChargePrevious(p *Plan, window, at, n int64) {
-	const latest, current, previous = 1, 2, 3 // in the state of a sliding window
+// These are indices in the state of a sliding window.
+const latestWord, currentWord, previousWord = 1, 2, 3
+
+// ChargeWindowBefore charges n units of a sliding window to the window before the one that starts at window.
+func (c *Counter) ChargeWindowBefore(p *Plan, window, at, n int64) {
 	d := c.Decide(p, at, 0)
-	if len(c.state) <= previous || c.state[latest] < window {
+	if len(c.state) <= previousWord || c.state[latestWord] < window {
 		// There is no state for this window yet: start one.
 		c.Charge(p, at, 1)
-		c.state[current] = max(0, c.state[current]-1)
+		c.state[currentWord] = max(0, c.state[currentWord]-1)
 	}
 	deepest := p.Capacity()*(1+headgate.MaxDebt) - (p.Capacity() - d.Remaining)
-	c.state[previous] += max(0, min(n, deepest))
+	c.state[previousWord] += max(0, min(n, deepest))
+}
+
+// InWindowBefore returns the units of a sliding window in the window before the one that starts at window.
+func (c *Counter) InWindowBefore(p *Plan, window int64) int64 {
+	if len(c.state) <= previousWord {
+		return 0
+	}
+	switch p.WindowOf(c.state[latestWord]) {
+	case window:
+		return c.state[previousWord]
+	case window - p.Period:
+		return c.state[currentWord]
+	default:
+		return 0
+	}
 }
 
 // Renew gives a slot of a concurrency limit another TTL. It reports whether the slot was still held.
