@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// Compile prepares rules for matching, with clients that have limits of their own. It copies its arguments. It takes
-// about ten microseconds per rule, and yields the processor regularly.
+// Compile prepares rules for matching, and clients that have limits of their own. It copies its arguments. It takes
+// about ten microseconds per rule, and pauses regularly, so that it does not delay requests.
 //
-// If anything is invalid, Compile returns no Set and a *rules.Error with all problems.
+// If a rule or a client is invalid, Compile returns a *rules.Error with all problems.
 func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
 	if err := rules.Validate(list, clients...); err != nil {
 		return nil, err
@@ -27,38 +27,40 @@ func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
 	return s, nil
 }
 
-// WithRegistry returns the same rules with a registry of clients that may change. They are looked up before those given
-// to Compile. Several sets can share a registry, so that clients persist when rules change.
+// WithRegistry returns the same rules with a registry of clients that may change. These clients are looked up before
+// the clients that were given to Compile. Several sets can share a registry, so that the clients remain when rules
+// change.
 func (s *Set) WithRegistry(live *registry.Registry) *Set {
 	changed := *s
 	changed.live = live
 	return &changed
 }
 
-// WithClients returns the same rules with a registry in place of the clients given to Compile. Changes of the registry
-// take effect at once; its clients are not checked against the rules (see Check). HideChanges turns several changes
-// into one.
+// WithClients returns the same rules with a registry instead of the clients that were given to Compile. Changes of the
+// registry take effect immediately. Its clients are not checked against the rules: see Check. With HideChanges, several
+// changes take effect together.
 func (s *Set) WithClients(r *registry.Registry) *Set {
 	changed := *s
 	changed.fixed, changed.epoch = r, new(registry.CurrentEpoch)
 	return &changed
 }
 
-// HideChanges hides later changes of the registry given to WithClients. Matches find the clients as they are now until
-// end is called. With true, they then find all changes at once, and no match mixes both states. With false, they keep
-// the previous state: for a set that was replaced by another with other rules, created with the same registry after
-// HideChanges. The previous state takes memory as long as the set is in use.
+// HideChanges hides later changes of the registry given to WithClients: until end is called, matches find the clients
+// as they are now. After end(true), matches find all changes, and no match finds only some of them. After end(false),
+// matches keep finding the clients as they were. That is for a set that is being replaced by a set with other rules and
+// the same registry, created after HideChanges. The previous state of the clients takes memory as long as the set is in
+// use.
 //
 // Changes of a registry are hidden from one set at a time, by one goroutine.
 func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch) }
 
 // Check reports all problems of a client, including limits that cannot be used under the rules of the set. The error is
-// a *rules.Error. Compile has checked the clients that it was given.
+// a *rules.Error. Compile has already checked the clients that it was given.
 func (s *Set) Check(c rules.Client) error { return s.required.Check(c) }
 
-// Conflicts returns the clients of a registry that Check would refuse, grouped by their limits, and the number of
-// clients in further groups. If before is not nil, its clients are assumed to be valid under before and are checked
-// only against requirements that before does not have.
+// Conflicts returns the clients of a registry that Check would refuse, grouped by their limits. more is the number of
+// clients in groups that are not in the list. If before is not nil, the clients must be valid under before: they are
+// checked only against requirements that before does not have.
 func (s *Set) Conflicts(in *registry.Registry, before *Set) (list []registry.ConflictGroup, more int) {
 	required := s.required
 	if before != nil {
@@ -92,13 +94,13 @@ func (s *Set) compile(list []rules.Rule) {
 		s.rules[rank].rank = int32(rank)
 		s.byID[rule.ID] = int32(rank)
 		if rule.Namespace != "" {
-			slot := r.slot(headgate.Attribute{Kind: headgate.AttrNamespace})
-			namespaces[rank] = []compiledTest{{slot: slot, kind: testEqualsOrMissing, value: rule.Namespace}}
+			attr := r.number(headgate.Attribute{Kind: headgate.AttrNamespace})
+			namespaces[rank] = []compiledTest{{attr: attr, kind: testEqualsOrMissing, value: rule.Namespace}}
 		}
 	}
 	s.index, s.conds = newIndex(conditions, namespaces, r)
-	s.setClientSlots(enabled, r)
-	s.slots = sourcesOf(r.attributes)
+	s.setClientAttrs(enabled, r)
+	s.attrs = sourcesOf(r.attributes)
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
 			s.all = append(s.all, int32(rank))
@@ -106,12 +108,12 @@ func (s *Set) compile(list []rules.Rule) {
 	}
 }
 
-// setClientSlots sets the attributes that identify a client when a condition uses client properties, in order: api_key,
-// user, the other attributes of keys by name, and ip.
-func (s *Set) setClientSlots(list []*rules.Rule, r *compiler) {
-	for slot, a := range r.attributes {
-		if a.Kind == headgate.AttrClient && slot < cachedSlots {
-			s.propertySlots |= 1 << slot
+// setClientAttrs sets clientAttrs and propertyAttrs. The attributes that identify a client are read in this order:
+// api_key, user, the other attributes of keys by name, and ip.
+func (s *Set) setClientAttrs(list []*rules.Rule, r *compiler) {
+	for attr, a := range r.attributes {
+		if a.Kind == headgate.AttrClient && attr < cachedAttrs {
+			s.propertyAttrs |= 1 << attr
 		}
 	}
 	if !slices.ContainsFunc(r.attributes, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
@@ -131,11 +133,11 @@ func (s *Set) setClientSlots(list []*rules.Rule, r *compiler) {
 	}
 	slices.SortFunc(others, func(a, b headgate.Attribute) int { return cmp.Compare(a.String(), b.String()) })
 	for _, a := range append(append(first, others...), last) {
-		s.clientSlots = append(s.clientSlots, int32(r.slot(a)))
+		s.clientAttrs = append(s.clientAttrs, int32(r.number(a)))
 	}
 }
 
-// newCompiler returns a compiler that numbers the attributes used by most rules first.
+// newCompiler returns a compiler that gives the lowest numbers to the attributes that most rules use.
 func newCompiler(list []*rules.Rule, conditions []*rules.Condition) *compiler {
 	counts := map[headgate.Attribute]int{}
 	var order []headgate.Attribute
@@ -156,18 +158,18 @@ func newCompiler(list []*rules.Rule, conditions []*rules.Condition) *compiler {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b headgate.Attribute) int { return cmp.Compare(counts[b], counts[a]) })
-	c := &compiler{slots: map[headgate.Attribute]int{}}
+	c := &compiler{numbers: map[headgate.Attribute]int{}}
 	path := headgate.Attribute{Kind: headgate.AttrPath}
 	if i := slices.IndexFunc(order, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrPath }); i >= 0 {
-		path = order[i] // the index has paths with the normalization that most rules use
+		path = order[i] // the index finds paths in the normalization that most rules use
 	}
 	for _, a := range []headgate.Attribute{
-		slotHost: {Kind: headgate.AttrHost}, slotPath: path, slotIP: {Kind: headgate.AttrIP},
+		attrHost: {Kind: headgate.AttrHost}, attrPath: path, attrIP: {Kind: headgate.AttrIP},
 	} {
-		c.slot(a)
+		c.number(a)
 	}
 	for _, a := range order {
-		c.slot(a)
+		c.number(a)
 	}
 	return c
 }
@@ -189,7 +191,7 @@ func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
 	key := normalizedKey(normal.Key, norm)
 	c.byKey.sources = sourcesOf(key)
 	for i, a := range key {
-		c.slots[i] = int32(r.slot(a))
+		c.attrs[i] = int32(r.number(a))
 		c.keyCount++
 		c.mayRepeat = c.mayRepeat || repeatable(a.Kind)
 	}
@@ -210,7 +212,7 @@ func isSimple(r *rules.Rule) bool {
 		r.OnLimit.Action == rules.Reject && r.OnFailure == headgate.Open && r.Safe == nil && r.Penalty == nil
 }
 
-// compileOverrides compiles the overrides that block, or those that do not; it returns nil if there are none.
+// compileOverrides compiles the overrides that block, or the others. It returns nil if there are none.
 func (r *compiler) compileOverrides(overrides []rules.Override, block bool, norm normalization) *overrideIndex {
 	o := &overrideIndex{}
 	var conditions []*rules.Condition

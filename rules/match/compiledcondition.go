@@ -18,7 +18,7 @@ type compiledCondition struct {
 
 // A compiledTest is a Test in the form that is evaluated.
 type compiledTest struct {
-	slot   int
+	attr   int // the number of the attribute
 	kind   testKind
 	value  string // for testEquals, testEqualsOrMissing and testSubtree
 	values *valueSet
@@ -39,7 +39,7 @@ const (
 type valueSet struct {
 	exactSet  map[string]struct{}
 	exactList []string // instead of exactSet if there are few
-	wildcards []string // with stars
+	wildcards []string // patterns with stars
 	paths     []pathGlob
 	nets      *netTree
 }
@@ -79,7 +79,7 @@ func (t *compiledTest) holds(p *probe) bool {
 		net := p.address()
 		return net.IsValid() && t.values.nets.contains(net)
 	}
-	value, ok := p.get(t.slot)
+	value, ok := p.get(t.attr)
 	switch t.kind {
 	case testEquals:
 		return ok && value == t.value
@@ -114,23 +114,24 @@ func (v *valueSet) match(value string) bool {
 	return false
 }
 
-// A compiler compiles conditions and numbers the attributes they use.
+// A compiler compiles conditions. It gives a number to each attribute that they use: its index in attributes.
 type compiler struct {
-	slots      map[headgate.Attribute]int
+	numbers    map[headgate.Attribute]int
 	attributes []headgate.Attribute
 }
 
-func (r *compiler) slot(a headgate.Attribute) int {
-	if n, ok := r.slots[a]; ok {
+// number returns the number of an attribute.
+func (r *compiler) number(a headgate.Attribute) int {
+	if n, ok := r.numbers[a]; ok {
 		return n
 	}
 	n := len(r.attributes)
-	r.slots[a] = n
+	r.numbers[a] = n
 	r.attributes = append(r.attributes, a)
 	return n
 }
 
-// compileCondition compiles a validated condition, without the tests that are known to hold.
+// compileCondition compiles a validated condition. It omits the implied tests, which are known to hold.
 func (r *compiler) compileCondition(c *rules.Condition, implied []*rules.Test) compiledCondition {
 	var compiled compiledCondition
 	r.addCondition(&compiled, c, implied)
@@ -162,12 +163,12 @@ func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition,
 }
 
 func (r *compiler) compileTest(t *rules.Test) compiledTest {
-	compiled := compiledTest{slot: r.slot(t.Attribute), kind: testValues, values: &valueSet{}}
+	compiled := compiledTest{attr: r.number(t.Attribute), kind: testValues, values: &valueSet{}}
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		switch {
 		case p.Text == pattern.AnyText:
-			return compiledTest{slot: compiled.slot, kind: testPresent}
+			return compiledTest{attr: compiled.attr, kind: testPresent}
 		case p.Net.IsValid():
 			compiled.kind = testNetwork
 			if compiled.values.nets == nil {
@@ -191,9 +192,9 @@ func (t compiledTest) simplified() compiledTest {
 	if t.kind == testValues && len(v.exactList)+len(v.wildcards)+len(v.paths) == 1 {
 		switch {
 		case len(v.exactList) == 1:
-			return compiledTest{slot: t.slot, kind: testEquals, value: v.exactList[0]}
+			return compiledTest{attr: t.attr, kind: testEquals, value: v.exactList[0]}
 		case len(v.paths) == 1 && v.paths[0].segments == nil:
-			return compiledTest{slot: t.slot, kind: testSubtree, value: v.paths[0].subtree}
+			return compiledTest{attr: t.attr, kind: testSubtree, value: v.paths[0].subtree}
 		}
 	}
 	if len(v.exactList) > maxExactList {

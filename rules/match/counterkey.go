@@ -16,18 +16,18 @@ import (
 //
 //	/search-per-user/user/·alice1       for user alice, · being the length of the next value
 //
-// Every value has its length in front, or is replaced by a zero and a hash if it is long. So no two clients, and no two
-// limits of one client, have the same key, whatever their names are.
+// The length of a value is in front of it. A long value is replaced by a zero and its hash. So two clients, or two
+// limits of one client, never have the same key, whatever their names are.
 
-// longValue is the length up to which a value stands in a key unhashed.
-const longValue = 256
+// maxPlainValue is the largest number of bytes of a value that is in a key without being hashed.
+const maxPlainValue = 256
 
-// A keyFormat is the prefix of a rule's keys and of their owner.
+// A keyFormat has the parts of a rule's keys that are equal for all clients, and where to find the others.
 type keyFormat struct {
 	prefix      string
-	sources     []source
-	owner       int    // index of the attribute that names the owner, noNode if the rule is the owner
-	ownerPrefix string // text in front of the owner's value
+	sources     []source // of the values in the key
+	owner       int      // index in sources of the value that names the owner, noNode if the rule is the owner
+	ownerPrefix string   // text in front of the owner's value
 }
 
 func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
@@ -40,7 +40,7 @@ func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
 		}
 	}
 	list := strings.Join(names, "+")
-	if len(list) > longValue {
+	if len(list) > maxPlainValue {
 		sum := sha256.Sum256([]byte(list))
 		list = hex.EncodeToString(sum[:])
 	}
@@ -58,8 +58,9 @@ var identities = []headgate.AttributeKind{
 	headgate.AttrUser, headgate.AttrAPIKey, headgate.AttrJWT, headgate.AttrBearer, headgate.AttrCookie, headgate.AttrIP,
 }
 
-// ownerOf returns the index of the attribute that names the owner of a key: the one that identifies clients most
-// reliably, so that all keys of a client have the same owner, or else the first; noNode if there is none.
+// ownerOf returns the index of the attribute that names the owner of a key. It is the attribute that identifies clients
+// most reliably, so that all keys of a client have the same owner. If none identifies clients, it is the first
+// attribute. It returns noNode for a key without attributes.
 func ownerOf(attributes []headgate.Attribute) int {
 	for _, kind := range identities {
 		if i := slices.IndexFunc(attributes, func(a headgate.Attribute) bool { return a.Kind == kind }); i >= 0 {
@@ -88,14 +89,14 @@ func (m *Result) keyFormat() *keyFormat {
 	return &m.compiled.byKey
 }
 
-// KeyPrefixLen returns the length of the part of a key in front of the values.
+// KeyPrefixLen returns the length of a key up to its first value.
 func (m *Result) KeyPrefixLen() int { return len(m.keyFormat().prefix) }
 
 // ByIP reports whether the client is counted by its address, because an attribute of the rule's key is missing.
 func (m *Result) ByIP() bool { return m.byIP }
 
-// KeyAttributes returns the attributes whose values are in the keys of a rule: those of the rule's key or, if byIP, the
-// address.
+// KeyAttributes returns the attributes whose values are in the keys of a rule: the attributes of the rule's key, or the
+// address if byIP is set.
 func KeyAttributes(r *rules.Rule, byIP bool) []headgate.Attribute {
 	if byIP {
 		return []headgate.Attribute{{Kind: headgate.AttrIP}}
@@ -129,8 +130,8 @@ func SplitValues(text string) (values []string, hashed []bool) {
 	return values, hashed
 }
 
-// AppendKey appends the key of the counter of one of the limits: a headgate.Check's Key. The subject is the one that
-// was matched. The key is AppendKeyBase followed by the limit's name.
+// AppendKey appends the key of the counter of one of the limits, for the Key of a headgate.Check. s must be the subject
+// that was matched. The key consists of what AppendKeyBase appends and the limit's name.
 func (m *Result) AppendKey(dst []byte, s rules.Subject, limit int) []byte {
 	return append(m.AppendKeyBase(dst, s), m.LimitName(limit)...)
 }
@@ -139,7 +140,7 @@ func (m *Result) AppendKey(dst []byte, s rules.Subject, limit int) []byte {
 func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
 	f := m.keyFormat()
 	dst = append(dst, f.prefix...)
-	if m.value != "" { // normalized when the rule matched
+	if m.value != "" { // the value was already read and normalized when the rule matched
 		return appendValue(dst, m.value, false)
 	}
 	for i := range f.sources {
@@ -148,8 +149,8 @@ func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
 	return dst
 }
 
-// AppendOwner appends the owner of the keys: a headgate.Check's Owner. Rules that count by the same user have the same
-// owner, whatever else they count by.
+// AppendOwner appends the owner of the keys, for the Owner of a headgate.Check. The keys of all rules that count by the
+// same user have the same owner, whatever else they count by.
 func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
 	f := m.keyFormat()
 	dst = append(dst, f.ownerPrefix...)
@@ -159,10 +160,11 @@ func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
 	return f.sources[f.owner].appendTo(dst, s)
 }
 
-// appendValue appends a value with its length in front, or its hash if it is long; in lower case if lower is set.
+// appendValue appends the length of a value and the value, or a zero and the hash of a long value. If lower is set, it
+// converts the value to lower case.
 func appendValue(dst []byte, value string, lower bool) []byte {
 	size := len(value)
-	if size > longValue {
+	if size > maxPlainValue {
 		size = 0
 	}
 	dst = binary.AppendUvarint(dst, uint64(size))
@@ -171,7 +173,7 @@ func appendValue(dst []byte, value string, lower bool) []byte {
 	if lower {
 		lowerInPlace(dst[at:])
 	}
-	if len(value) > longValue {
+	if len(value) > maxPlainValue {
 		sum := sha256.Sum256(dst[at:])
 		dst = append(dst[:at], sum[:]...)
 	}

@@ -6,42 +6,43 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// flatTries holds tries that find the patterns a text may match: one trie for each host, one for paths of any host, one
-// for each attribute with patterns. Nodes share common prefixes of patterns, byte by byte. A star that takes up the
-// rest of a segment is an edge of its own. More complex parts of a pattern are not indexed: such a pattern is found
-// where that part begins, and the caller must match it again.
+// flatTries has tries that find the patterns that a text may match: one trie for each host, one for paths of any host,
+// one for each attribute with patterns. Patterns share nodes for their common prefixes. A star that takes up the rest
+// of a segment is an edge between nodes. More complex parts of a pattern are not indexed: such a pattern is found where
+// that part begins, and the caller must match it again.
 //
 // A star ends at the next slash, so a search reaches a node with only one remaining text and visits it once.
 //
-// All data is contiguous: a step reads a node, an element of children, and a label. Equal labels are in the same memory,
-// which is then more often in the CPU's cache.
+// All data is contiguous: a step reads a node, an element of children, and a label. Equal labels are in the same
+// memory, which is then more often in the CPU's cache.
 type flatTries struct {
 	nodes     []node
 	children  []int32 // of all nodes, by the first bytes of their labels; noNode where there is none
 	terminals []terminals
 	hits      []hit             // of all terminals
-	labels    map[string]string // all labels; nil when all tries were added
+	labels    map[string]string // all labels, to share the memory of equal ones; nil after all tries were added
 }
 
+// A node is a node of one of the tries.
 type node struct {
 	label      string // the text on the edge to this node
 	star       int32  // the node behind a star, noNode if there is none
 	terminals  int32  // an index into flatTries.terminals, noNode if no pattern ends here
-	firstChild int32  // index of the first child in children, the one that begins with low
-	childCount uint16 // number of elements in children
-	low        byte
-	hasPrefix  bool // some patterns end here whatever text follows
+	firstChild int32  // index in flatTries.children of the child whose label begins with low
+	childCount uint16 // number of elements of flatTries.children for this node, one for each byte from low on
+	low        byte   // the lowest byte that the label of a child begins with
+	hasPrefix  bool   // some patterns match any text that follows
 }
 
-// terminals are the patterns that are found at a node, as parts of flatTries.hits.
+// terminals are the patterns that are found at a node, as bounds of three parts of flatTries.hits.
 type terminals struct {
-	prefix  int32 // from here to exact, whatever text follows
-	exact   int32 // from here to subtree, if the text ends here
-	subtree int32 // from here to end, if the text ends here or a slash follows
+	prefix  int32 // from here to exact: patterns that match any text that follows
+	exact   int32 // from here to subtree: patterns that match if the text ends here
+	subtree int32 // from here to end: patterns that match if the text ends here or a slash follows
 	end     int32
 }
 
-// find passes the patterns that a text may match to c.
+// find searches a trie, and passes the patterns that a text may match to c.
 func (f *flatTries) find(root int32, text string, c *collector, p *probe) {
 	nodes, children := f.nodes, f.children
 	n := &nodes[root]
@@ -76,7 +77,7 @@ func (f *flatTries) find(root int32, text string, c *collector, p *probe) {
 	}
 }
 
-// consider passes the patterns of a node to c, given the text behind the node.
+// consider passes the patterns of a node that may match to c, given the text that follows the node.
 func (f *flatTries) consider(e *terminals, text string, c *collector, p *probe) {
 	from, to := e.prefix, e.exact
 	c.tried += int(to - from)
@@ -129,12 +130,12 @@ func pathRoute(glob string) route {
 	}
 }
 
-// prefixRoute returns the route of any other pattern with stars.
+// prefixRoute returns the route of a pattern with stars that is not a path.
 func prefixRoute(glob string) route {
 	return route{texts: []string{glob[:strings.IndexByte(glob, pattern.Star)]}, end: endPrefix}
 }
 
-// selective reports whether the route distinguishes texts at all.
+// selective reports whether the route distinguishes texts: whether some texts do not lead to its end.
 func (r *route) selective() bool {
 	for _, text := range r.texts {
 		if text != "" && text != "/" {

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// matchWildcard reports whether a text matches a pattern in which star matches any characters. It backtracks only to
+// matchWildcard reports whether a text matches a pattern in which a star matches any characters. It backtracks only to
 // the last star, so its time is at most proportional to the product of both lengths.
 func matchWildcard(glob, text string) bool {
 	i := strings.IndexByte(glob, pattern.Star)
@@ -38,8 +38,8 @@ type pathGlob struct {
 
 type segment struct {
 	text       string
-	stars      bool // it is a pattern
-	doubleStar bool // it is anySegments
+	stars      bool // the text has stars
+	doubleStar bool // the segment is pattern.AnySegments
 }
 
 func (s *segment) match(text string) bool {

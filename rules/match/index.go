@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// An index finds the conditions that may be true of a request without evaluating all of them. Each condition has keys,
-// at least one of which matches every request it is true of. They come from the part of the condition whose keys the
-// fewest other conditions share. A condition without such a part is evaluated for every request.
+// An index finds the conditions that may be true of a request without evaluating all of them. Each condition has one or
+// more keys. If the condition is true of a request, at least one of its keys matches that request. The keys are those
+// of the part of the condition whose keys the fewest other conditions share. A condition without keys is evaluated for
+// every request.
 type index struct {
-	always             []hit
+	always             []hit // conditions without keys
 	tables             []table
 	named              []namedTables
 	hits               []hit // of all texts in tables
@@ -18,15 +19,15 @@ type index struct {
 	hosts              *textTable[int32] // tries by host, or by domain with a leading dot for all hosts below it
 	domainDots         uint64            // bit set of the numbers of dots in such domains
 	lastSegments       *textTable[span]  // by the last segment of a path
-	rootedLastSegments *textTable[span]  // the same for paths that begin with a slash
+	rootedLastSegments *textTable[span]  // by the last segment of a path that begins with a slash
 	nets               *netTree
 }
 
-// The slots of attributes that an index handles specially. Every compiler assigns them first.
+// The numbers of the attributes that an index treats differently. Every compiler assigns these numbers first.
 const (
-	slotHost = iota
-	slotPath
-	slotIP
+	attrHost = iota
+	attrPath
+	attrIP
 )
 
 // A span is a part of index.hits.
@@ -34,13 +35,13 @@ type span struct{ from, to int32 }
 
 // A table finds conditions by the value of one attribute.
 type table struct {
-	slot          int
-	present       []hit            // whatever the value is
-	exact         *textTable[span] // by value, nil if there are none
+	attr          int              // the number of the attribute
+	present       []hit            // conditions that any value may satisfy
+	exact         *textTable[span] // conditions by value, nil if there are none
 	hasPatterns   bool             // one of the tries below exists
-	patterns      int32            // trie for patterns by their beginning, noNode if there is none
-	suffixes      int32            // trie for patterns by their end, which is reversed
-	substrings    int32            // trie for patterns by a text in them
+	patterns      int32            // trie of patterns, by their beginning; noNode if there is none
+	suffixes      int32            // trie of patterns, by their end in reverse; noNode if there is none
+	substrings    int32            // trie of patterns, by a text in them; noNode if there is none
 	substringHits []hit            // all hits of substrings
 }
 
@@ -61,18 +62,18 @@ func (h hit) proven() bool { return h&1 != 0 }
 
 // A collector collects the ranks of the conditions that are true.
 type collector struct {
-	conds     []compiledCondition // parts that are still to be evaluated
-	firstOnly bool                // collect only the lowest rank
-	tried     int                 // number of hits in tries so far
-	count     int
+	conds     []compiledCondition     // by rank; without the parts that a hit proves
+	firstOnly bool                    // collect only the lowest rank
+	tried     int                     // number of hits in tries so far
+	count     int                     // number of ranks in buf
 	buf       [maxInlineMatches]int32 // unsorted, with duplicates
 	overflow  []int32                 // ranks that did not fit into buf
 }
 
-// maxInlineMatches is how many conditions can be true without an allocation.
+// maxInlineMatches is the largest number of true conditions that a collector collects without an allocation.
 const maxInlineMatches = 32
 
-// ranks returns the ranks in order, without duplicates.
+// ranks returns the collected ranks, sorted and without duplicates.
 func (c *collector) ranks() []int32 {
 	list := c.buf[:c.count]
 	if c.overflow != nil {
@@ -80,7 +81,7 @@ func (c *collector) ranks() []int32 {
 		slices.Sort(list)
 		return slices.Compact(list)
 	}
-	for i := 1; i < len(list); i++ { // insertion sort: there are few, and most are in order
+	for i := 1; i < len(list); i++ { // insertion sort: there are few ranks, and most of them are in order
 		for at := i; at > 0 && list[at-1] > list[at]; at-- {
 			list[at-1], list[at] = list[at], list[at-1]
 		}
@@ -88,7 +89,7 @@ func (c *collector) ranks() []int32 {
 	return slices.Compact(list)
 }
 
-// consider evaluates conditions that may be true.
+// consider evaluates conditions that may be true, and collects the ranks of those that are.
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
 		rank := h.rank()
@@ -116,7 +117,7 @@ func (c *collector) makeRoom() {
 	}
 }
 
-// matchesAll reports whether all n conditions are always true.
+// matchesAll reports whether all conditions, given their number, are true of every request.
 func (x *index) matchesAll(conditions int) bool {
 	for _, h := range x.always {
 		if !h.proven() {
@@ -126,7 +127,7 @@ func (x *index) matchesAll(conditions int) bool {
 	return len(x.always) == conditions
 }
 
-// find passes the conditions that may be true to c, some perhaps more than once.
+// find passes the conditions that may be true to c. It may pass a condition more than once.
 func (x *index) find(c *collector, p *probe) {
 	if len(x.always) > 0 {
 		c.consider(x.always, p)
@@ -147,7 +148,7 @@ func (x *index) find(c *collector, p *probe) {
 	if x.paths == noNode && x.hosts == nil && x.lastSegments == nil && x.rootedLastSegments == nil {
 		return
 	}
-	path, _ := p.get(slotPath)
+	path, _ := p.get(attrPath)
 	if x.paths != noNode {
 		x.tries.find(x.paths, path, c, p)
 	}
@@ -155,7 +156,7 @@ func (x *index) find(c *collector, p *probe) {
 		x.findLastSegment(path, c, p)
 	}
 	if x.hosts != nil {
-		if host, ok := p.get(slotHost); ok {
+		if host, ok := p.get(attrHost); ok {
 			x.findHost(host, path, c, p)
 		}
 	}
@@ -163,7 +164,7 @@ func (x *index) find(c *collector, p *probe) {
 
 // findValue finds conditions by the value of a table's attribute.
 func (x *index) findValue(t *table, c *collector, p *probe) {
-	value, ok := p.get(t.slot)
+	value, ok := p.get(t.attr)
 	if !ok {
 		return
 	}
@@ -206,6 +207,7 @@ func (x *index) findLastSegment(path string, c *collector, p *probe) {
 	}
 }
 
+// findHost finds conditions by the host and by the domains that contain it, and by the path.
 func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if root, ok := x.hosts.find(host); ok {
 		x.tries.find(root, path, c, p)
@@ -213,7 +215,8 @@ func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if x.domainDots == 0 {
 		return
 	}
-	for dots := strings.Count(host, "."); x.domainDots&(2<<dots-1) != 0; dots-- { // number of dots in host
+	// dots is the number of dots in host. The loop ends when no domain in the index has so few dots.
+	for dots := strings.Count(host, "."); x.domainDots&(2<<dots-1) != 0; dots-- {
 		at := strings.IndexByte(host, '.')
 		if x.domainDots>>dots&1 != 0 {
 			if root, ok := x.hosts.find(host[at:]); ok {

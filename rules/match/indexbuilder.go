@@ -10,19 +10,19 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// maxUnindexed is the largest number of conditions that are evaluated one by one instead of through an index.
+// maxUnindexed is the largest number of conditions that are evaluated one by one, without an index.
 const maxUnindexed = 4
 
-// maxUnindexedPatterns is the largest number of patterns of an attribute that are not indexed by their end or by a text
-// in them.
+// maxUnindexedPatterns is the largest number of patterns of an attribute that are evaluated one by one, if an index
+// could find them only by their end or by a text in them.
 const maxUnindexedPatterns = 8
 
-// maxHostPathKeys limits the host and path combinations that one condition is indexed under.
+// maxHostPathKeys is the largest number of combinations of a host and a path that one condition is indexed under.
 const maxHostPathKeys = 256
 
-// newIndex returns an index of conditions and, for each condition, the part that is still to be evaluated after the
-// index has found it. The rank of a condition is its position in the list. extraTests has, by rank, tests that must hold
-// as well; it may be nil.
+// newIndex returns an index of conditions. For each condition it also returns the part that is evaluated after the
+// index has found the condition. The rank of a condition is its position in the list. extraTests has tests by rank that
+// must hold in addition to the conditions; it may be nil.
 func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *compiler) (*index, []compiledCondition) {
 	b := indexBuilder{
 		compiler:           r,
@@ -41,8 +41,8 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 		index:              &index{paths: noNode},
 	}
 	var work yield.Yielder
-	few := len(conditions) <= maxUnindexed
-	if !few {
+	indexed := len(conditions) > maxUnindexed
+	if indexed {
 		for _, c := range conditions {
 			work.Step()
 			b.count(c)
@@ -51,7 +51,7 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 	for rank, c := range conditions {
 		work.Step()
 		set := keySet{}
-		if !few {
+		if indexed {
 			set, _ = b.bestKeys(c)
 		}
 		b.conds[rank] = r.compileCondition(c, set.implied)
@@ -70,16 +70,17 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 	return b.index, b.conds
 }
 
+// An indexBuilder collects the content of an index. The maps with integer keys are by the number of an attribute.
 type indexBuilder struct {
 	compiler           *compiler
 	conds              []compiledCondition
-	counts             map[indexKey]int // number of conditions that could be indexed under a key, by indexed
+	counts             map[indexKey]int // by indexKey.indexed: number of conditions that could be indexed under the key
 	analyses           map[*rules.Condition]analysis
-	values             map[int]map[string][]hit // by slot
+	values             map[int]map[string][]hit
 	hosts              map[string]*trie
 	lastSegments       map[string][]hit
 	rootedLastSegments map[string][]hit
-	present            map[int][]hit // by slot, like all below
+	present            map[int][]hit
 	patterns           map[int]*trie
 	suffixes           map[int]*trie
 	substrings         map[int]*trie
@@ -87,9 +88,9 @@ type indexBuilder struct {
 	index              *index
 }
 
-// keysOf returns the keys of a test by a part of its patterns.
-func keysOf(slot int, t *rules.Test, part patternPart) keySet {
-	keys, proven := testKeys(slot, t, part)
+// keysOf returns the keys that find a test by a part of its patterns.
+func keysOf(attr int, t *rules.Test, part patternPart) keySet {
+	keys, proven := testKeys(attr, t, part)
 	set := keySet{keys: keys}
 	if proven {
 		set.implied = []*rules.Test{t}
@@ -97,7 +98,8 @@ func keysOf(slot int, t *rules.Test, part patternPart) keySet {
 	return set
 }
 
-// flatten splits a condition into tests that must all hold and groups of conditions; one of each group must be true.
+// flatten splits a condition into tests and groups of conditions. All tests must hold, and at least one condition of
+// each group must be true. It omits conditions in Not, which cannot be indexed.
 func flatten(c *rules.Condition) (tests []*rules.Test, groups [][]rules.Condition) {
 	for i := range c.Tests {
 		tests = append(tests, &c.Tests[i])
@@ -115,11 +117,11 @@ func flatten(c *rules.Condition) (tests []*rules.Test, groups [][]rules.Conditio
 	return tests, groups
 }
 
-// An analysis holds the key sets that a condition can be indexed under, each of which is sufficient, and its groups of
-// conditions; one of each group must be true.
+// An analysis has the ways in which a condition can be indexed: under the keys of any one of the sets, or under the
+// keys of all conditions of any one of the groups.
 type analysis struct {
 	sets   []keySet
-	groups [][]rules.Condition
+	groups [][]rules.Condition // at least one condition of each group must be true
 }
 
 func (b *indexBuilder) analyze(c *rules.Condition) analysis {
@@ -132,25 +134,25 @@ func (b *indexBuilder) analyze(c *rules.Condition) analysis {
 	return cached
 }
 
-// sets returns the key sets that tests can be indexed under. Each of them is sufficient.
+// sets returns the key sets that tests can be indexed under. Any one of the sets is sufficient.
 func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	var sets []keySet
 	var hosts, paths keySet
 	for _, t := range tests {
-		slot := b.compiler.slot(t.Attribute)
+		attr := b.compiler.number(t.Attribute)
 		for _, by := range []patternPart{partEnd, partLongest} {
-			if set := keysOf(slot, t, by); set.keys != nil {
+			if set := keysOf(attr, t, by); set.keys != nil {
 				sets = append(sets, set)
 			}
 		}
-		set := keysOf(slot, t, partStart)
+		set := keysOf(attr, t, partStart)
 		if set.keys == nil {
 			continue
 		}
 		switch {
 		case t.Attribute.Kind == headgate.AttrHost && hosts.keys == nil:
 			hosts = set
-		case slot == slotPath && paths.keys == nil:
+		case attr == attrPath && paths.keys == nil:
 			paths = set
 		default:
 			sets = append(sets, set)
@@ -175,7 +177,8 @@ func hostPathKeys(hosts, paths keySet) keySet {
 	}
 	for _, path := range paths.keys {
 		if path.kind != byHostPath {
-			path = indexKey{kind: byHostPath, text: pattern.AnySegments} // the host is more selective
+			// Only the host can be combined. It is more selective than the last segment of a path.
+			path = indexKey{kind: byHostPath, text: pattern.AnySegments}
 			product.implied = hosts.implied
 		}
 		for _, host := range hosts.keys {
@@ -186,6 +189,7 @@ func hostPathKeys(hosts, paths keySet) keySet {
 	return product
 }
 
+// count adds the keys that a condition could be indexed under to b.counts.
 func (b *indexBuilder) count(c *rules.Condition) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
@@ -213,9 +217,9 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 			n = max(n, b.counts[k.indexed()])
 			switch k.kind {
 			case byPresence, byValue, byPrefix, byNormalizedPath:
-				n++ // prefer host and path, which are read anyway
+				n++ // if others are as good: prefer host and path, which are read anyway
 			case bySuffix, bySubstring:
-				n += 2 // prefer beginnings, which are found faster
+				n += 2 // if others are as good: prefer keys that are found faster
 				worthwhile = worthwhile && b.counts[k.withoutText()] > maxUnindexedPatterns
 			}
 		}
@@ -231,7 +235,8 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 	return best, most
 }
 
-// unionKeys returns the keys of a group of conditions of which one must be true.
+// unionKeys returns the keys of all conditions of a group, of which at least one must be true. The union has no keys if
+// one of the conditions cannot be indexed.
 func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, most int) {
 	for i := range group {
 		set, n := b.bestKeys(&group[i])
@@ -243,6 +248,7 @@ func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, most in
 	return union, most
 }
 
+// add adds a condition under a key.
 func (b *indexBuilder) add(k indexKey, h hit) {
 	x := b.index
 	switch k.kind {
@@ -263,29 +269,29 @@ func (b *indexBuilder) add(k indexKey, h hit) {
 		}
 		x.nets.add(k.net, h)
 	case byValue:
-		if b.values[k.slot] == nil {
-			b.values[k.slot] = map[string][]hit{}
+		if b.values[k.attr] == nil {
+			b.values[k.attr] = map[string][]hit{}
 		}
-		b.values[k.slot][k.text] = append(b.values[k.slot][k.text], h)
+		b.values[k.attr][k.text] = append(b.values[k.attr][k.text], h)
 	case byPresence:
-		b.present[k.slot] = append(b.present[k.slot], h)
+		b.present[k.attr] = append(b.present[k.attr], h)
 	case bySuffix:
-		addPattern(b.suffixes, k.slot, literalRoute(reversed(k.text)), h)
+		addPattern(b.suffixes, k.attr, literalRoute(reversed(k.text)), h)
 	case bySubstring:
-		addPattern(b.substrings, k.slot, literalRoute(k.text), h)
-		b.substringHits[k.slot] = append(b.substringHits[k.slot], h)
+		addPattern(b.substrings, k.attr, literalRoute(k.text), h)
+		b.substringHits[k.attr] = append(b.substringHits[k.attr], h)
 	case byPrefix:
-		addPattern(b.patterns, k.slot, prefixRoute(k.text), h)
+		addPattern(b.patterns, k.attr, prefixRoute(k.text), h)
 	default:
-		addPattern(b.patterns, k.slot, pathRoute(k.text), h)
+		addPattern(b.patterns, k.attr, pathRoute(k.text), h)
 	}
 }
 
-func addPattern(tries map[int]*trie, slot int, r route, h hit) {
-	if tries[slot] == nil {
-		tries[slot] = &trie{}
+func addPattern(tries map[int]*trie, attr int, r route, h hit) {
+	if tries[attr] == nil {
+		tries[attr] = &trie{}
 	}
-	tries[slot].add(r, h)
+	tries[attr].add(r, h)
 }
 
 // finish moves the collected hits into the index.
@@ -306,15 +312,15 @@ func (b *indexBuilder) finish() {
 	x.hosts = newTextTable(roots)
 	x.lastSegments, x.rootedLastSegments = x.newHitTable(b.lastSegments), x.newHitTable(b.rootedLastSegments)
 	named := map[headgate.AttributeKind][]table{}
-	for slot, a := range b.compiler.attributes {
+	for attr, a := range b.compiler.attributes {
 		t := table{
-			slot:          slot,
-			present:       b.present[slot],
-			exact:         x.newHitTable(b.values[slot]),
-			patterns:      x.tries.addRoot(b.patterns[slot]),
-			suffixes:      x.tries.addRoot(b.suffixes[slot]),
-			substrings:    x.tries.addRoot(b.substrings[slot]),
-			substringHits: b.substringHits[slot],
+			attr:          attr,
+			present:       b.present[attr],
+			exact:         x.newHitTable(b.values[attr]),
+			patterns:      x.tries.addRoot(b.patterns[attr]),
+			suffixes:      x.tries.addRoot(b.suffixes[attr]),
+			substrings:    x.tries.addRoot(b.substrings[attr]),
+			substringHits: b.substringHits[attr],
 		}
 		t.hasPatterns = t.patterns != noNode || t.suffixes != noNode || t.substrings != noNode
 		switch {
@@ -331,7 +337,7 @@ func (b *indexBuilder) finish() {
 	x.tries.labels = nil
 }
 
-// newHitTable returns a table of hits by text, nil if there are none.
+// newHitTable returns a table of hits by text, or nil if there are none.
 func (x *index) newHitTable(values map[string][]hit) *textTable[span] {
 	spans := make(map[string]span, len(values))
 	for text, hits := range values {

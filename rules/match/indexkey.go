@@ -12,7 +12,7 @@ import (
 // An indexKey is a key that an index finds conditions by.
 type indexKey struct {
 	kind keyKind
-	slot int          // of byPresence and the kinds below it
+	attr int          // the number of the attribute, for byPresence and the kinds below it
 	host string       // of byHostPath: a host, a domain with a leading dot, or empty for any
 	text string       // a value or a pattern
 	net  netip.Prefix // of byNet
@@ -33,21 +33,23 @@ const (
 	byNormalizedPath // a pattern of a path with another normalization than in byHostPath
 )
 
-// A keySet holds keys, at least one of which matches every request that some tests hold for.
+// A keySet has the keys that a condition can be indexed under. If the condition is true of a request, at least one of
+// the keys matches the request.
 type keySet struct {
 	keys []indexKey
-	// implied are the tests that hold if one of the keys matches.
+	// implied are the tests that hold for every request that one of the keys matches.
 	implied []*rules.Test
 }
 
-// testKeys returns the keys of a test by a part of its patterns, and whether each of them proves the test. It returns
-// none if one of the values does not distinguish requests, or if the keys would be those by the beginning.
-func testKeys(slot int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
+// testKeys returns the keys that find a test by a part of its patterns. proven is set if the test holds for every
+// request that one of the keys matches. It returns no keys if one of the values does not distinguish requests, or if
+// the keys for this part are equal to those for partStart.
+func testKeys(attr int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := part == partStart
+	differs := part == partStart // the keys differ from those for partStart, or are these
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
-		k := indexKey{slot: slot, text: p.Text, net: p.Net}
+		k := indexKey{attr: attr, text: p.Text, net: p.Net}
 		proves := true
 		switch {
 		case p.Text == pattern.AnyText:
@@ -56,11 +58,11 @@ func testKeys(slot int, t *rules.Test, part patternPart) (keys []indexKey, prove
 			}
 			k.kind = byPresence
 		case p.Net.IsValid():
-			k.kind, k.slot = byNet, 0
+			k.kind, k.attr = byNet, 0
 		case part != partStart && !p.Exact():
-			k, proves = literalKey(slot, t.Attribute.Kind, p.Text, part)
+			k, proves = literalKey(attr, t.Attribute.Kind, p.Text, part)
 			differs = true
-		case slot == slotPath:
+		case attr == attrPath:
 			k, proves = pathKey(p.Text)
 		case t.Attribute.Kind == headgate.AttrHost:
 			k = indexKey{kind: byHostPath, host: domainOf(p.Text), text: pattern.AnySegments}
@@ -84,8 +86,8 @@ func testKeys(slot int, t *rules.Test, part patternPart) (keys []indexKey, prove
 	return keys, proven
 }
 
-// pathKey returns the key of a path pattern, and whether the key proves it. The key is the beginning of the pattern, or
-// its last segment if it begins with stars.
+// pathKey returns the key of a path pattern, and whether every path that the key matches also matches the pattern. The
+// key is the beginning of the pattern, or its last segment if it begins with stars.
 func pathKey(glob string) (k indexKey, proves bool) {
 	r := pathRoute(glob)
 	if tail := glob[strings.LastIndexByte(glob, '/')+1:]; !r.selective() && tail != "" && !pattern.HasStars(tail) {
@@ -97,8 +99,8 @@ func pathKey(glob string) (k indexKey, proves bool) {
 	return indexKey{kind: byHostPath, text: glob}, r.end != endPrefix
 }
 
-// domainOf returns the host, or the domain with a leading dot that contains all hosts of a pattern; empty if there is
-// none.
+// domainOf returns a host without stars as it is. For a pattern, it returns the domain that contains all hosts that
+// match, with a leading dot, or "" if there is no such domain.
 func domainOf(glob string) string {
 	i := strings.LastIndexByte(glob, pattern.Star)
 	if i < 0 {
@@ -117,7 +119,7 @@ func domainOf(glob string) string {
 // maxDomainDots limits the dots of an indexed domain.
 const maxDomainDots = 63
 
-// indexed returns the key with only the indexed part of its pattern. Two keys for which it is equal find the same
+// indexed returns the key with only the indexed part of its pattern. Keys with equal indexed parts match the same
 // requests.
 func (k indexKey) indexed() indexKey {
 	switch k.kind {

@@ -18,20 +18,21 @@ const (
 	partLongest                    // the longest text without stars
 )
 
-// maxLiteral is the number of bytes of a pattern's end or text that are indexed. It bounds the time of a search.
+// maxLiteral is the largest number of bytes of a pattern's end, or of a text in it, that are indexed. It limits the
+// time of a search.
 const maxLiteral = 32
 
-// literalKey returns the key of a pattern with stars by its end or its longest text, and whether the key proves it. The
-// text of the key is empty if the pattern has no such part.
-func literalKey(slot int, kind headgate.AttributeKind, glob string, part patternPart) (k indexKey, proves bool) {
+// literalKey returns the key that finds a pattern with stars by its end or by its longest text. proves is set if every
+// value that the key matches also matches the pattern. The text of the key is empty if the pattern has no such part.
+func literalKey(attr int, kind headgate.AttributeKind, glob string, part patternPart) (k indexKey, proves bool) {
 	texts := literals(glob)
 	last := texts[len(texts)-1]
 	if part == partEnd {
-		k = indexKey{kind: bySuffix, slot: slot, text: last[max(0, len(last)-maxLiteral):]}
+		k = indexKey{kind: bySuffix, attr: attr, text: last[max(0, len(last)-maxLiteral):]}
 		return k, kind != headgate.AttrPath && glob == pattern.AnyText+k.text
 	}
 	text := slices.MaxFunc(texts, func(a, b string) int { return len(a) - len(b) })
-	return indexKey{kind: bySubstring, slot: slot, text: text[:min(len(text), maxLiteral)]}, false
+	return indexKey{kind: bySubstring, attr: attr, text: text[:min(len(text), maxLiteral)]}, false
 }
 
 // literals returns the texts between the stars of a pattern. A double star also matches no segment at all, and then the
@@ -52,11 +53,11 @@ func literals(glob string) []string {
 	}
 }
 
-// literalRoute returns the route of a text that more may follow.
+// literalRoute returns the route of a text that any text may follow.
 func literalRoute(text string) route { return route{texts: []string{text}, end: endPrefix} }
 
-// withoutText returns the key that all keys of the same kind and slot are counted under.
-func (k indexKey) withoutText() indexKey { return indexKey{kind: k.kind, slot: k.slot} }
+// withoutText returns the key under which all keys of the same kind and attribute are counted together.
+func (k indexKey) withoutText() indexKey { return indexKey{kind: k.kind, attr: k.attr} }
 
 func reversed(text string) string {
 	b := []byte(text)
@@ -72,8 +73,8 @@ func (x *index) findSuffixes(t *table, value string, c *collector, p *probe) {
 	x.tries.find(t.suffixes, unsafe.String(&b[0], n), c, p)
 }
 
-// findSubstrings finds patterns by a text in a value. If a value repeats texts so often that evaluating all patterns is
-// faster, it does that. So a hit proves nothing.
+// findSubstrings finds patterns by a text in a value. If the value has so many of these texts that evaluating all
+// patterns is faster, it evaluates all of them. So a hit does not prove that a condition is true.
 func (x *index) findSubstrings(t *table, value string, c *collector, p *probe) {
 	tries := &x.tries
 	root := &tries.nodes[t.substrings]
@@ -91,6 +92,7 @@ func (x *index) findSubstrings(t *table, value string, c *collector, p *probe) {
 	}
 }
 
+// empty reports whether the table has no conditions.
 func (t *table) empty() bool {
 	return len(t.present) == 0 && t.exact == nil && !t.hasPatterns
 }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// hasUpperCase reports whether a path changes in lower case.
+// hasUpperCase reports whether lowerPath changes a path.
 func hasUpperCase(path string) bool {
 	if len(path) < 8 {
 		return hasUpperBytes(path)
@@ -18,8 +18,8 @@ func hasUpperCase(path string) bool {
 	return upper&0x8080808080808080 != 0 && hasUpperBytes(path)
 }
 
-// upperCase returns a number with the highest bit set in some byte if one of the first eight bytes is an ASCII letter
-// in upper case or not ASCII.
+// upperCase tests the first eight bytes of a text at once. The highest bit of some byte of the result is set if one of
+// them is an ASCII letter in upper case, or is not ASCII.
 func upperCase(s string) uint64 {
 	const ones = 0x0101010101010101
 	eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -27,7 +27,7 @@ func upperCase(s string) uint64 {
 	return (eight+(0x80-'A')*ones)&^(eight+(0x80-'Z'-1)*ones) | eight
 }
 
-// hasUpperBytes is hasUpperCase byte by byte. The digits of escapes are always in upper case and do not count.
+// hasUpperBytes tests a path byte by byte. It skips the digits of escapes, which are always in upper case.
 func hasUpperBytes(path string) bool {
 	for i := 0; i < len(path); i++ {
 		if c := path[i]; c == '%' {
@@ -39,7 +39,7 @@ func hasUpperBytes(path string) bool {
 	return false
 }
 
-// lowerInPlace converts a path to lower case, except for the digits of escapes, which have one form.
+// lowerInPlace converts a path to lower case, except for the digits of escapes.
 func lowerInPlace(path []byte) {
 	for i := 0; i < len(path); i++ {
 		if c := path[i]; c == '%' {
@@ -64,7 +64,7 @@ func lowerPath(path string) string {
 // nothing.
 type lowerCaser struct {
 	buffer []byte
-	values []loweredValue // few: the path and segments of it
+	values []loweredValue // a short list: the path and some of its segments
 }
 
 type loweredValue struct{ original, lowered string }
@@ -82,7 +82,7 @@ func (l *lowerCaser) lower(path string) string {
 		}
 	}
 	at := len(l.buffer)
-	l.buffer = append(l.buffer, path...) // values in an outgrown buffer stay as they are
+	l.buffer = append(l.buffer, path...) // if append allocates a larger buffer, earlier values stay in the old one
 	lowered := l.buffer[at:]
 	lowerInPlace(lowered)
 	text := unsafe.String(unsafe.SliceData(lowered), len(lowered))
@@ -90,7 +90,7 @@ func (l *lowerCaser) lower(path string) string {
 	return text
 }
 
-// detach removes values of the buffer from a result. AppendKey reads such a value from the subject again.
+// detach removes references to the buffer from a result. AppendKey then reads the value from the subject again.
 func (l *lowerCaser) detach(m *Result) {
 	if l.owns(m.value) {
 		m.value = ""
@@ -100,7 +100,7 @@ func (l *lowerCaser) detach(m *Result) {
 	}
 }
 
-// owns reports whether a text is one of the values, perhaps without its end.
+// owns reports whether a text is in the buffer: it is one of the values, or the beginning of one.
 func (l *lowerCaser) owns(text string) bool {
 	for i := range l.values {
 		if text != "" && unsafe.StringData(text) == unsafe.StringData(l.values[i].lowered) {
@@ -110,7 +110,7 @@ func (l *lowerCaser) owns(text string) bool {
 	return false
 }
 
-// release makes all values invalid.
+// release makes all values invalid, and keeps the buffer for reuse unless it is large.
 func (l *lowerCaser) release() {
 	clear(l.values)
 	l.buffer, l.values = l.buffer[:0], l.values[:0]

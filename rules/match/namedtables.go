@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// maxListedNames is the largest number of names, such as those of headers, that are looked up in every request. If
-// rules use more of them, only the names that the request has are looked up.
-const maxListedNames = 16
+// maxNamesReadAlways is the largest number of names of one kind, such as header names, that are read from every
+// request. If rules use more names, only those that the request has are read.
+const maxNamesReadAlways = 16
 
-// namedTables are the tables of attributes of one kind, by name.
+// namedTables are the tables of attributes of one kind with more than maxNamesReadAlways names.
 type namedTables struct {
 	kind   headgate.AttributeKind
 	byName *textTable[int32] // indexes in tables
@@ -31,22 +31,22 @@ func hasNames(kind headgate.AttributeKind) bool {
 
 // addNamed adds the tables of a kind of attributes.
 func (x *index) addNamed(kind headgate.AttributeKind, tables []table, attributes []headgate.Attribute) {
-	if len(tables) <= maxListedNames {
+	if len(tables) <= maxNamesReadAlways {
 		x.tables = append(x.tables, tables...)
 		return
 	}
 	byName := make(map[string]int32, 2*len(tables))
 	for i, t := range tables {
-		name := attributes[t.slot].Name
+		name := attributes[t.attr].Name
 		byName[name] = int32(i)
-		if kind == headgate.AttrHeader {
+		if kind == headgate.AttrHeader { // AppendNames lists header names in lower case or in canonical form
 			byName[textproto.CanonicalMIMEHeaderKey(name)] = int32(i)
 		}
 	}
 	x.named = append(x.named, namedTables{kind: kind, byName: newTextTable(byName), tables: tables})
 }
 
-// findNamed finds conditions by the names of a request's attributes, and their values.
+// findNamed finds conditions by the values of the attributes in n.
 func (x *index) findNamed(n *namedTables, c *collector, p *probe) {
 	if lister, ok := p.subject.(rules.NameLister); ok && x.findListed(lister, n, c, p) {
 		return
@@ -56,8 +56,9 @@ func (x *index) findNamed(n *namedTables, c *collector, p *probe) {
 	}
 }
 
-// findListed finds conditions by the names that the request lists. It returns false if the names are unknown, or so
-// many that reading the attribute of each table is faster.
+// findListed finds conditions by the values of those attributes whose names the request lists. It returns false,
+// without having found any, if the names are unknown or more than there are tables. Reading the attribute of each table
+// is faster then.
 func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector, p *probe) bool {
 	buffer := nameBuffers.Get().(*nameBuffer)
 	names, ok := lister.AppendNames(buffer.names[:0], n.kind)
@@ -70,13 +71,15 @@ func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector
 		}
 	}
 	clear(names)
-	if buffer.names = names; cap(names) <= maxNameBuffer {
+	buffer.names = names
+	if cap(names) <= maxNameBuffer {
 		nameBuffers.Put(buffer)
 	}
 	return ok
 }
 
-// A nameBuffer has room for names. It is reused because a buffer on the stack cannot be passed to a Subject.
+// A nameBuffer has memory for names. It is reused because a local array would be allocated for each call: AppendNames
+// is a method of an interface, so the array would escape to the heap.
 type nameBuffer struct{ names []string }
 
 var nameBuffers = sync.Pool{New: func() any { return new(nameBuffer) }}

@@ -8,8 +8,7 @@ import (
 )
 
 // A netTree finds the networks that contain an address. It is a binary trie in which a path without branches is one
-// node, so a search visits as many nodes as there are different networks on the way, and at most one per bit of the
-// address.
+// node. So a search visits only nodes of networks and of branches, and at most one node for each bit of the address.
 type netTree struct {
 	nodes  []netNode
 	v4, v6 int32 // roots, noNode if there are none
@@ -42,7 +41,7 @@ func bitsOf(net netip.Prefix) bitString {
 	return b.cut(uint8(net.Bits()))
 }
 
-// cut returns the first size bits.
+// cut returns the first size bits of b.
 func (b bitString) cut(size uint8) bitString {
 	b.size = size
 	switch {
@@ -87,7 +86,7 @@ func (t *netTree) add(net netip.Prefix, h hit) {
 	*root = t.insert(*root, bitsOf(net), h)
 }
 
-// insert adds a hit below the node at and returns the node that replaces it.
+// insert adds a hit to the tree below node at. It returns the new root of that tree.
 func (t *netTree) insert(at int32, b bitString, h hit) int32 {
 	if at == noNode {
 		return t.node(b, h)

@@ -18,8 +18,9 @@ const (
 	normHeadAsGet                           // for a method in a key: HEAD becomes GET
 )
 
-// normMark separates the name of an attribute from its normalization. A rule that treats several paths as equal uses an
-// attribute of its own, the normalized path. No request attribute has the mark in its name.
+// normMark separates the name of an attribute from its normalization. A rule that treats several paths as equal uses a
+// separate attribute, the normalized path. The name of that attribute has the mark, which names of request attributes
+// cannot have.
 const normMark = "\x00"
 
 // normalizationOf returns the normalization that a rule applies to paths, 0 if it applies none.
@@ -34,6 +35,7 @@ func normalizationOf(r *rules.Rule) normalization {
 	return norm
 }
 
+// ignores reports whether a rule ignores a difference between paths, given its setting for that difference.
 func ignores(r *rules.Rule, s rules.Strictness) bool {
 	return s == rules.StrictIgnore || s == rules.StrictDefault && !r.Unlimited
 }
@@ -53,7 +55,8 @@ func normalizedAttribute(a headgate.Attribute, norm normalization) headgate.Attr
 func normalizedKey(key []headgate.Attribute, norm normalization) []headgate.Attribute {
 	normalized := slices.Clone(key)
 	for i, a := range normalized {
-		if normalized[i] = normalizedAttribute(a, norm); a.Kind == headgate.AttrMethod {
+		normalized[i] = normalizedAttribute(a, norm)
+		if a.Kind == headgate.AttrMethod {
 			normalized[i].Name = normMark + string(rune(normHeadAsGet))
 		}
 	}
@@ -91,7 +94,7 @@ func sourcesOf(attributes []headgate.Attribute) []source {
 	return list
 }
 
-// appendTo appends the normalized value of a subject, as it stands in a key. It allocates nothing for a path.
+// appendTo appends the normalized value of a subject in the form that it has in a key. It allocates nothing for a path.
 func (src *source) appendTo(dst []byte, s rules.Subject) []byte {
 	value, _ := s.Get(src.attribute)
 	lower := src.norm&normLowerCase != 0
@@ -115,8 +118,8 @@ func (norm normalization) apply(value string) string {
 	return value
 }
 
-// normalizedCondition returns the condition with normalized paths, and with HEAD wherever GET is. It returns c itself
-// if nothing changes.
+// normalizedCondition returns the condition with normalized paths, and with HEAD added to each list that has GET. It
+// returns c itself if nothing changes.
 func normalizedCondition(c *rules.Condition, norm normalization) *rules.Condition {
 	if !needsNormalizing(c, norm) {
 		return c
@@ -158,7 +161,7 @@ func normalize(c *rules.Condition, norm normalization) {
 	}
 }
 
-// withHead adds HEAD to methods with GET, because services treat it as a GET without the body.
+// withHead adds HEAD to a list of methods that has GET, because services treat HEAD as a GET without the body.
 func withHead(methods []string) []string {
 	isMethod := func(method string) bool {
 		return slices.ContainsFunc(methods, func(m string) bool { return strings.EqualFold(m, method) })

@@ -9,62 +9,62 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// cachedSlots is how many attributes a probe caches. A Set numbers those used by most rules first.
-const cachedSlots = 8
+// cachedAttrs is how many attributes a probe caches: those with the lowest numbers, which most rules use.
+const cachedAttrs = 8
 
 // A probe reads the attributes of a subject and caches them.
 type probe struct {
 	subject    rules.Subject
 	set        *Set
-	cached     uint32       // bit set of slots that are cached
-	present    uint32       // bit set of cached slots that have a value
+	cached     uint32       // bit set: the numbers of the attributes that are cached
+	present    uint32       // bit set: the numbers of the cached attributes that have a value
 	net        netip.Prefix // the client's address, if netKnown
 	netKnown   bool
 	source     propertySource  // the client whose properties are read
 	hasClients bool            // there are registered clients
-	client     registry.Client // the client found by the attribute in clientSlot
-	clientSlot int             // noNode before the first lookup
+	client     registry.Client // the client that the attribute clientAttr identifies
+	clientAttr int             // noNode before the first lookup
 	epoch      *registry.Epoch // at the beginning of the match
 	lowerCaser *lowerCaser     // nil if no value had to be converted
-	values     [cachedSlots]string
+	values     [cachedAttrs]string
 }
 
 // start initializes a zero probe in place, because copying it would take longer than a match of few rules.
 func (p *probe) start(s *Set, subject rules.Subject) {
 	p.epoch = s.epoch.Load() // first of all: while it hides changes, clientCount may be 0 already
-	p.subject, p.set, p.hasClients, p.clientSlot = subject, s, p.epoch != nil || s.clientCount() > 0, noNode
+	p.subject, p.set, p.hasClients, p.clientAttr = subject, s, p.epoch != nil || s.clientCount() > 0, noNode
 }
 
-// get returns the value of the attribute in a slot. The value is valid until release.
-func (p *probe) get(slot int) (string, bool) {
-	if p.cached>>slot&1 != 0 {
-		return p.values[slot%cachedSlots], p.present>>slot&1 != 0
+// get returns the value of an attribute, given its number. The value is valid until release.
+func (p *probe) get(attr int) (string, bool) {
+	if p.cached>>attr&1 != 0 {
+		return p.values[attr%cachedAttrs], p.present>>attr&1 != 0
 	}
-	src := &p.set.slots[slot]
+	src := &p.set.attrs[attr]
 	if src.attribute.Kind == headgate.AttrClient {
-		return p.property(slot, src.attribute.Name)
+		return p.property(attr, src.attribute.Name)
 	}
 	value, ok := p.subject.Get(src.attribute)
 	if src.norm != 0 {
 		value = p.normalized(value, src.norm)
 	}
-	p.cache(slot, value, ok)
+	p.cache(attr, value, ok)
 	return value, ok
 }
 
-// cache stores the value of the attribute in a slot, or that it has none, if the slot is cached.
-func (p *probe) cache(slot int, value string, ok bool) {
-	if slot >= cachedSlots {
+// cache stores the value of an attribute, or that it has none, unless its number is too high for the cache.
+func (p *probe) cache(attr int, value string, ok bool) {
+	if attr >= cachedAttrs {
 		return
 	}
-	p.cached |= 1 << slot
+	p.cached |= 1 << attr
 	if ok {
-		p.present |= 1 << slot
-		p.values[slot] = value
+		p.present |= 1 << attr
+		p.values[attr] = value
 	}
 }
 
-// normalized is norm.apply without an allocation for a path.
+// normalized does the same as norm.apply, but allocates nothing for a path.
 func (p *probe) normalized(value string, norm normalization) string {
 	if norm&normMethod != 0 {
 		return norm.apply(value)
@@ -81,7 +81,7 @@ func (p *probe) normalized(value string, norm normalization) string {
 	return value
 }
 
-// release makes the values that get returned invalid, and removes them from the results.
+// release frees the memory of values that get has returned. First it replaces such values in the results.
 func (p *probe) release(results []Result) {
 	if p.lowerCaser == nil {
 		return
@@ -93,13 +93,13 @@ func (p *probe) release(results []Result) {
 	p.lowerCaser = nil
 }
 
-// repeats reports whether the attribute in a slot was sent several times with different values.
-func (p *probe) repeats(slot int) bool {
+// repeats reports whether an attribute was sent several times with different values.
+func (p *probe) repeats(attr int) bool {
 	s, ok := p.subject.(rules.Repeater)
-	return ok && s.Repeats(p.set.slots[slot].attribute)
+	return ok && s.Repeats(p.set.attrs[attr].attribute)
 }
 
-// address returns the client's address or network, invalid if there is none.
+// address returns the client's address or network, or an invalid prefix if it is unknown.
 func (p *probe) address() netip.Prefix {
 	if p.netKnown {
 		return p.net
@@ -112,7 +112,7 @@ func (p *probe) address() netip.Prefix {
 			return p.net
 		}
 	}
-	if text, ok := p.get(slotIP); ok {
+	if text, ok := p.get(attrIP); ok {
 		p.net = pattern.ParseNetwork(text)
 	}
 	return p.net

@@ -9,50 +9,51 @@ import (
 )
 
 // A propertySource selects the attributes that identify the client whose properties are read. The zero value selects
-// those of the set, for the conditions of rules.
+// Set.clientAttrs, for the conditions of rules.
 type propertySource struct {
-	rule     *compiledRule // the rule whose key identifies the client, for its overrides; nil for those of the set
-	byIP     bool          // the address replaces the key
+	rule     *compiledRule // the rule whose key identifies the client, for its overrides; nil for conditions of rules
+	byIP     bool          // the address identifies the client, because an attribute of the key is missing
 	noClient bool          // the request is not counted, so there is no client
 }
 
-// clientSlots returns the slots of those attributes, in the order in which they are read.
-func (p *probe) clientSlots() []int32 {
+// clientAttrs returns the numbers of the attributes that identify the client, in the order in which they are read.
+func (p *probe) clientAttrs() []int32 {
 	switch source := &p.source; {
 	case source.noClient:
 		return nil
 	case source.byIP:
-		return ipSlots
+		return ipAttrs
 	case source.rule != nil:
-		return source.rule.slots[:source.rule.keyCount]
+		return source.rule.attrs[:source.rule.keyCount]
 	default:
-		return p.set.clientSlots
+		return p.set.clientAttrs
 	}
 }
 
-var ipSlots = []int32{slotIP}
+var ipAttrs = []int32{attrIP}
 
-// property returns a property of the first client that an attribute identifies and that has the property.
-func (p *probe) property(slot int, name string) (value string, ok bool) {
+// property returns the property with a name. If several attributes identify clients, it returns the property of the
+// first client that has it.
+func (p *probe) property(attr int, name string) (value string, ok bool) {
 	if !p.hasClients {
 		return "", false
 	}
-	for _, by := range p.clientSlots() {
-		if repeatable(p.set.slots[by].attribute.Kind) && p.repeats(int(by)) {
-			continue // the client would be ambiguous
+	for _, by := range p.clientAttrs() {
+		if repeatable(p.set.attrs[by].attribute.Kind) && p.repeats(int(by)) {
+			continue // the values may identify different clients
 		}
-		if c, _ := p.set.lookUpSlot(int(by), p); !c.Absent() {
+		if c, _ := p.set.lookUpAttr(int(by), p); !c.Absent() {
 			if value, ok = c.Property(name); ok {
 				break
 			}
 		}
 	}
-	p.cache(slot, value, ok)
+	p.cache(attr, value, ok)
 	return value, ok
 }
 
-// setPropertyRule selects the client that a rule counts as the source of properties. For a rule without a key the
-// source is that of the conditions of rules.
+// setPropertyRule makes get read the properties of the client that a rule counts. For a rule without a key, it makes
+// get read the properties that conditions of rules use.
 func (p *probe) setPropertyRule(rule *compiledRule) {
 	p.source = propertySource{}
 	if rule.keyCount > 0 {
@@ -60,8 +61,8 @@ func (p *probe) setPropertyRule(rule *compiledRule) {
 		p.source.noClient = !rule.identify(&m, p)
 		p.source.rule, p.source.byIP = rule, m.byIP
 	}
-	p.cached &^= p.set.propertySlots
-	p.present &^= p.set.propertySlots
+	p.cached &^= p.set.propertyAttrs
+	p.present &^= p.set.propertyAttrs
 }
 
 // repeatable reports whether a request may contain an attribute several times.
@@ -69,9 +70,9 @@ func repeatable(kind headgate.AttributeKind) bool {
 	return kind == headgate.AttrHeader || kind == headgate.AttrCookie || kind == headgate.AttrQuery
 }
 
-// Properties returns the properties client.<name> of a request's client that conditions of the rules in force use and
-// that the client has: as the overrides of that rule see them, or as the conditions of rules do if there is no rule
-// with that id.
+// Properties returns those properties of a request's client that conditions of the rules use as client.<name>. They are
+// the properties that the overrides of the given rule see or, if there is no rule with that id, those that the
+// conditions of rules see.
 func (s *Set) Properties(rule string, subject rules.Subject) []rules.Property {
 	var p probe
 	p.start(s, subject)
@@ -79,11 +80,11 @@ func (s *Set) Properties(rule string, subject rules.Subject) []rules.Property {
 		p.setPropertyRule(&s.rules[rank])
 	}
 	var list []rules.Property
-	for slot, src := range s.slots {
+	for attr, src := range s.attrs {
 		if src.attribute.Kind != headgate.AttrClient {
 			continue
 		}
-		if value, ok := p.get(slot); ok {
+		if value, ok := p.get(attr); ok {
 			list = append(list, rules.Property{Name: src.attribute.Name, Value: value})
 		}
 	}

@@ -23,10 +23,10 @@ type compiledRule struct {
 	registeredOnly bool                // clients must be registered
 	usesProperties bool                // an override uses properties of the client
 	simple         bool                // see Result.Simple
-	slots          [rules.MaxKey]int32 // of the attributes of the key
+	attrs          [rules.MaxKey]int32 // the numbers of the attributes of the key
 	units          int64               // the cost of a request, if simple
-	byKey          keyFormat           // keys by the rule's attributes
-	byIP           keyFormat           // keys by the address instead
+	byKey          keyFormat           // of counters by the attributes of the key
+	byIP           keyFormat           // of counters by the address, if an attribute of the key is missing
 }
 
 // An overrideIndex finds the first override that matches.
@@ -36,7 +36,7 @@ type overrideIndex struct {
 	positions []int // in Rule.Overrides
 }
 
-// first returns the position of the first override that matches, -1 if none does.
+// first returns the position of the first override that matches, or -1 if none does.
 func (o *overrideIndex) first(p *probe) int {
 	var c collector
 	c.conds, c.firstOnly = o.conds, true
@@ -47,8 +47,8 @@ func (o *overrideIndex) first(p *probe) int {
 	return o.positions[c.buf[0]]
 }
 
-// resolve sets the result of a rule: a block comes first, then the registered client's own limits, then the first
-// override that matches, then the rule itself.
+// resolve sets m to the result of a rule. A block comes first, then the limits of the registered client, then the first
+// override that matches, then the limits of the rule.
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", nil
@@ -91,7 +91,7 @@ func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Limits = r.limits
 }
 
-// applyClient looks up the registered client, and sets its own limits, exemption or block. It returns false if the
+// applyClient looks up the registered client, and sets m to its limits, exemption or block. It returns false if the
 // client is not registered, or has none of these under the rule.
 func (s *Set) applyClient(m *Result, p *probe) bool {
 	c, id := s.lookUp(m, p)
@@ -112,13 +112,13 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 	return m.grant(limits, unlimited)
 }
 
-// resolvePlainLimits is resolve for a rule with plainLimits, without regard to registered clients.
+// resolvePlainLimits does the same as resolve for a rule with plainLimits, but does not look up registered clients.
 func (m *Result) resolvePlainLimits(r *compiledRule, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
 	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
-	if r.keyCount == 1 && !r.mayRepeat { // identify for the common case
-		if m.value, _ = p.get(int(r.slots[0])); m.value != "" {
+	if r.keyCount == 1 && !r.mayRepeat { // the common case, in which identify is not called
+		if m.value, _ = p.get(int(r.attrs[0])); m.value != "" {
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (m *Result) resolvePlainLimits(r *compiledRule, p *probe) {
 	}
 }
 
-// grant sets the limits of an override or a client. It returns false if there are none.
+// grant sets m to the limits or the exemption of an override or a client. It returns false if there are none.
 func (m *Result) grant(limits []rules.Limit, unlimited bool) bool {
 	switch {
 	case unlimited:
@@ -140,21 +140,22 @@ func (m *Result) grant(limits []rules.Limit, unlimited bool) bool {
 	return true
 }
 
-// identify determines the key to count by. It returns false if the request is not counted, and sets Effect.
+// identify determines the key that the request is counted by. If the request is not counted, it sets m.Effect and
+// returns false.
 func (r *compiledRule) identify(m *Result, p *probe) bool {
-	for _, slot := range r.slots[:r.keyCount] {
-		if r.mayRepeat && p.repeats(int(slot)) {
+	for _, attr := range r.attrs[:r.keyCount] {
+		if r.mayRepeat && p.repeats(int(attr)) {
 			m.Effect = Ambiguous
 			return false
 		}
-		if value, _ := p.get(int(slot)); value != "" {
+		if value, _ := p.get(int(attr)); value != "" {
 			if r.keyCount == 1 {
 				m.value = value
 			}
 			continue
 		}
 		if r.fallback == rules.FallbackIP {
-			if ip, _ := p.get(slotIP); ip != "" {
+			if ip, _ := p.get(attrIP); ip != "" {
 				m.byIP, m.Shared = true, false
 				return true
 			}
@@ -177,24 +178,25 @@ func (s *Set) clientCount() int {
 	return n
 }
 
-// lookUp returns the registered client that the key identifies, absent if there is none, and its id.
+// lookUp returns the registered client that the key identifies, and its id. The client is Absent if there is none.
 func (s *Set) lookUp(m *Result, p *probe) (registry.Client, string) {
 	if m.byIP {
-		return s.lookUpSlot(slotIP, p)
+		return s.lookUpAttr(attrIP, p)
 	}
-	for _, slot := range m.compiled.slots[:m.compiled.keyCount] {
-		if c, id := s.lookUpSlot(int(slot), p); !c.Absent() {
+	for _, attr := range m.compiled.attrs[:m.compiled.keyCount] {
+		if c, id := s.lookUpAttr(int(attr), p); !c.Absent() {
 			return c, id
 		}
 	}
 	return registry.Client{}, ""
 }
 
-// lookUpSlot returns the client that the attribute in a slot identifies, absent if there is none, and its id.
-func (s *Set) lookUpSlot(slot int, p *probe) (registry.Client, string) {
-	value, _ := p.get(slot)
-	if p.clientSlot != slot { // consecutive rules often count by the same attribute
-		p.clientSlot, p.client = slot, s.findClient(s.slots[slot].attribute, value, p.epoch)
+// lookUpAttr returns the registered client that an attribute identifies, and its id. The client is Absent if there is
+// none.
+func (s *Set) lookUpAttr(attr int, p *probe) (registry.Client, string) {
+	value, _ := p.get(attr)
+	if p.clientAttr != attr { // consecutive rules often count by the same attribute
+		p.clientAttr, p.client = attr, s.findClient(s.attrs[attr].attribute, value, p.epoch)
 	}
 	if p.client.Absent() {
 		return registry.Client{}, ""
@@ -202,7 +204,8 @@ func (s *Set) lookUpSlot(slot int, p *probe) (registry.Client, string) {
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client with the value of an attribute in an epoch, absent if there is none.
+// findClient returns the client that the value of an attribute identifies in an epoch. The client is Absent if there is
+// none.
 func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
 	if s.live != nil && s.live.Len() > 0 {
 		if c := s.live.Find(a, value); !c.Absent() {

@@ -14,19 +14,19 @@ type Set struct {
 	rules    []compiledRule // by priority, then in the given order
 	conds    []compiledCondition
 	index    *index
-	all      []int32 // the ranks of all rules, if all conditions are always true; else nil
-	slots    []source
+	all      []int32  // the ranks of all rules if all conditions are always true, otherwise nil
+	attrs    []source // by the number of the attribute
 	byID     map[string]int32
 	fixed    *registry.Registry     // the clients given to Compile
 	live     *registry.Registry     // clients that may change; nil if there are none
 	required *rules.Requirements    // of clients' limits
 	epoch    *registry.CurrentEpoch // the state of fixed that matches find
 
-	// clientSlots are the slots of the attributes that identify the client whose properties the condition of a rule
-	// uses. propertySlots are the slots of such properties, of those that a probe caches. Both are empty if no rule
-	// uses properties.
-	clientSlots   []int32
-	propertySlots uint32
+	// clientAttrs are the numbers of the attributes that identify the client whose properties the conditions of rules use.
+	// Empty if no rule uses properties.
+	clientAttrs []int32
+	// propertyAttrs is a bit set: the numbers of the properties that a probe caches.
+	propertyAttrs uint32
 }
 
 // A Result is a rule that a request matches, and its result. Everything that it points to is read-only.
@@ -40,10 +40,10 @@ type Result struct {
 	Effect Effect
 	// Shared reports whether the key is not the client's own. Such keys are checked after a client's own.
 	Shared bool
-	// Override is the index in Rule.Overrides of the override that decided, -1 if none did.
+	// Override is the index in Rule.Overrides of the override that decided, or -1 if none did.
 	Override int
-	// Client is the id of the registered client, empty if it is not registered or the rule counts by other attributes.
-	// It may alias a value of the subject.
+	// Client is the id of the registered client. It is empty if the client is not registered, or if the rule counts by
+	// attributes that do not identify it. It may share memory with a value of the subject.
 	Client string
 	// Limits are the limits to check, if Effect is Limited.
 	Limits []rules.Limit
@@ -71,14 +71,14 @@ type Effect uint8
 
 // The effects.
 const (
-	Limited       Effect = iota // its limits decide
-	Unlimited                   // allows it: unlimited
-	Exempted                    // allows it: another rule exempts it from this one
-	Skipped                     // allows it: it lacks an attribute of the key, and there is no fallback
-	Blocked                     // denies it: block
-	Unidentified                // denies it: it lacks an attribute of the key
-	UnknownClient               // denies it: its client is not registered
-	Ambiguous                   // denies it: an attribute of the key was sent several times with different values
+	Limited       Effect = iota // the limits of the rule decide
+	Unlimited                   // allows the request: the rule, the override or the client is unlimited
+	Exempted                    // allows the request: another rule exempts it from this one
+	Skipped                     // allows the request: it lacks an attribute of the key, and there is no fallback
+	Blocked                     // denies the request: the rule, the override or the client is blocked
+	Unidentified                // denies the request: it lacks an attribute of the key
+	UnknownClient               // denies the request: its client is not registered
+	Ambiguous                   // denies the request: it has an attribute of the key several times with different values
 )
 
 var effectNames = []string{
@@ -95,8 +95,8 @@ func (e Effect) String() string {
 // Denies reports whether the rule denies the request regardless of its counters.
 func (e Effect) Denies() bool { return e >= Blocked }
 
-// Match appends all rules that match to dst, in their order, and returns it. It allocates nothing if dst has room,
-// unless more than 32 rules match.
+// Match appends the results of all rules that match to dst, in the order of the rules, and returns dst. It allocates
+// nothing if dst has room, unless more than 32 rules match.
 func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 	var p probe
 	p.start(s, subject)
@@ -183,7 +183,8 @@ func (s *Set) matchRule(id string, subject rules.Subject, m *Result) bool {
 	}
 }
 
-// Rule returns the rule with that id and its defaults filled in, nil if there is none in force. It is read-only.
+// Rule returns the rule with that id, with its defaults filled in, or nil if there is no such rule in force. It is
+// read-only.
 func (s *Set) Rule(id string) *rules.Rule {
 	if rank, ok := s.byID[id]; ok {
 		return s.rules[rank].rule
@@ -204,7 +205,7 @@ func (s *Set) Rules() []*rules.Rule {
 // request is read.
 func (s *Set) Attributes() []headgate.Attribute {
 	var list []headgate.Attribute
-	for _, src := range s.slots {
+	for _, src := range s.attrs {
 		if a := src.attribute; a.Kind != headgate.AttrClient && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
@@ -221,8 +222,8 @@ func (s *Set) Attributes() []headgate.Attribute {
 // Len returns the number of rules in force.
 func (s *Set) Len() int { return len(s.rules) }
 
-// exempt exempts a request from rules whose priority is not higher than that of a rule that exempts it, unless they
-// block it.
+// exempt applies the first result that exempts the request from other rules. Its rule exempts the request from all
+// rules whose priority is not higher, unless they block it.
 func exempt(m []Result) {
 	var from *rules.Rule // the first is the one with the highest priority
 	for i := range m {

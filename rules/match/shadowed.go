@@ -6,9 +6,9 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Shadowed returns the same rules, those that choose selects with on_limit: shadow, and the number of rules that this
-// changed. Both sets share their clients, and HideChanges of one affects both. It compiles nothing, so it is fast for
-// any number of rules. It returns s itself if nothing changes.
+// Shadowed returns a set with the same rules, in which the rules that choose selects have on_limit: shadow. count is
+// the number of rules that it changed; if that is 0, it returns s itself. Both sets share their clients, and
+// HideChanges of one affects both. Shadowed compiles nothing, so it is fast for any number of rules.
 func (s *Set) Shadowed(choose func(*rules.Rule) bool) (shadowed *Set, count int) {
 	var list []compiledRule
 	for i := range s.rules {

@@ -12,7 +12,7 @@ import (
 type textTable[V any] struct {
 	entries []textEntry[V] // a power of two, at most half of them used
 	seed    uint64
-	lengths uint64 // bit set of the lengths of texts modulo 64, which rules out most texts that are not here
+	lengths uint64 // bit set of the lengths of texts modulo 64; it excludes most texts that are not in the table
 }
 
 type textEntry[V any] struct {
@@ -21,7 +21,7 @@ type textEntry[V any] struct {
 	value V
 }
 
-// newTextTable returns a table with the elements of a map, nil if there are none.
+// newTextTable returns a table with the elements of a map, or nil if there are none.
 func newTextTable[V any](values map[string]V) *textTable[V] {
 	if len(values) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func newTextTable[V any](values map[string]V) *textTable[V] {
 	return t
 }
 
-// find returns the value of a text, and whether it has one.
+// find returns the value of a text. ok is false if it has none.
 func (t *textTable[V]) find(text string) (value V, ok bool) {
 	if t.lengths>>(len(text)%64)&1 == 0 {
 		return value, false

@@ -6,20 +6,20 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// A trie is a node of a trie that is being built. flatTries.add converts it.
+// A trie is a node, with all nodes below it, of a trie that is being built. flatTries.add converts it.
 type trie struct {
-	label    string
-	children []*trie
-	star     *trie
-	exact    []hit // patterns that match if the text ends here
-	subtree  []hit // if the text ends here or a slash follows
-	prefix   []hit // whatever text follows
+	label    string  // the text between the parent and this node
+	children []*trie // by the next text
+	star     *trie   // continues behind a star; nil if no pattern has a star here
+	exact    []hit   // patterns that match if the text ends here
+	subtree  []hit   // patterns that match if the text ends here or a slash follows
+	prefix   []hit   // patterns that match any text that follows
 }
 
-// add adds a hit at the end of a route.
+// add adds a pattern with the given route: a search that reaches the end of the route finds h.
 func (t *trie) add(r route, h hit) {
 	for i, text := range r.texts {
-		if i > 0 {
+		if i > 0 { // a star is in front of every text but the first
 			if t.star == nil {
 				t.star = &trie{}
 			}
@@ -37,7 +37,7 @@ func (t *trie) add(r route, h hit) {
 	}
 }
 
-// walk returns the node that a text leads to, and creates it if necessary.
+// walk returns the node at the end of a text, and creates it if necessary.
 func (t *trie) walk(text string) *trie {
 	for text != "" {
 		k := 0
@@ -50,17 +50,18 @@ func (t *trie) walk(text string) *trie {
 			return added
 		}
 		child := t.children[k]
-		shared := commonPrefix(child.label, text)
-		if shared < len(child.label) { // insert a node between t and child
-			added := &trie{label: text[:shared], children: []*trie{child}}
-			child.label = child.label[shared:]
+		common := commonPrefix(child.label, text)
+		if common < len(child.label) { // insert a node between t and child
+			added := &trie{label: text[:common], children: []*trie{child}}
+			child.label = child.label[common:]
 			t.children[k], child = added, added
 		}
-		t, text = child, text[shared:]
+		t, text = child, text[common:]
 	}
 	return t
 }
 
+// commonPrefix returns the length of the common prefix of two texts.
 func commonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -71,10 +72,11 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// nodesPerPause is the number of nodes after which add pauses: see [yield.Yielder].
+// nodesPerPause is the number of nodes after which add sleeps for a moment, so that building large tries does not delay
+// requests: see [yield.Yielder].
 const nodesPerPause = 1024
 
-// addRoot appends a trie and returns its root, noNode if t is nil.
+// addRoot appends a trie and returns its root, or noNode if t is nil.
 func (f *flatTries) addRoot(t *trie) int32 {
 	if t == nil {
 		return noNode
@@ -88,12 +90,12 @@ func (f *flatTries) add(t *trie) int32 {
 	if at%nodesPerPause == nodesPerPause-1 {
 		time.Sleep(yield.Pause)
 	}
-	n := node{label: f.shared(t.label), star: noNode, terminals: noNode}
+	n := node{label: f.intern(t.label), star: noNode, terminals: noNode}
 	if len(t.prefix)+len(t.exact)+len(t.subtree) > 0 {
 		n.terminals, n.hasPrefix = int32(len(f.terminals)), len(t.prefix) > 0
 		f.terminals = append(f.terminals, f.addHits(t))
 	}
-	if len(t.children) > 0 {
+	if len(t.children) > 0 { // reserve an element of f.children for each byte from the lowest first byte to the highest
 		low, high := byte(255), byte(0)
 		for _, child := range t.children {
 			low, high = min(low, child.label[0]), max(high, child.label[0])
@@ -105,7 +107,7 @@ func (f *flatTries) add(t *trie) int32 {
 	}
 	f.nodes = append(f.nodes, n)
 	if t.star != nil {
-		star := f.add(t.star)
+		star := f.add(t.star) // it may move f.nodes
 		f.nodes[at].star = star
 	}
 	for _, child := range t.children {
@@ -114,20 +116,20 @@ func (f *flatTries) add(t *trie) int32 {
 	return at
 }
 
-// addHits appends the hits of a node.
-func (f *flatTries) addHits(t *trie) (e terminals) {
-	e.prefix = int32(len(f.hits))
+// addHits appends the hits of a node, and returns the bounds of its prefix, exact and subtree hits.
+func (f *flatTries) addHits(t *trie) (bounds terminals) {
+	bounds.prefix = int32(len(f.hits))
 	f.hits = append(f.hits, t.prefix...)
-	e.exact = int32(len(f.hits))
+	bounds.exact = int32(len(f.hits))
 	f.hits = append(f.hits, t.exact...)
-	e.subtree = int32(len(f.hits))
+	bounds.subtree = int32(len(f.hits))
 	f.hits = append(f.hits, t.subtree...)
-	e.end = int32(len(f.hits))
-	return e
+	bounds.end = int32(len(f.hits))
+	return bounds
 }
 
-// shared returns a label in the memory of an equal one, if there is one.
-func (f *flatTries) shared(label string) string {
+// intern returns an equal label that a node has already, or else this one.
+func (f *flatTries) intern(label string) string {
 	known, ok := f.labels[label]
 	if !ok {
 		if f.labels == nil {

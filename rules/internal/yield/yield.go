@@ -3,21 +3,21 @@ package yield
 
 import "time"
 
-// A Yielder pauses long work regularly. It sleeps, because runtime.Gosched is not enough: a goroutine that yields when
-// no other is runnable goes on without polling the network, and while the garbage collector occupies the other
-// processors, an incoming request waits for the next preemption, 10 ms later. On an idle machine even the shortest
-// sleep takes a millisecond.
+// A Yielder pauses long work regularly. It sleeps, because runtime.Gosched is not enough. If no other goroutine is
+// runnable, a goroutine that yields continues without polling the network. While the garbage collector occupies the
+// other processors, an incoming request then waits for the next preemption, 10 ms later. On an idle machine even the
+// shortest sleep takes a millisecond.
 type Yielder struct {
 	steps     uint
-	lastPause time.Time // of the last pause
+	lastPause time.Time // when the last pause ended
 }
 
 // Pause is the length of one pause.
 const Pause = 20 * time.Microsecond
 
 const (
-	yieldInterval   = time.Millisecond
-	stepsPerReading = 8 // steps between two readings of the clock
+	yieldInterval   = time.Millisecond // time between two pauses
+	stepsPerReading = 8                // steps between two readings of the clock
 )
 
 // Step must be called for each unit of work.
