@@ -16,23 +16,22 @@ import (
 type Config struct {
 	// Engine decides calls.
 	Engine *engine.Engine
-	// Identifier identifies clients. Default is that of the zero identity.Config, which trusts no proxy: the client is the
-	// connected peer.
+	// Identifier identifies clients. The default trusts no proxy: the client is the connected peer.
 	Identifier *identity.Identifier
-	// Fields selects the metadata that reports limits to clients. Default both dialects.
+	// Fields selects the metadata that reports limits to clients. Default is both RateLimit and X-RateLimit.
 	Fields httplimit.Fields
-	// PerMessage makes each message that a client sends in a stream a request of its own. Opening the stream pays for
-	// the first; each further one takes from the same limits, except concurrency limits, whose slots the stream holds.
-	// By default a stream is one request, however long.
+	// PerMessage counts each message that a client sends in a stream as a request. The first message is counted when the
+	// stream opens. Concurrency limits count the stream once: it holds one slot until it ends. By default a stream is one
+	// request, whatever its length.
 	PerMessage bool
-	// OnError is called for faults: a decision that could not be made, a cost that could not be settled. It must be
-	// safe for concurrent use. Default is to log with slog at Warn, at most once a second.
+	// OnError is called if a decision cannot be made or a cost cannot be settled. It must be safe for concurrent use.
+	// Default is to log with slog at Warn, at most once a second.
 	OnError func(ctx context.Context, err error)
-	// Now is the clock of X-RateLimit-Reset. Default the system's.
+	// Now returns the current time for X-RateLimit-Reset. Default time.Now.
 	Now func() time.Time
 }
 
-var errNoEngine = errors.New("grpclimit: no Engine: want one of engine.New")
+var errNoEngine = errors.New("grpclimit: Engine is nil: create one with engine.New")
 
 // validate checks the Config and sets defaults.
 func (c *Config) validate() error {
@@ -60,12 +59,12 @@ func (c *Config) validate() error {
 
 // logError returns the default of Config.OnError.
 func logError() func(context.Context, error) {
-	var last atomic.Int64
+	var lastLogged atomic.Int64 // nanoseconds
 	start := time.Now()
 	return func(ctx context.Context, err error) {
-		now := int64(time.Since(start)) + int64(time.Second)
-		before := last.Load()
-		if now-before < int64(time.Second) || !last.CompareAndSwap(before, now) {
+		now := int64(time.Since(start) + time.Second) // begins at one second, so that the first error is logged
+		last := lastLogged.Load()
+		if now-last < int64(time.Second) || !lastLogged.CompareAndSwap(last, now) {
 			return
 		}
 		slog.WarnContext(ctx, "headgate: rate limiter failed; logged at most once a second", "err", err)

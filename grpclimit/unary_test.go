@@ -350,7 +350,7 @@ func TestConfigThatIsWrongIsRefused(t *testing.T) {
 		config grpclimit.Config
 		want   string
 	}{
-		{"no engine", grpclimit.Config{}, "grpclimit: no Engine: want one of engine.New"},
+		{"no engine", grpclimit.Config{}, "grpclimit: Engine is nil: create one with engine.New"},
 		{
 			"jitter below zero",
 			grpclimit.Config{Engine: g.engine, Fields: httplimit.Fields{Jitter: -1}},

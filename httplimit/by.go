@@ -14,18 +14,19 @@ import (
 // Exempt is the limit that limitOf of [By] returns for requests that are not limited. Limiters do not accept it.
 var Exempt = bykey.Exempt()
 
-// By returns a middleware without rules: limitOf returns the key and the limit of a request, which takes one unit of
-// it. Requests over the limit get 429 and the fields of [WriteHeaders]. Requests with an empty key share one counter,
-// so that a client without a name is limited too. [Exempt] lets a request pass without a limit; the zero Limit, such
-// as that of a plan that is missing in a map, is refused.
+// By returns a middleware that limits requests by a function instead of rules. limitOf returns the key and the limit of
+// a request. Each request takes one unit. Requests over the limit get status 429 and the headers of [WriteHeaders].
+// Requests with an empty key share one counter, so that clients without a name are limited too. If limitOf returns
+// [Exempt], the request is not limited. The zero Limit is refused: it may be from a map in which a plan is missing.
 //
-// A key has one limit: middlewares with different limits over one limiter need different keys, as [headgate.Bind] says.
+// A key has one limit. Middlewares with different limits that share a limiter need different keys: see [headgate.Bind].
 //
-// A request passes if the limiter fails; put a guard in front of it to decide otherwise. It gets 503 if the limiter is
-// closed or overloaded, or the limit is invalid. It gets 400 if its key is longer than [headgate.MaxKeyBytes].
+// If the limiter fails, the request is allowed. To deny it instead, wrap the limiter in a guard with another policy.
+// The response is 503 if the limiter is closed or overloaded, or the limit is invalid. It is 400 if the key is longer
+// than [headgate.MaxKeyBytes].
 //
-// Under a concurrency limit the slot is held, and renewed, until the next handler returns. Under a leaky-bucket the
-// request waits for its turn, or until its context ends, which gives the unit back.
+// Under a concurrency limit, the slot is held and renewed until the next handler returns. Under a leaky-bucket limit,
+// the request waits for its turn. If its context ends first, the unit is given back.
 func By(
 	l headgate.Limiter, limitOf func(*http.Request) (key string, limit headgate.Limit),
 ) func(next http.Handler) http.Handler {
@@ -33,7 +34,7 @@ func By(
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			key, limit := limitOf(r)
-			if limit == bykey.Exempt() {
+			if limit == bykey.Exempt() { // not the variable Exempt, which another package could change
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -68,7 +69,7 @@ func admit(
 	case err != nil && r.Context().Err() != nil:
 		http.Error(w, "request canceled", http.StatusServiceUnavailable)
 		return d, false
-	case err != nil && headgate.Open.Allows(err):
+	case err != nil && headgate.Open.Allows(err): // a failed store; other errors are refused
 		onError(r, fmt.Errorf("allow %s %s without a decision: %w", r.Method, r.URL.Path, err))
 		return headgate.Decision{}, true
 	case err != nil:
@@ -80,17 +81,18 @@ func admit(
 		http.Error(w, "too many requests", http.StatusTooManyRequests)
 		return d, false
 	}
-	waited, err := bykey.Wait(r.Context(), l, check, d)
-	if err != nil {
+	admitted, err := bykey.Wait(r.Context(), l, check, d)
+	if err != nil { // the request was canceled, and its unit could not be given back
 		onError(r, fmt.Errorf("give back the unit of %s %s: %w", r.Method, r.URL.Path, err))
 	}
-	if !waited {
+	if !admitted {
 		http.Error(w, "request canceled while it was delayed", http.StatusServiceUnavailable)
 	}
-	return d, waited
+	return d, admitted
 }
 
-// refuse responds to a request that cannot be decided because of a mistake: that of the client is not reported.
+// refuse responds to a request that the limiter cannot decide. The response is 400 if the key is too long; that is a
+// mistake of the client, so onError is not called. Otherwise the response is 503.
 func refuse(w http.ResponseWriter, r *http.Request, err error, onError func(*http.Request, error)) {
 	if errors.Is(err, bykey.ErrLongKey) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -100,12 +102,13 @@ func refuse(w http.ResponseWriter, r *http.Request, err error, onError func(*htt
 	http.Error(w, "rate limiter refused the request", http.StatusServiceUnavailable)
 }
 
-// WriteHeaders reports a decision to the client of a handler that decides itself: X-RateLimit-Limit, -Remaining and
-// -Reset, which is in Unix seconds, and for a denial Retry-After and Cache-Control. Seconds are rounded up, and
-// Retry-After is at least 1. A denial that no waiting changes has no Retry-After, and one that was set before is
-// deleted.
+// WriteHeaders sets the headers that report a decision, for handlers that call a Limiter themselves. It sets
+// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset, which is in Unix seconds. For a denial it also sets
+// Cache-Control and Retry-After, which is at least 1. Seconds are rounded up. If a retry is useless, because RetryAfter
+// is [headgate.Never], WriteHeaders deletes Retry-After.
 //
-// A Degraded decision, or one without a Limit, does not know the rest, and has no X-RateLimit fields.
+// WriteHeaders sets no X-RateLimit headers if the decision is Degraded or has no Limit, because the number of remaining
+// units is unknown.
 func WriteHeaders(h http.Header, d headgate.Decision) {
 	if d.Limit > 0 && !d.Degraded {
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(d.Limit, 10))

@@ -20,41 +20,39 @@ const (
 	fieldLimit
 	fieldRemaining
 	fieldReset
-	verdictFields // the number of fields above, which describe a verdict
-)
+	fieldContentType
+	fieldCacheControl
 
-const (
-	fieldType = verdictFields + iota
-	fieldCache
-	maxFields
+	numFields        = iota
+	numVerdictFields = fieldReset + 1 // the fields from fieldRetryAfter to fieldReset, which describe a verdict
 )
 
 // fieldNames are the names of the fields in canonical form.
-var fieldNames = [maxFields]string{
-	fieldRetryAfter: "Retry-After",
-	fieldPolicy:     "Ratelimit-Policy",
-	fieldRateLimit:  "Ratelimit",
-	fieldLimit:      "X-Ratelimit-Limit",
-	fieldRemaining:  "X-Ratelimit-Remaining",
-	fieldReset:      "X-Ratelimit-Reset",
-	fieldType:       "Content-Type",
-	fieldCache:      "Cache-Control",
+var fieldNames = [numFields]string{
+	fieldRetryAfter:   "Retry-After",
+	fieldPolicy:       "Ratelimit-Policy",
+	fieldRateLimit:    "Ratelimit",
+	fieldLimit:        "X-Ratelimit-Limit",
+	fieldRemaining:    "X-Ratelimit-Remaining",
+	fieldReset:        "X-Ratelimit-Reset",
+	fieldContentType:  "Content-Type",
+	fieldCacheControl: "Cache-Control",
 }
 
 // xRateLimitNames are the names of the X-RateLimit fields.
-var xRateLimitNames = fieldNames[fieldLimit:verdictFields]
+var xRateLimitNames = fieldNames[fieldLimit:numVerdictFields]
 
 // fieldValues are the values of fields, empty for those that are omitted.
-type fieldValues [maxFields]string
+type fieldValues [numFields]string
 
-// setIn sets the fields in a header, which then refers to the values. RateLimit and RateLimit-Policy are lists: the
-// handler's values follow ours. The other fields have one value, and ours replaces the handler's.
+// setIn sets the fields in a header. The header then shares memory with f. RateLimit and RateLimit-Policy are lists:
+// values that the handler has set follow those of f. The other fields have one value: it replaces the handler's value.
 func (f *fieldValues) setIn(h http.Header) {
 	for i := range f {
 		if f[i] == "" {
 			continue
 		}
-		name, line := fieldNames[i], f[i:i+1:i+1]
+		name, line := fieldNames[i], f[i:i+1:i+1] // without spare capacity, so that append does not change f
 		if i == fieldPolicy || i == fieldRateLimit {
 			line = append(line, h[name]...)
 		}
@@ -65,20 +63,21 @@ func (f *fieldValues) setIn(h http.Header) {
 // MaxJitter is the upper bound of Fields.Jitter.
 const MaxJitter = time.Hour
 
-// Fields selects the header fields that report limits to clients. The zero Fields selects both dialects.
+// Fields selects the header fields that report limits to clients. The zero Fields selects both RateLimit and
+// X-RateLimit.
 type Fields struct {
-	// NoRateLimit omits RateLimit and RateLimit-Policy, those of draft-ietf-httpapi-ratelimit-headers-11.
+	// NoRateLimit omits RateLimit and RateLimit-Policy, the fields of draft-ietf-httpapi-ratelimit-headers-11.
 	NoRateLimit bool
 	// NoXRateLimit omits X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
 	NoXRateLimit bool
 	// ResetDelta makes X-RateLimit-Reset a number of seconds from now. Default is seconds since 1970.
 	ResetDelta bool
-	// Jitter limits the random time that is added to Retry-After, so that clients denied together do not return
-	// together. At most MaxJitter. Default none.
+	// Jitter is the upper bound of a random time that is added to Retry-After. It spreads the retries of clients that are
+	// denied at the same time. At most MaxJitter. Default 0: nothing is added.
 	Jitter time.Duration
 }
 
-// Validate returns why the Fields are invalid.
+// Validate returns an error if the Fields are invalid.
 func (f Fields) Validate() error {
 	if f.Jitter < 0 || f.Jitter > MaxJitter {
 		return fmt.Errorf("httplimit: Jitter %s: want 0 to %s", f.Jitter, MaxJitter)
@@ -93,8 +92,8 @@ type Field struct {
 	Value string
 }
 
-// Append appends the fields for a verdict, for callers that do not use this package's handler. retryAfter is the result
-// of RetryAfter, and now the current time.
+// Append appends the fields for a verdict to dst, for callers that do not use the handler of this package. retryAfter
+// is the result of RetryAfter, and now is the current time.
 func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
 	var values fieldValues
 	var buf [512]byte
@@ -107,8 +106,8 @@ func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration
 	return dst
 }
 
-// RetryAfter returns the time after which a denied client should retry, with Jitter. It is 0 if a retry is useless, and
-// for allowed requests.
+// RetryAfter returns the time after which a denied client should retry, including Jitter. It returns 0 if a retry is
+// useless, and if the request is allowed.
 func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	if v.Action != engine.Reject || v.RetryAfter == headgate.Never {
 		return 0
@@ -117,10 +116,11 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	if f.Jitter > 0 {
 		wait += rand.N(f.Jitter + 1)
 	}
-	return max(wait, time.Microsecond)
+	return max(wait, time.Microsecond) // 0 would mean that a retry is useless
 }
 
-// setValues sets the values for a verdict. They are parts of one string, built in buf, which is returned for reuse.
+// setValues sets the values for a verdict. It builds them in buf and copies them into one string, so that they need one
+// allocation. It returns buf for reuse.
 func (f *Fields) setValues(
 	values *fieldValues, v *engine.Verdict, retryAfter int64, now time.Time, buf []byte,
 ) []byte {
@@ -133,11 +133,11 @@ func (f *Fields) setValues(
 	return t.buf
 }
 
-// A fieldText holds fields in one text: either their values one after another, or complete header lines.
+// A fieldText holds fields in one text: either only their values, one after another, or complete header lines.
 type fieldText struct {
 	buf       []byte
-	lines     bool
-	positions [verdictFields]struct{ from, to int } // of the values in buf
+	lines     bool                                     // buf has complete header lines
+	positions [numVerdictFields]struct{ from, to int } // of the values in buf
 }
 
 func (t *fieldText) begin(field int) {
@@ -155,7 +155,7 @@ func (t *fieldText) end(field int) {
 	}
 }
 
-func (t *fieldText) number(field int, n int64) {
+func (t *fieldText) writeNumber(field int, n int64) {
 	t.begin(field)
 	t.buf = strconv.AppendInt(t.buf, n, 10)
 	t.end(field)
@@ -164,7 +164,7 @@ func (t *fieldText) number(field int, n int64) {
 // writeAll writes all fields for a verdict.
 func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now time.Time) {
 	if retryAfter > 0 {
-		t.number(fieldRetryAfter, retryAfter)
+		t.writeNumber(fieldRetryAfter, retryAfter)
 	}
 	if !anyReported(v) {
 		return
@@ -172,11 +172,11 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 	tight := tightest(v)
 	if !f.NoRateLimit {
 		t.begin(fieldPolicy)
-		t.policies(v)
+		t.writePolicies(v)
 		t.end(fieldPolicy)
 		if tight >= 0 {
 			t.begin(fieldRateLimit)
-			t.states(v, retryAfter)
+			t.writeStates(v, retryAfter)
 			t.end(fieldRateLimit)
 		}
 	}
@@ -184,60 +184,63 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 		return
 	}
 	d := v.LimitAt(tight).Decision
-	t.number(fieldLimit, d.Limit)
-	t.number(fieldRemaining, max(d.Remaining, 0))
+	t.writeNumber(fieldLimit, d.Limit)
+	t.writeNumber(fieldRemaining, max(d.Remaining, 0))
 	if f.ResetDelta {
-		t.number(fieldReset, wholeSeconds(d.ResetAfter))
+		t.writeNumber(fieldReset, wholeSeconds(d.ResetAfter))
 	} else {
-		t.number(fieldReset, resetAt(d, now))
+		t.writeNumber(fieldReset, resetAt(d, now))
 	}
 }
 
-// isReported reports whether a limit is reported: it was checked, and is not of a shadow rule.
-func isReported(a *engine.LimitView) bool { return !a.Shadow && a.Decision.Limit > 0 }
+// isReported reports whether a limit is reported to clients: it was checked, and its rule is not in shadow mode.
+func isReported(l *engine.LimitView) bool { return !l.Shadow && l.Decision.Limit > 0 }
 
 // anyReported reports whether any limit is reported.
 func anyReported(v *engine.Verdict) bool {
 	for i := range v.LimitCount() {
-		if a := v.LimitAt(i); isReported(&a) {
+		if l := v.LimitAt(i); isReported(&l) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasState reports whether the rest of a limit is known, because the store was reachable.
-func hasState(a *engine.LimitView) bool { return isReported(a) && !a.Decision.Degraded }
+// hasState reports whether a limit is reported with its remaining units. They are unknown if the store was unreachable.
+func hasState(l *engine.LimitView) bool { return isReported(l) && !l.Decision.Degraded }
 
-// policies writes the value of RateLimit-Policy.
-func (t *fieldText) policies(v *engine.Verdict) {
+// limitOf returns the limit that a decision was made for.
+func limitOf(l *engine.LimitView) *headgate.Limit { return &l.Matched.Limit(l.Limit).Limit }
+
+// writePolicies writes the value of RateLimit-Policy.
+func (t *fieldText) writePolicies(v *engine.Verdict) {
 	start := len(t.buf)
 	for i := range v.LimitCount() {
-		a := v.LimitAt(i)
-		if !isReported(&a) {
+		l := v.LimitAt(i)
+		if !isReported(&l) {
 			continue
 		}
 		if len(t.buf) > start {
 			t.buf = append(t.buf, ", "...)
 		}
-		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
-		t.buf = appendQuota(t.buf, &a.Matched.Limit(a.Limit).Limit)
+		t.buf = appendName(t.buf, l.Matched, l.Limit, hasSeveral(v, i))
+		t.buf = appendQuota(t.buf, limitOf(&l))
 	}
 }
 
-// states writes the value of RateLimit.
-func (t *fieldText) states(v *engine.Verdict, retryAfter int64) {
+// writeStates writes the value of RateLimit.
+func (t *fieldText) writeStates(v *engine.Verdict, retryAfter int64) {
 	start := len(t.buf)
 	for i := range v.LimitCount() {
-		a := v.LimitAt(i)
-		if !hasState(&a) {
+		l := v.LimitAt(i)
+		if !hasState(&l) {
 			continue
 		}
 		if len(t.buf) > start {
 			t.buf = append(t.buf, ", "...)
 		}
-		t.buf = appendName(t.buf, a.Matched, a.Limit, hasSeveral(v, i))
-		t.buf = appendState(t.buf, &a, retryAfter)
+		t.buf = appendName(t.buf, l.Matched, l.Limit, hasSeveral(v, i))
+		t.buf = appendState(t.buf, &l, retryAfter)
 	}
 }
 
@@ -263,28 +266,30 @@ func appendQuota(dst []byte, l *headgate.Limit) []byte {
 	return dst
 }
 
-// appendState appends the rest of a limit, and the seconds until more is available.
-func appendState(dst []byte, a *engine.LimitView, retryAfter int64) []byte {
-	d := a.Decision
+// appendState appends the remaining units of a limit, and the seconds until more units are available.
+func appendState(dst []byte, l *engine.LimitView, retryAfter int64) []byte {
+	d := l.Decision
 	dst = append(dst, ";r="...)
 	dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
-	until, known := untilMore(&a.Matched.Limit(a.Limit).Limit, d)
+	until, known := untilMore(limitOf(l), d)
 	if !known {
 		return dst
 	}
 	seconds := wholeSeconds(until)
 	if retryAfter > 0 {
-		seconds = min(seconds, retryAfter)
+		seconds = min(seconds, retryAfter) // clients wait for t, and must not wait for longer than Retry-After
 	}
 	dst = append(dst, ";t="...)
 	return strconv.AppendInt(dst, seconds, 10)
 }
 
-// resetAt returns when a limit is fully restored, in seconds since 1970.
+// resetAt returns when a limit is fully restored, in seconds since 1970, rounded up.
 func resetAt(d *headgate.Decision, now time.Time) int64 {
-	reset := max(d.ResetAfter, 0)
-	seconds, rest := int64(reset/time.Second), reset%time.Second
-	return now.Unix() + seconds + wholeSeconds(time.Duration(now.Nanosecond())+rest)
+	at := now.Add(max(d.ResetAfter, 0))
+	if at.Nanosecond() > 0 {
+		return at.Unix() + 1
+	}
+	return at.Unix()
 }
 
 // PolicyName returns the name of a verdict's limit in RateLimit-Policy, given its index in Verdict.Limits.
@@ -302,21 +307,28 @@ func hasSeveral(v *engine.Verdict, i int) bool {
 	return i > 0 && v.LimitAt(i-1).Matched == m || i+1 < v.LimitCount() && v.LimitAt(i+1).Matched == m
 }
 
-// tightest returns the index of the limit for X-RateLimit, -1 if none has a state.
+// tightest returns the index of the limit that X-RateLimit reports: the denial with the longest RetryAfter or, without
+// a denial, the limit with the fewest remaining units. It returns -1 if the state of all limits is unknown.
 func tightest(v *engine.Verdict) int {
-	var least *headgate.Decision
+	var found *headgate.Decision
 	index := -1
 	for i := range v.LimitCount() {
-		a := v.LimitAt(i)
-		d := a.Decision
-		switch {
-		case !hasState(&a):
-		case least == nil,
-			least.Allowed && !d.Allowed,
-			!d.Allowed && d.RetryAfter > least.RetryAfter,
-			least.Allowed && d.Allowed && d.Remaining < least.Remaining:
-			least, index = d, i
+		l := v.LimitAt(i)
+		if hasState(&l) && (found == nil || tighter(l.Decision, found)) {
+			found, index = l.Decision, i
 		}
 	}
 	return index
+}
+
+// tighter reports whether decision a is tighter than decision b.
+func tighter(a, b *headgate.Decision) bool {
+	switch {
+	case a.Allowed != b.Allowed:
+		return b.Allowed
+	case !a.Allowed:
+		return a.RetryAfter > b.RetryAfter
+	default:
+		return a.Remaining < b.Remaining
+	}
 }

@@ -76,7 +76,7 @@ func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []
 			delete(header, name)
 		}
 	}
-	values[fieldType], values[fieldCache] = problemJSON, noStore
+	values[fieldContentType], values[fieldCacheControl] = problemJSON, noStore
 	values.setIn(header)
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has disconnected does not need it
