@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// A budget is the known state of one key. The Transport's lock guards it.
+// A budget is what the Transport knows about the server's limits for one key. Transport.mu guards it.
 type budget struct {
 	key          string
-	underway     int           // requests without a response
-	pause        time.Time     // nothing is sent before
-	probing      bool          // after a pause: one request at a time, until one is served
-	windows      []window      // remaining quotas, as far as they are known
+	underway     int           // the number of requests that have no response yet
+	pauseEnd     time.Time     // no request is sent before this time
+	probing      bool          // after a pause: send one request at a time, until the server accepts one
+	windows      []window      // the known quotas
 	lastResponse time.Time     // time of the last response with limits
 	lastRequest  time.Time     // time of the last request
-	changed      chan struct{} // closed and replaced when something changes
+	changed      chan struct{} // closed and replaced after each response
 }
 
-// awaitBudget waits until a request may be sent. It returns nil for a request without a budget.
+// awaitBudget waits until the server's limits allow a request, and counts it. It returns nil if there is no room for a
+// budget of the key.
 func (t *Transport) awaitBudget(ctx context.Context, key string, start time.Time) (*budget, error) {
 	for {
 		now := time.Now()
@@ -28,22 +29,22 @@ func (t *Transport) awaitBudget(ctx context.Context, key string, start time.Time
 			t.mu.Unlock()
 			return nil, nil
 		}
-		wait := b.wait(now)
-		if wait == 0 {
+		duration := b.waitTime(now)
+		if duration == 0 {
 			b.countRequest(now)
 			t.mu.Unlock()
 			return b, nil
 		}
 		changed := b.changed
 		t.mu.Unlock()
-		err := t.waitFor(ctx, start, wait, &LimitedError{Key: key, Server: true, RetryAfter: wait}, changed)
-		if err != nil {
+		tooLong := &LimitedError{Key: key, Server: true, RetryAfter: duration}
+		if err := t.waitFor(ctx, wait{start: start, duration: duration, tooLong: tooLong, changed: changed}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// find returns the budget of a key, nil if there is no room for it.
+// find returns the budget of a key, or nil if there is no room for it.
 func (t *Transport) find(key string, now time.Time) *budget {
 	if b := t.budgets[key]; b != nil {
 		return b
@@ -56,52 +57,54 @@ func (t *Transport) find(key string, now time.Time) *budget {
 	return b
 }
 
-// evictIdle makes room by removing an idle budget. It examines only a few.
+// evictIdle makes room by removing an idle budget. It returns false if it finds none. It examines only a few, so that a
+// request with a new key is not delayed.
 func (t *Transport) evictIdle(now time.Time) bool {
-	const maxCompared = 32
-	looked := 0
+	const maxExamined = 32
+	examined := 0
 	for key, b := range t.budgets {
 		if b.idle(now) {
 			delete(t.budgets, key)
 			return true
 		}
-		if looked++; looked == maxCompared {
+		examined++
+		if examined == maxExamined {
 			break
 		}
 	}
 	return false
 }
 
-// probingFor is how long after a pause a budget remembers to probe. Budgets of servers that are never called again must
-// be removed.
-const probingFor = time.Minute
+// probingTime is how long after a pause, and after the last request, a budget stays in memory because it is probing. It
+// is limited because some servers are never called again.
+const probingTime = time.Minute
 
 // idle reports whether a budget has no effect any more.
 func (b *budget) idle(now time.Time) bool {
-	if b.underway > 0 || b.pause.After(now) {
+	if b.underway > 0 || b.pauseEnd.After(now) {
 		return false
 	}
-	if b.probing && (now.Sub(b.pause) < probingFor || now.Sub(b.lastRequest) < probingFor) {
+	if b.probing && (now.Sub(b.pauseEnd) < probingTime || now.Sub(b.lastRequest) < probingTime) {
 		return false
 	}
-	return !slices.ContainsFunc(b.windows, func(w window) bool { return w.until.After(now) })
+	return !slices.ContainsFunc(b.windows, func(w window) bool { return w.reset.After(now) })
 }
 
-// probeWait is how long to wait for the probe. Its response wakes waiting requests earlier.
+// probeWait is how long requests wait for the response to a probe. If it arrives earlier, it ends their wait.
 const probeWait = time.Second
 
-// wait returns how long to wait before the next request, 0 if it may be sent.
-func (b *budget) wait(now time.Time) time.Duration {
-	wait := b.pause.Sub(now)
-	if wait <= 0 && b.probing && b.underway > 0 {
-		wait = probeWait
+// waitTime returns how long to wait before the next request is sent. It is 0 if the request may be sent now.
+func (b *budget) waitTime(now time.Time) time.Duration {
+	duration := b.pauseEnd.Sub(now)
+	if duration <= 0 && b.probing && b.underway > 0 {
+		duration = probeWait
 	}
 	for i := range b.windows {
-		if w := &b.windows[i]; w.remaining <= 0 && w.until.After(now) {
-			wait = max(wait, w.until.Sub(now))
+		if w := &b.windows[i]; w.remaining <= 0 && w.reset.After(now) {
+			duration = max(duration, w.reset.Sub(now))
 		}
 	}
-	return max(wait, 0)
+	return max(duration, 0)
 }
 
 // countRequest counts a request that is sent.
@@ -110,8 +113,8 @@ func (b *budget) countRequest(now time.Time) {
 	b.lastRequest = now
 	current := b.windows[:0]
 	for _, w := range b.windows {
-		if !w.until.After(now) && !b.renew(&w, now) {
-			continue
+		if !w.reset.After(now) && !b.renew(&w, now) {
+			continue // forget the window
 		}
 		w.remaining--
 		current = append(current, w)
@@ -119,66 +122,69 @@ func (b *budget) countRequest(now time.Time) {
 	b.windows = current
 }
 
-// renew begins the next window of a quota without a response, and reports whether there is anything to count. If its
-// size is unknown, one request probes first instead of all waiting ones.
+// renew begins the next window of a quota that has been reset, before a response reports that window. It returns false
+// if the new quota is unknown. If the old quota was used up, a single request then probes the new one, instead of all
+// waiting requests.
 func (b *budget) renew(w *window, now time.Time) bool {
 	if w.quota == 0 {
 		b.probing = b.probing || w.remaining <= 0
 		return false
 	}
-	w.remaining, w.until = w.quota, now.Add(w.span)
+	w.remaining, w.reset = w.quota, now.Add(w.span)
 	return w.span > 0
 }
 
-// release records that a request has its response, and its limits; nil if it has none.
-func (t *Transport) release(b *budget, sent time.Time, s *limitInfo) {
+// requestDone records that a request, sent at the given time, has ended. info has the limits in its response, nil if
+// there is no response.
+func (t *Transport) requestDone(b *budget, sent time.Time, info *limitInfo) {
 	if b == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.underway--
-	if s != nil {
-		b.learn(sent, time.Now(), s)
+	if info != nil {
+		b.update(sent, time.Now(), info)
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
-// learn updates the budget from a response. Requests under way may or may not be counted in it, so they are counted
-// again: better too few are sent than too many.
-func (b *budget) learn(sent, now time.Time, s *limitInfo) {
-	if s.pause > 0 {
-		if until := now.Add(s.pause); until.After(b.pause) {
-			b.pause = until
+// update updates the budget with the limits in the response to a request that was sent at the given time. The server
+// may or may not have counted the requests under way, so the budget subtracts all of them: it is better to send too few
+// requests than too many.
+func (b *budget) update(sent, now time.Time, info *limitInfo) {
+	if info.pause > 0 {
+		if end := now.Add(info.pause); end.After(b.pauseEnd) {
+			b.pauseEnd = end
 		}
 		b.probing = true
-	} else if !s.refused {
+	} else if !info.refused {
 		b.probing = false
 	}
-	if len(s.windows) == 0 {
+	if len(info.windows) == 0 {
 		return
 	}
-	// The response to a request that was sent before the last response came may be older than that.
-	older := sent.Before(b.lastResponse)
+	// The server may have sent this response before the last one, if the request was sent before the last one arrived.
+	maybeOlder := sent.Before(b.lastResponse)
 	b.lastResponse = now
-	for i := range s.windows {
-		w := s.windows[i]
+	for i := range info.windows {
+		w := info.windows[i]
 		w.remaining -= int64(b.underway)
 		current := b.window(w.name)
-		if current != nil && older && current.until.After(now) && current.remaining < w.remaining {
-			continue
-		} else if current != nil {
+		switch {
+		case current == nil:
+			if len(b.windows) < maxWindows {
+				b.windows = append(b.windows, w)
+			}
+		case maybeOlder && current.reset.After(now) && current.remaining < w.remaining: // current is more recent
+		default:
 			*current = w
-			continue
-		}
-		if len(b.windows) < maxWindows {
-			b.windows = append(b.windows, w)
 		}
 	}
 }
 
-// window returns the state of a quota, nil if it is unknown.
+// window returns the window with a name, or nil if it is unknown.
 func (b *budget) window(name string) *window {
 	if i := slices.IndexFunc(b.windows, func(w window) bool { return w.name == name }); i >= 0 {
 		return &b.windows[i]

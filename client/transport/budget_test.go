@@ -132,7 +132,7 @@ func TestOurOwnLimitComesFirst(t *testing.T) {
 		_, err := get(t, transport, "http://a/")
 		var limited *LimitedError
 		if !errors.As(err, &limited) || limited.Server || limited.RetryAfter != 5*time.Second {
-			t.Errorf("got %v, want our own limit for 5s", err)
+			t.Errorf("got %v, want the configured limit for 5s", err)
 		}
 		if sent != 4 {
 			t.Errorf("%d were sent, want 4", sent)
@@ -217,7 +217,7 @@ func TestServersThatAreNotAskedAgainAreForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(5*time.Second + probingFor)
+		time.Sleep(5*time.Second + probingTime)
 		if _, err := get(t, transport, "http://new/"); err != nil {
 			t.Fatal(err)
 		}

@@ -12,35 +12,37 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A limitInfo is the information on limits in a response.
+// A limitInfo has the limits that a response reports.
 type limitInfo struct {
-	refused bool // 429 or 503
-	pause   time.Duration
+	refused bool          // the status is 429 or 503
+	pause   time.Duration // how long to send no requests
 	windows []window
 }
 
-// A window says how much of a quota is left, and when it resets.
+// A window is the state of a quota of the server.
 type window struct {
 	name      string
-	quota     int64 // after the reset; 0 if unknown
-	remaining int64
-	until     time.Time
+	quota     int64 // the units after the reset; 0 if unknown
+	remaining int64 // the units until the reset
+	reset     time.Time
 	span      time.Duration // length of the window after the reset
 }
 
 const (
 	maxWindows = 8
-	maxField   = 4 << 10
-	maxName    = 128
-	// shortPause is the pause after a refusal without Retry-After.
-	shortPause = time.Second
-	// defaultSpan is the length of a window that the server does not state, and the minimum.
-	defaultSpan = time.Second
+	maxField   = 4 << 10 // bytes
+	maxName    = 128     // bytes
+	// defaultPause is the pause after status 429 if the response does not say when to retry.
+	defaultPause = time.Second
+	// minSpan is the minimum length of a window, and the length if the response does not report it.
+	minSpan = time.Second
 )
 
-// read parses the information on limits in a response. Times are bounded by Options.MaxPause, invalid fields ignored.
-func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
-	info := &limitInfo{refused: r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable}
+// readLimits reads the limits that a response reports. It ignores invalid fields, and limits all times to
+// Options.MaxPause.
+func (t *Transport) readLimits(r *http.Response, now time.Time) *limitInfo {
+	refused := r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable
+	info := &limitInfo{refused: refused}
 	date, err := http.ParseTime(r.Header.Get("Date"))
 	if err != nil {
 		date = now
@@ -55,17 +57,17 @@ func (t *Transport) read(r *http.Response, now time.Time) *limitInfo {
 	if !info.refused {
 		return info
 	}
-	if after, ok := retryAfter(r.Header.Get("Retry-After"), date); ok {
+	if after, ok := parseRetryAfter(r.Header.Get("Retry-After"), date); ok {
 		info.pause = t.clampPause(after)
 		return info
 	}
 	for _, w := range info.windows {
 		if w.remaining == 0 {
-			info.pause = max(info.pause, w.until.Sub(now))
+			info.pause = max(info.pause, w.reset.Sub(now))
 		}
 	}
 	if info.pause == 0 && r.StatusCode == http.StatusTooManyRequests {
-		info.pause = shortPause
+		info.pause = defaultPause
 	}
 	return info
 }
@@ -75,7 +77,7 @@ func (t *Transport) clampPause(d time.Duration) time.Duration {
 	return min(max(d, 0), t.options.MaxPause)
 }
 
-// seconds returns a number of seconds as a Duration, saturated.
+// seconds returns n seconds as a Duration, at least 0 and at most headgate.MaxPeriod.
 func seconds(n int64) time.Duration {
 	if n > int64(headgate.MaxPeriod/time.Second) {
 		return headgate.MaxPeriod
@@ -83,8 +85,8 @@ func seconds(n int64) time.Duration {
 	return time.Duration(max(n, 0)) * time.Second
 }
 
-// retryAfter parses Retry-After: seconds, or a date by the server's clock.
-func retryAfter(text string, date time.Time) (time.Duration, bool) {
+// parseRetryAfter parses Retry-After: a number of seconds, or a date by the server's clock. date is the server's time.
+func parseRetryAfter(text string, date time.Time) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) > 64 {
 		return 0, false
@@ -117,8 +119,8 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 		if !ok || !hasRemaining || len(name) > maxName || len(windows) == maxWindows {
 			continue
 		}
-		w := window{name: name, remaining: remaining, span: defaultSpan}
-		reset, hasReset := countParam(item.Params, "t")
+		w := window{name: name, remaining: remaining, span: minSpan}
+		secondsToReset, hasReset := countParam(item.Params, "t")
 		for _, policy := range policies {
 			p, policyName, ok := itemName(policy)
 			if !ok || policyName != name {
@@ -126,17 +128,17 @@ func (t *Transport) readDraft(h http.Header, now time.Time) []window {
 			}
 			w.quota, _ = countParam(p.Params, "q")
 			if length, ok := countParam(p.Params, "w"); ok {
-				w.span = max(t.clampPause(seconds(length)), defaultSpan)
+				w.span = max(t.clampPause(seconds(length)), minSpan)
 				if !hasReset {
-					reset, hasReset = length, true
+					secondsToReset, hasReset = length, true // the reset is at most one window away
 				}
 			}
 			break
 		}
 		if !hasReset {
-			continue // nothing to wait for
+			continue // it is unknown how long to wait
 		}
-		w.until = now.Add(t.clampPause(seconds(reset)))
+		w.reset = now.Add(t.clampPause(seconds(secondsToReset)))
 		windows = append(windows, w)
 	}
 	return windows
@@ -165,8 +167,8 @@ func (t *Transport) readEarlierDraft(h http.Header, now time.Time) []window {
 	}
 	quota, _ := value("limit")
 	return []window{{
-		name: "RateLimit", quota: quota, remaining: remaining, until: now.Add(t.clampPause(seconds(reset))),
-		span: defaultSpan,
+		name: "RateLimit", quota: quota, remaining: remaining, reset: now.Add(t.clampPause(seconds(reset))),
+		span: minSpan,
 	}}
 }
 
@@ -190,7 +192,8 @@ func readList(lines []string) httpsfv.List {
 	return list
 }
 
-// itemName returns a list member as an item, and its value: the name of a policy. ok is false for other members.
+// itemName returns a member of a list as an item, and the item's value, which is the name of a policy. ok is false if
+// the member is not an item with a name.
 func itemName(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
 	item, ok = m.(httpsfv.Item)
 	if !ok {
@@ -200,13 +203,13 @@ func itemName(m httpsfv.Member) (item httpsfv.Item, name string, ok bool) {
 	return item, name, ok
 }
 
-// countParam returns a parameter that is a count.
-func countParam(p *httpsfv.Params, name string) (int64, bool) {
+// countParam returns the value of a parameter. ok is false if it is not a whole number of at least 0.
+func countParam(p *httpsfv.Params, name string) (n int64, ok bool) {
 	if p == nil {
 		return 0, false
 	}
 	value, _ := p.Get(name)
-	n, ok := value.(int64)
+	n, ok = value.(int64)
 	return n, ok && n >= 0
 }
 
@@ -221,13 +224,13 @@ func (t *Transport) readLegacy(h http.Header, now, date time.Time) []window {
 		if !ok {
 			continue
 		}
-		reset, ok := resetIn(h.Get(prefix+"Reset"), date)
+		untilReset, ok := parseReset(h.Get(prefix+"Reset"), date)
 		if !ok {
 			continue
 		}
 		quota, _ := parseCount(h.Get(prefix + "Limit"))
 		return []window{{
-			name: prefix, quota: quota, remaining: remaining, until: now.Add(t.clampPause(reset)), span: defaultSpan,
+			name: prefix, quota: quota, remaining: remaining, reset: now.Add(t.clampPause(untilReset)), span: minSpan,
 		}}
 	}
 	return nil
@@ -244,14 +247,16 @@ func parseCount(text string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// Numbers from minEpochSeconds on are seconds since 1970, and those from minEpochMillis on milliseconds.
+// A reset of at least minEpochMillis is in milliseconds since 1970, one of at least minEpochSeconds in seconds since
+// 1970, and a smaller one is a number of seconds to wait.
 const (
 	minEpochSeconds = 1_000_000_000
 	minEpochMillis  = 1_000_000_000_000
 )
 
-// resetIn parses the time until a reset, which servers send as seconds to wait, or as a point in time by their clock.
-func resetIn(text string, date time.Time) (time.Duration, bool) {
+// parseReset returns the time until a reset. Servers send it as seconds to wait, or as a time by their clock. date is
+// the server's time.
+func parseReset(text string, date time.Time) (time.Duration, bool) {
 	if len(text) > 64 {
 		return 0, false
 	}

@@ -22,23 +22,25 @@ const (
 	DefaultMaxKeys  = 1024
 )
 
-// Options configure a Transport. With the zero value, it respects only the limits in servers' responses.
+// Options configure a Transport. With the zero value, a Transport respects only the limits in servers' responses.
 type Options struct {
 	// Base sends the requests. Default http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter and Limit are a limit per key, independent of servers' responses. The limiter may be in memory, such as a
-	// memstore.Store, or shared by several programs, which then have one budget. Default none.
+	// Limiter and Limit set a limit for each key, in addition to the limits in servers' responses. The limiter may be in
+	// memory, such as a memstore.Store. Several programs that use the same Redis store share the limit. Default none.
 	Limiter headgate.Limiter
 	Limit   headgate.Limit
-	// Key returns the key of a request's budget; "" for none. Default its scheme and host.
+	// Key returns the key that a request is counted under. Requests with the key "" are not limited. Default is the
+	// scheme and host of the URL.
 	Key func(*http.Request) string
-	// MaxWait limits how long a request is delayed; its context may end the delay sooner. A request that would be delayed
-	// for longer fails at once. Default DefaultMaxWait; negative for no delays.
+	// MaxWait is the longest delay of a request. A request that would be delayed for longer fails immediately. The context
+	// of the request can end the delay sooner. Default DefaultMaxWait; negative for no delays.
 	MaxWait time.Duration
-	// MaxPause limits the pause that a server can request. Default DefaultMaxPause.
+	// MaxPause is the longest time for which no requests are sent because of a Retry-After or a reset time in a response.
+	// Default DefaultMaxPause.
 	MaxPause time.Duration
-	// MaxKeys limits the number of keys whose limits are remembered. For other keys, the limits in responses are ignored.
-	// Default DefaultMaxKeys.
+	// MaxKeys is the number of keys for which the limits in responses are remembered. For other keys, these limits are
+	// ignored. Default DefaultMaxKeys.
 	MaxKeys int
 }
 
@@ -47,37 +49,38 @@ var ErrLimited = errors.New("transport: not sent: over the limit")
 
 // A LimitedError is the error of a request that was not sent. It wraps ErrLimited.
 type LimitedError struct {
-	// Key is the key of the budget.
+	// Key is the key that the request was counted under.
 	Key string
-	// Server reports whether the limit is the server's, and not that of the Options.
+	// Server is true for a limit in the server's responses, and false for Options.Limit.
 	Server bool
 	// RetryAfter is the time until the request may be sent, as far as is known; headgate.Never if a retry is useless.
 	RetryAfter time.Duration
 }
 
 func (e *LimitedError) Error() string {
-	limitOwner := "our own limit"
+	limit := "the configured limit"
 	if e.Server {
-		limitOwner = "the server's limit"
+		limit = "the server's limit"
 	}
 	if e.RetryAfter == headgate.Never {
-		return fmt.Sprintf("%v: %s by %s: never", ErrLimited, e.Key, limitOwner)
+		return fmt.Sprintf("%v: %s: %s never allows the request", ErrLimited, e.Key, limit)
 	}
-	return fmt.Sprintf("%v: %s by %s: try again in %s", ErrLimited, e.Key, limitOwner, e.RetryAfter)
+	return fmt.Sprintf("%v: %s: %s allows the request in %s", ErrLimited, e.Key, limit, e.RetryAfter)
 }
 
 // Unwrap returns ErrLimited.
 func (*LimitedError) Unwrap() error { return ErrLimited }
 
-// A Transport is an http.RoundTripper that respects limits before it sends. Create one with New, and share it:
-// all requests through it have one budget per key. It is safe for concurrent use.
+// A Transport is an http.RoundTripper that respects limits before it sends a request. Create one with New, and share
+// it: it limits all requests that are sent through it. It is safe for concurrent use.
 //
-// First it applies the limit of its options, then the limits in the server's last responses: it counts down the rest in
-// RateLimit or X-RateLimit-Remaining, and when nothing is left, or the server sent Retry-After with 429 or 503, it
-// delays requests until that time. After a pause it sends one request as a probe, and the others if that is served.
-// Requests are delayed for at most MaxWait, or fail at once with a *LimitedError.
+// A Transport applies Options.Limit first, then the limits in the server's responses. It counts down the remaining
+// units that RateLimit or X-RateLimit-Remaining reported. If none remain, it delays requests until the reset. If the
+// server refused a request with 429 or 503, it delays requests for the time in Retry-After. After such a pause, it
+// sends one request as a probe, and the others once the server has accepted a request. A request that would be delayed
+// for longer than MaxWait fails immediately with a *LimitedError.
 //
-// It sends no request twice: a retry after a 429 is up to the caller.
+// A Transport sends no request twice: callers decide whether to retry after a 429.
 type Transport struct {
 	options Options
 
@@ -138,19 +141,29 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if key == "" {
 		return t.options.Base.RoundTrip(r)
 	}
-	start := time.Now()
-	units, err := t.takeOwn(r.Context(), key, start)
-	if err == nil {
-		var b *budget
-		if b, err = t.awaitBudget(r.Context(), key, start); err == nil {
-			return t.send(r, b, units)
+	b, units, err := t.admit(r.Context(), key)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // required of a RoundTripper; its error has no consequence
 		}
+		return nil, err
+	}
+	return t.send(r, b, units)
+}
+
+// admit waits until a request may be sent: first until Options.Limit allows it, then until the server's limits do.
+func (t *Transport) admit(ctx context.Context, key string) (*budget, *takenUnits, error) {
+	start := time.Now()
+	units, err := t.takeConfigured(ctx, key, start)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := t.awaitBudget(ctx, key, start)
+	if err != nil {
 		units.giveBack()
+		return nil, nil, err
 	}
-	if r.Body != nil {
-		_ = r.Body.Close() // required of a RoundTripper; its error has no consequence
-	}
-	return nil, err
+	return b, units, nil
 }
 
 // An idleCloser is a RoundTripper that keeps idle connections, such as *http.Transport.
@@ -166,21 +179,21 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // send sends a request that the limits allow.
-func (t *Transport) send(r *http.Request, b *budget, units *tokenReceipt) (*http.Response, error) {
+func (t *Transport) send(r *http.Request, b *budget, units *takenUnits) (*http.Response, error) {
 	sent := time.Now()
 	response, err := t.options.Base.RoundTrip(r)
 	if err != nil {
-		t.release(b, sent, nil)
+		t.requestDone(b, sent, nil)
 		units.releaseSlot()
 		return nil, err
 	}
-	t.release(b, sent, t.read(response, time.Now()))
-	units.releaseAfter(response)
+	t.requestDone(b, sent, t.readLimits(response, time.Now()))
+	units.releaseSlotAfterBody(response)
 	return response, nil
 }
 
-// takenUnits are the units that a request has taken from the limit of the options. They may be nil.
-type tokenReceipt struct {
+// takenUnits are the units that a request has taken from Options.Limit. A nil *takenUnits is valid: it has no units.
+type takenUnits struct {
 	limiter headgate.Limiter
 	check   headgate.Check
 	receipt headgate.Receipt
@@ -189,115 +202,123 @@ type tokenReceipt struct {
 }
 
 // renewSlot renews a slot of a concurrency limit until it is released.
-func (p *tokenReceipt) renewSlot() {
-	if p.check.Limit.Algorithm != headgate.Concurrency || p.receipt.Units == 0 {
+func (u *takenUnits) renewSlot() {
+	if u.check.Limit.Algorithm != headgate.Concurrency || u.receipt.Units == 0 {
 		return
 	}
-	ttl := p.check.Limit.TTL
+	ttl := u.check.Limit.TTL
 	if ttl == 0 {
 		ttl = headgate.DefaultTTL
 	}
-	p.renewal.Start(clock.System, ttl, func() {
+	u.renewal.Start(clock.System, ttl, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, _ = p.limiter.Renew(ctx, p.check, p.receipt) // retried before the slot expires
+		_, _ = u.limiter.Renew(ctx, u.check, u.receipt) // after an error, the next renewal is before the slot expires
 	})
 }
 
-// takeOwn takes a unit from the limit of the options. It waits for one if necessary.
-func (t *Transport) takeOwn(ctx context.Context, key string, start time.Time) (*tokenReceipt, error) {
+// takeConfigured takes a unit from Options.Limit. It waits for one if necessary.
+func (t *Transport) takeConfigured(ctx context.Context, key string, start time.Time) (*takenUnits, error) {
 	if t.options.Limiter == nil {
 		return nil, nil
 	}
-	p := &tokenReceipt{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
+	u := &takenUnits{limiter: t.options.Limiter, check: headgate.Check{Key: key, Limit: t.options.Limit, Cost: 1}}
 	if len(key) > headgate.MaxKeyBytes {
 		return nil, fmt.Errorf("transport: a key of %d bytes: want at most %d", len(key), headgate.MaxKeyBytes)
 	}
 	for {
-		d, err := p.limiter.Take(ctx, p.check)
+		d, err := u.limiter.Take(ctx, u.check)
 		if err != nil {
-			return nil, fmt.Errorf("transport: our own limit: %w", err)
+			return nil, fmt.Errorf("transport: configured limit: %w", err)
 		}
 		if d.Allowed {
-			p.receipt = d.Receipt
-			if err := t.waitFor(ctx, start, d.Delay, &LimitedError{Key: key, RetryAfter: d.Delay}, nil); err != nil {
-				p.receipt = p.receipt.Delayed(d.Delay)
-				p.giveBack()
+			u.receipt = d.Receipt
+			w := wait{start: start, duration: d.Delay, tooLong: &LimitedError{Key: key, RetryAfter: d.Delay}}
+			if err := t.waitFor(ctx, w); err != nil {
+				u.receipt = u.receipt.Delayed(d.Delay) // the receipt of the turn that the request has not waited for
+				u.giveBack()
 				return nil, err
 			}
-			p.renewSlot()
-			return p, nil
+			u.renewSlot()
+			return u, nil
 		}
-		wait := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
+		duration := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
 		if t.options.Limit.Algorithm == headgate.Concurrency {
-			wait = min(wait, 10*time.Millisecond) // the holder of a slot may release it long before it expires
+			duration = min(duration, 10*time.Millisecond) // the holder of a slot may release it long before it expires
 		}
-		if err := t.waitFor(ctx, start, wait, &LimitedError{Key: key, RetryAfter: d.RetryAfter}, nil); err != nil {
+		w := wait{start: start, duration: duration, tooLong: &LimitedError{Key: key, RetryAfter: d.RetryAfter}}
+		if err := t.waitFor(ctx, w); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// waitFor waits for d, or until changed is closed. If d is longer than a request that began at start may be delayed, it
-// returns tooLong at once.
-func (t *Transport) waitFor(
-	ctx context.Context, start time.Time, d time.Duration, tooLong error, changed <-chan struct{},
-) error {
+// A wait delays a request.
+type wait struct {
+	start    time.Time // of the request
+	duration time.Duration
+	tooLong  error           // the error if the request must not be delayed for so long
+	changed  <-chan struct{} // ends the wait when it is closed; may be nil
+}
+
+// waitFor delays a request. It returns w.tooLong immediately if the wait would end later than MaxWait after the start
+// of the request, or after the deadline of ctx.
+func (t *Transport) waitFor(ctx context.Context, w wait) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if d <= 0 {
+	if w.duration <= 0 {
 		return nil
 	}
-	maxWait := t.options.MaxWait - time.Since(start)
+	maxWait := t.options.MaxWait - time.Since(w.start)
 	if deadline, ok := ctx.Deadline(); ok {
 		maxWait = min(maxWait, time.Until(deadline))
 	}
-	if d > maxWait {
-		return tooLong
+	if w.duration > maxWait {
+		return w.tooLong
 	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(w.duration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-changed:
+	case <-w.changed:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// giveBack returns the units to the limiter, once.
-func (p *tokenReceipt) giveBack() {
-	if p == nil || p.receipt.Units == 0 {
+// giveBack returns the units to the limiter. More calls do nothing.
+func (u *takenUnits) giveBack() {
+	if u == nil || u.receipt.Units == 0 {
 		return
 	}
-	p.once.Do(func() {
-		p.renewal.Stop()
+	u.once.Do(func() {
+		u.renewal.Stop()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = p.limiter.Give(ctx, p.check, p.receipt) // on an error, the units come back with time
+		_ = u.limiter.Give(ctx, u.check, u.receipt) // after an error, the limit refills or the slot expires
 	})
 }
 
 // releaseSlot releases the slot of a concurrency limit. Units of other limits stay consumed.
-func (p *tokenReceipt) releaseSlot() {
-	if p != nil && p.check.Limit.Algorithm == headgate.Concurrency {
-		p.giveBack()
+func (u *takenUnits) releaseSlot() {
+	if u != nil && u.check.Limit.Algorithm == headgate.Concurrency {
+		u.giveBack()
 	}
 }
 
-// releaseAfter releases the slot of a concurrency limit when the response has been read or closed.
-func (p *tokenReceipt) releaseAfter(r *http.Response) {
-	if p == nil || p.check.Limit.Algorithm != headgate.Concurrency {
+// releaseSlotAfterBody releases the slot of a concurrency limit when the body of the response has been read or closed.
+func (u *takenUnits) releaseSlotAfterBody(r *http.Response) {
+	if u == nil || u.check.Limit.Algorithm != headgate.Concurrency {
 		return
 	}
 	if r.Body == nil || r.Body == http.NoBody {
-		p.giveBack()
+		u.giveBack()
 		return
 	}
-	releasing := &body{ReadCloser: r.Body, taken: p}
+	releasing := &body{ReadCloser: r.Body, units: u}
 	r.Body = releasing
 	if w, ok := releasing.ReadCloser.(io.Writer); ok { // the connection was upgraded to another protocol
 		r.Body = struct {
@@ -310,19 +331,19 @@ func (p *tokenReceipt) releaseAfter(r *http.Response) {
 // A body is the body of a response. It releases a slot when it ends or is closed.
 type body struct {
 	io.ReadCloser
-	taken *tokenReceipt
+	units *takenUnits
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.taken.giveBack()
+		b.units.giveBack()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
 	err := b.ReadCloser.Close()
-	b.taken.giveBack()
+	b.units.giveBack()
 	return err
 }

@@ -82,7 +82,7 @@ func TestAnswersHoldTheRequestsThatFollow(t *testing.T) {
 		"Retry-After as a date": {429, func() []string {
 			return []string{"Retry-After", time.Now().Add(7 * time.Second).UTC().Format(http.TimeFormat)}
 		}, 7 * time.Second},
-		"429 without a word":           {429, func() []string { return nil }, shortPause},
+		"429 without a word":           {429, func() []string { return nil }, defaultPause},
 		"503 without a word":           {503, func() []string { return nil }, 0},
 		"Retry-After of a 200":         {200, func() []string { return []string{"Retry-After", "7"} }, 0},
 		"draft-11, nothing left":       {200, func() []string { return []string{"RateLimit", `"a";r=0;t=9`} }, 9 * time.Second},
@@ -310,7 +310,7 @@ func FuzzWhatServersSay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, after, limit, policy, remaining, reset string) {
 		now := time.Now()
-		s := transport.read(&http.Response{StatusCode: status, Header: http.Header{
+		s := transport.readLimits(&http.Response{StatusCode: status, Header: http.Header{
 			"Retry-After": {after}, "Ratelimit": {limit}, "Ratelimit-Policy": {policy},
 			"X-Ratelimit-Remaining": {remaining}, "X-Ratelimit-Reset": {reset},
 		}}, now)
@@ -318,14 +318,14 @@ func FuzzWhatServersSay(f *testing.F) {
 			t.Fatalf("got a pause of %v and %d windows", s.pause, len(s.windows))
 		}
 		for _, w := range s.windows {
-			if w.remaining < 0 || w.quota < 0 || w.until.Before(now) || w.until.After(now.Add(DefaultMaxPause)) || w.span > DefaultMaxPause {
+			if w.remaining < 0 || w.quota < 0 || w.reset.Before(now) || w.reset.After(now.Add(DefaultMaxPause)) || w.span > DefaultMaxPause {
 				t.Fatalf("got %+v", w)
 			}
 		}
 		var b budget
 		b.changed = make(chan struct{})
-		b.learn(now, now, s)
-		if wait := b.wait(now); wait > DefaultMaxPause {
+		b.update(now, now, s)
+		if wait := b.waitTime(now); wait > DefaultMaxPause {
 			t.Fatalf("got a wait of %v", wait)
 		}
 	})
