@@ -101,6 +101,17 @@ func TestSeveralNodesAreOneAlert(t *testing.T) {
 	}
 }
 
+func TestRatesOfAlertsAreReadable(t *testing.T) {
+	for rate, want := range map[float64]string{0.04: "under 0.1", 0.954: "1", 2.34: "2.3", 40_123.4: "40123"} {
+		in := &alerts.Input{Nodes: []control.Node{healthy("a", start)}, Revision: 7}
+		in.Nodes[0].Health.FailingOpen = []control.RuleRate{{Rule: "search", PerSecond: rate}}
+		want = "The rule search admits " + want + " requests/s without a limit"
+		if got := alerts.Find(in, start)[0].Summary; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAlertFiresOnceAndResolvesOnce(t *testing.T) {
 	var book alerts.Book
 	finding := []alerts.Finding{{Condition: alerts.BreakerOpen, Subject: "redis:1", Summary: "The circuit is open"}}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/server/control"
@@ -83,7 +85,7 @@ func Find(in *Input, now time.Time) []Finding {
 	for rule, perSecond := range open {
 		c.list = append(c.list, Finding{
 			Condition: FailingOpen, Subject: rule, Nodes: openNodes[rule], Value: perSecond,
-			Summary: fmt.Sprintf("The rule %s admits %.3g requests/s without a limit", rule, perSecond),
+			Summary: fmt.Sprintf("The rule %s admits %s requests/s without a limit", rule, rateText(perSecond)),
 		})
 	}
 	c.servers(Servers(in.Nodes, now))
@@ -95,6 +97,17 @@ func Find(in *Input, now time.Time) []Finding {
 		return cmp.Or(cmp.Compare(a.Condition.Name, b.Condition.Name), cmp.Compare(a.Subject, b.Subject))
 	})
 	return c.list
+}
+
+// rateText formats a rate for a person.
+func rateText(perSecond float64) string {
+	switch {
+	case perSecond < 0.1:
+		return "under 0.1"
+	case perSecond < 10:
+		return strings.TrimSuffix(strconv.FormatFloat(perSecond, 'f', 1, 64), ".0")
+	}
+	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
 func (in *Input) isDenialSpike() bool {
