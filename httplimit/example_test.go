@@ -69,11 +69,12 @@ func ExampleNew() {
 		}
 		resp.Body.Close()
 	}
-	// Output: alice: 200, RateLimit: "per-key";r=1;t=60 alice: 200, RateLimit: "per-key";r=0;t=60 alice: 429, RateLimit:
-	// "per-key";r=0;t=60, Retry-After: 60
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota
-	// exceeded","status":429,"detail":"Over the limit. Try again in 60 s.","violated-policies":["per-key"]} bob: 200,
-	// RateLimit: "per-key";r=1;t=60
+	// Output:
+	// alice: 200, RateLimit: "per-key";r=1;t=60
+	// alice: 200, RateLimit: "per-key";r=0;t=60
+	// alice: 429, RateLimit: "per-key";r=0;t=60, Retry-After: 60
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"Over the limit. Try again in 60 s.","violated-policies":["per-key"]}
+	// bob: 200, RateLimit: "per-key";r=1;t=60
 }
 
 // The service of a model reports how many tokens a response used. The estimate is taken before the request is served,

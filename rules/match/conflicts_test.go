@@ -13,8 +13,7 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// conflicts returns the result of Conflicts, a line for each: the number of clients, their limits, and the problems'
-// paths.
+// conflicts returns the result of Conflicts, a line for each: the number of clients, their limits, and the problems' paths.
 func conflicts(set *match.Set, in *registry.Registry, before *match.Set) []string {
 	list, more := set.Conflicts(in, before)
 	var lines []string
