@@ -33,7 +33,7 @@ func TestUntrustedLoadBalancerIsReported(t *testing.T) {
 	p.waitLog(s.Warnings[0])
 	b := openBrowser(t, "http://"+p.admin)
 	b.open("/")
-	b.seeText("all clients behind an address share its limits")
+	b.seeText("all clients behind such an address share its limits")
 	if got := len(p.logged(s.Warnings[0])); got != 1 {
 		t.Errorf("got %d lines in the log, want 1", got)
 	}
