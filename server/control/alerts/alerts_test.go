@@ -45,10 +45,10 @@ func TestEveryConditionIsFound(t *testing.T) {
 			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "gossip"}}}
 		}},
 		{"denial_spike/all requests 0.4", func(in *alerts.Input, _ *control.Node) {
-			in.Requests, in.DeniedShare, in.HourShare, in.Comparable = 100, 0.4, 0.1, true
+			in.Requests, in.DeniedShare, in.EarlierShare, in.Comparable = 100, 0.4, 0.1, true
 		}},
 		{"", func(in *alerts.Input, _ *control.Node) {
-			in.Requests, in.DeniedShare, in.HourShare, in.Comparable = 100, 0.4, 0.2, true
+			in.Requests, in.DeniedShare, in.EarlierShare, in.Comparable = 100, 0.4, 0.2, true
 		}},
 		{"", func(in *alerts.Input, _ *control.Node) { in.Requests, in.DeniedShare = 100, 0.4 }}, // a new service
 		{"memory_near_cap/the nodes 0.91", func(_ *alerts.Input, n *control.Node) { n.Health.MemoryBytes = 91 }},

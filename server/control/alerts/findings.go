@@ -30,11 +30,11 @@ type Input struct {
 	Nodes []control.Node
 	// Revision is the latest revision of the rules.
 	Revision int64
-	// DeniedShare is the share of denied requests of the last minute, HourShare that of the hour before, and Requests
-	// the number of requests in the last minute.
-	DeniedShare, HourShare float64
-	Requests               uint64
-	// Comparable reports whether the day before has requests. A new service has nothing to compare a minute with.
+	// DeniedShare is the share of denied requests of the last minute, EarlierShare that of the hour before or, if it has
+	// no requests, of the day before. Requests is the number of requests in the last minute.
+	DeniedShare, EarlierShare float64
+	Requests                  uint64
+	// Comparable reports whether EarlierShare is known. A new service has nothing to compare a minute with.
 	Comparable bool
 }
 
@@ -91,7 +91,7 @@ func Find(in *Input, now time.Time) []Finding {
 	c.servers(Servers(in.Nodes, now))
 	if in.isDenialSpike() {
 		c.add(DenialSpike, "all requests", "", in.DeniedShare,
-			fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% in the hour before", 100*in.DeniedShare, 100*in.HourShare))
+			fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% before", 100*in.DeniedShare, 100*in.EarlierShare))
 	}
 	slices.SortFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Condition.Name, b.Condition.Name), cmp.Compare(a.Subject, b.Subject))
@@ -112,7 +112,7 @@ func rateText(perSecond float64) string {
 
 func (in *Input) isDenialSpike() bool {
 	return in.Comparable && in.Requests >= minDenialVolume &&
-		in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.HourShare
+		in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.EarlierShare
 }
 
 // node adds what one node reports.

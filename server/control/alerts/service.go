@@ -61,10 +61,10 @@ type Service struct {
 
 // A share has the figures about denied requests of an Input.
 type share struct {
-	read         time.Time
-	denied, hour float64
-	requests     uint64
-	comparable   bool
+	read            time.Time
+	denied, earlier float64
+	requests        uint64
+	comparable      bool
 }
 
 // NewService returns a Service.
@@ -192,7 +192,7 @@ func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time)
 		if err != nil {
 			return err
 		}
-		in.DeniedShare, in.HourShare, in.Requests = shares.denied, shares.hour, shares.requests
+		in.DeniedShare, in.EarlierShare, in.Requests = shares.denied, shares.earlier, shares.requests
 		in.Comparable = shares.comparable
 	}
 	changes := book.Update(Find(&in, now), now)
@@ -259,9 +259,14 @@ func (s *Service) share(ctx context.Context, namespace string, now time.Time) (*
 	result.requests = series.Total.Requests[last]
 	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])
 	const offset = 5 // minutes
-	result.hour = ratio(series.Total.Denied[:last-offset], series.Total.Requests[:last-offset])
-	day := history.Series(traffic.SeriesQuery{Window: 24 * time.Hour, Limit: 1}, now)
-	result.comparable = sum(day.Total.Requests) >= minDenialVolume+sum(series.Total.Requests[last-offset:])
+	before := last - offset
+	denied, requests := series.Total.Denied[:before], series.Total.Requests[:before]
+	if sum(requests) < minDenialVolume { // as after a quiet night
+		day := history.Series(traffic.SeriesQuery{Window: 24 * time.Hour, Limit: 1}, now)
+		before = len(day.Total.Requests) - 2 - offset
+		denied, requests = day.Total.Denied[:before], day.Total.Requests[:before]
+	}
+	result.earlier, result.comparable = ratio(denied, requests), sum(requests) >= minDenialVolume
 	s.shares[namespace] = result
 	return result, nil
 }

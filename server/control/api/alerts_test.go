@@ -129,7 +129,8 @@ func TestOneProcessEvaluatesAlerts(t *testing.T) {
 	receiver.awaitEvents(t, "alert.fired node_silent/n1 firing")
 }
 
-// A new service that denies many requests from the beginning, as the demo does, has no denial spike.
+// A service that denies many requests from the beginning, as the demo does, has no denial spike when it is new, nor after
+// hours without requests.
 func TestDenialSpikeNeedsTrafficToCompareWith(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
@@ -148,7 +149,10 @@ func TestDenialSpikeNeedsTrafficToCompareWith(t *testing.T) {
 	}
 	serve(20, 40)
 	s.call("GET", "/v1/alerts", "").wants(200, `{"firing":0,"alerts":[]}`)
-	serve(40, 0)
+	now.add(3 * time.Hour)
+	serve(12, 40)
+	s.call("GET", "/v1/alerts", "").wants(200, `{"firing":0,"alerts":[]}`)
+	serve(60, 0)
 	serve(8, 90)
 	s.call("GET", "/v1/alerts", "").wants(200, `"firing":1`, `"id":"denial_spike/all requests"`)
 }
