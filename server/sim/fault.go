@@ -32,7 +32,11 @@ func (w *world) begin(f *scenario.Fault) {
 			}
 		}
 	case scenario.Partition:
-		w.loop.After(f.For, w.network.cutOff(f.Nodes))
+		heal := w.network.cutOff(f.Nodes)
+		w.loop.After(f.For, func() {
+			heal()
+			w.introduceAll()
+		})
 	case scenario.RegionPartition:
 		w.loop.After(f.For, w.between.cutOff(f.Regions))
 	case scenario.Slow, scenario.Lossy:

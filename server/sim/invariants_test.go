@@ -1,11 +1,16 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/server/fleet/lease"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -14,6 +19,7 @@ type invariants struct {
 	world     *world
 	most      int64 // units above the limit
 	leased    int64 // units of leases that were used
+	leases    map[*node][]heldLease
 	last      map[uint64]*request
 	levels    map[uint64][]int64 // what remains of each client on each node, some time after the traffic
 	violation string             // the first one
@@ -31,13 +37,29 @@ func convergesAfter(s *scenario.Scenario) time.Duration {
 }
 
 // maxDisagreement returns by how many units nodes may differ then. Levels are rounded, and the time that an update is in
-// transit between regions is not known.
+// transit between regions, or during an outage, is not known. After an outage, a window also has the debt of those
+// before it, as far as a node knows of that.
 func maxDisagreement(s *scenario.Scenario) int64 {
-	if s.Regions == nil {
-		return 2
-	}
 	l := s.Limits[0]
-	return 2 + int64(4*s.Regions.Delay.Seconds()*float64(l.Count)/l.Period.Seconds())
+	perSecond := float64(l.Count) / l.Period.Seconds()
+	switch {
+	case s.Regions != nil:
+		return 2 + int64(4*s.Regions.Delay.Seconds()*perSecond)
+	case !hasOutage(s):
+		return 2
+	case l.Algorithm == headgate.FixedWindow:
+		return math.MaxInt64
+	default:
+		return 2 + int64(outageDrain.Seconds()*perSecond)
+	}
+}
+
+// outageDrain is the time in which units drain of which nodes do not know when they were used.
+const outageDrain = 200 * time.Millisecond
+
+// hasOutage reports whether a fault keeps updates back.
+func hasOutage(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Faults, func(f scenario.Fault) bool { return f.Kind != scenario.Join })
 }
 
 func (i *invariants) violated(format string, args ...any) {
@@ -50,10 +72,11 @@ func (i *invariants) violated(format string, args ...any) {
 // and a decision of Redis is right. A denial that took units of one of two limits would make a later one wrong.
 func (i *invariants) check(r *request) {
 	i.last[r.client] = r
-	if r.allowed && !r.executed && !r.degraded {
-		i.leased += int64(r.source.spec.Cost)
-	}
 	mode := i.world.variant.Mode.String()
+	if mode == "lease" && r.allowed && !r.executed && !r.degraded {
+		i.leased += int64(r.source.spec.Cost)
+		i.useLease(r)
+	}
 	switch {
 	case r.degraded:
 	case r.allowed && r.excess > i.most:
@@ -62,6 +85,38 @@ func (i *invariants) check(r *request) {
 		i.violated("%d units were used, but only %d granted", i.leased, i.world.result.granted)
 	case mode == "exact" && i.world.scenario.Regions == nil && r.executed && r.wrong:
 		i.violated("allowed = %v is wrong for %s", r.allowed, r.user)
+	}
+}
+
+// A heldLease is units that a node has got and may use for a time, of any client.
+type heldLease struct {
+	units   int64
+	expires time.Duration
+}
+
+// grant is called after every grant to a node.
+func (i *invariants) grant(n *node, units int64, requested time.Duration) {
+	ttl := cmp.Or(i.world.scenario.LeaseTTL, lease.DefaultTTL)
+	list := append(i.leases[n], heldLease{units, requested + ttl})
+	slices.SortStableFunc(list, func(a, b heldLease) int { return cmp.Compare(a.expires, b.expires) })
+	i.leases[n] = list
+}
+
+// useLease checks that a node has units that have not expired. It uses those first that expire first.
+func (i *invariants) useLease(r *request) {
+	cost := int64(r.source.spec.Cost)
+	held := i.leases[r.node]
+	for len(held) > 0 && (held[0].units == 0 || held[0].expires < r.endedAt) {
+		held = held[1:]
+	}
+	for j := range held {
+		used := min(cost, held[j].units)
+		held[j].units -= used
+		cost -= used
+	}
+	i.leases[r.node] = held
+	if cost > 0 {
+		i.violated("%s used units of a lease that has expired", r.node.host.Name)
 	}
 }
 

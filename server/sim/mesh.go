@@ -14,6 +14,7 @@ type meshPort struct {
 	world    *world
 	node     *node
 	listener gossip.Listener
+	knows    map[*node]bool
 	closed   bool
 }
 
@@ -45,12 +46,22 @@ func (m *meshPort) Close() error {
 	return nil
 }
 
-// introduce lets a new node and the others know each other, as memberlist would.
+// introduceAll lets nodes know each other that started during a partition which has ended.
+func (w *world) introduceAll() {
+	for _, n := range w.nodes {
+		if n != nil && n.port != nil {
+			n.host.Run(func() { w.introduce(n) })
+		}
+	}
+}
+
+// introduce lets a node and the others that it does not know, and reaches, know each other, as memberlist would.
 func (w *world) introduce(n *node) {
 	for _, other := range w.nodes {
-		if other == nil || other == n || !w.network.connects(n.slot, other.slot) {
+		if other == nil || other == n || n.port.knows[other] || !w.network.connects(n.slot, other.slot) {
 			continue
 		}
+		n.port.knows[other], other.port.knows[n] = true, true
 		other.port.listener.Joined(n.host.Name)
 		n.port.listener.Joined(other.host.Name)
 		n.port.listener.Merge(other.port.listener.State())

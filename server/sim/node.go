@@ -108,7 +108,7 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 		}
 		return async.New(ledger, w.newExchangeClient(n, o.Author()), o)
 	case rules.Gossip:
-		n.port = &meshPort{world: w, node: n}
+		n.port = &meshPort{world: w, node: n, knows: make(map[*node]bool)}
 		limiter, err := gossip.New(ledger, gossip.Options{
 			Name: n.host.Name, Interval: w.scenario.SyncInterval, Random: rand.NewPCG(w.nodeSeed, n.random.Uint64()),
 			OnEvent: func(gossip.Event) {},
@@ -144,8 +144,8 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	var limiter headgate.Limiter = guarded
 	if w.variant.Mode == rules.Lease {
 		o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members, Clock: n.host}
-		if w.bugs.frozenLeases {
-			o.Clock = slowClock{n.host, n.host.Now()}
+		if w.bugs.longLeases {
+			o.TTL = lease.DefaultTTL
 		}
 		if n.lease, err = lease.New(guarded, o); err != nil {
 			return nil, err
@@ -157,18 +157,6 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	}
 	return w.regionLimiter(n, limiter)
 }
-
-// A slowClock is a planted bug: a clock that hardly moves. Its timers are right.
-type slowClock struct {
-	*virtual.Host
-	start time.Time
-}
-
-// Now returns the time, a hundred times closer to the start than it is.
-func (c slowClock) Now() time.Time { return c.start.Add(c.Host.Now().Sub(c.start) / 100) }
-
-// Since returns the time since a reading of this clock.
-func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // stopNode ends a node without a goodbye.
 func (w *world) stopNode(slot int) error {

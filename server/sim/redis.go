@@ -231,9 +231,10 @@ func (c *redisClient) Charge(ctx context.Context, check headgate.Check) (headgat
 
 // Grant implements guard.Granter.
 func (c *redisClient) Grant(ctx context.Context, check headgate.Check, want, share int64) (headgate.Decision, error) {
+	requested := c.world.loop.Now()
 	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
 		d, err := s.store.Grant(ctx, check, want, share)
-		c.world.granted(d.Receipt.Units)
+		c.world.granted(c.node, d.Receipt.Units, requested)
 		return d, err
 	})
 }

@@ -45,6 +45,8 @@ type world struct {
 
 	// check is called after every request, for tests.
 	check func(*request)
+	// leased is called after every grant of units to a node, for tests.
+	leased func(n *node, units int64, requested time.Duration)
 	// bugs are planted by tests, to show that they are found.
 	bugs bugs
 }
@@ -52,7 +54,7 @@ type world struct {
 // bugs are mistakes that the simulated code can make on purpose.
 type bugs struct {
 	loseUpdates  bool // Redis forgets one in four decisions
-	frozenLeases bool // the clock of leases runs at a hundredth of its speed, so that they are used after they expire
+	longLeases   bool // units of leases are used for 100 ms, although they expire before
 	deafNewcomer bool // nodes that join do not read the notes of others
 	partialTakes bool // Redis takes the first limit of a request that the second denies
 }
@@ -267,8 +269,13 @@ func (w *world) judge(r *request) {
 	}
 }
 
-// granted counts units that Redis has granted to a node.
-func (w *world) granted(units int64) { w.result.granted += units }
+// granted counts units that Redis has granted to a node, which requested them at a time.
+func (w *world) granted(n *node, units int64, requested time.Duration) {
+	w.result.granted += units
+	if w.leased != nil {
+		w.leased(n, units, requested)
+	}
+}
 
 // retry lets the client repeat a denied request.
 func (w *world) retry(r *request, retryAfter time.Duration) {
