@@ -151,12 +151,18 @@ func figureNames() []string {
 // garbage. GOGC overrides it.
 const simulationGCPercent = 300
 
+// simulationMemory is the size of the heap from which on a simulation saves memory again. GOMEMLIMIT overrides it.
+const simulationMemory = 8 << 30
+
 // simulate runs a scenario and prints its results.
 func (p *commands) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(simulationGCPercent))
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(simulationMemory))
 	}
 	began := time.Now()
 	progress := cli.NewProgressLine(p.Stderr)
