@@ -32,6 +32,14 @@ func (s clientSums) add(c *ClientCount) {
 	sum.Error += c.Error
 }
 
+// denialRank returns 0 if requests of the client were denied, else 1.
+func (c *ClientCount) denialRank() int {
+	if c.Denied > 0 && !c.Shadow {
+		return 0
+	}
+	return 1
+}
+
 // part returns part of the counts, for as many of some seconds.
 func (c *ClientCount) part(part, seconds int64) ClientCount {
 	result := *c

@@ -259,6 +259,9 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 		result.Order = "requests"
 	}
 	list := sums.sorted(!q.Requests)
+	if !q.Requests { // those that shadow rules would have denied come after those that were denied
+		slices.SortStableFunc(list, func(a, b ClientCount) int { return cmp.Compare(a.denialRank(), b.denialRank()) })
+	}
 	for _, c := range list[:min(len(list), q.Limit)] {
 		result.Clients = append(result.Clients, ClientRow{c, series.of(clientRule{c.Client, c.Rule})})
 	}

@@ -54,3 +54,15 @@ func TestClientOfARuleThatWasShadowForATimeIsDenied(t *testing.T) {
 		}
 	}
 }
+
+func TestDeniedClientsComeBeforeThoseOfShadowRules(t *testing.T) {
+	r := newRig(t, `rules: [{ id: enforced, key: user, limits: 8/h }, { id: shadow, key: user, limits: 1/h, on_limit: shadow }]`,
+		traffic.Clear)
+	r.send(10, attributes("user", "noisy"))
+	r.send(5, attributes("user", "quiet"))
+	r.pass(6 * time.Second)
+	want := `{"user":"noisy"} enforced 10=8+2; {"user":"noisy"} shadow 10=10+9; {"user":"quiet"} shadow 5=5+4; {"user":"quiet"} enforced 5=5+0`
+	if got := r.clients(traffic.ClientsQuery{}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

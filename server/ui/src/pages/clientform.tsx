@@ -82,7 +82,7 @@ export function ClientForm({ namespace, item, onDone, onCancel }: Props) {
             <input {...props} ref={first} size={24} readOnly={item !== undefined} autocomplete="off" spellcheck={false} placeholder="acme" value={form.id} onInput={(e) => set({ id: e.currentTarget.value })} />
           )}
         </Field>
-        <Field id="c-grant" label="It has">{(props) => <Choice props={props} of={grants} value={form.grant} onChange={(grant) => set({ grant: grant as Grant })} />}</Field>
+        <Field id="c-grant" label="The client gets">{(props) => <Choice props={props} of={grants} value={form.grant} onChange={(grant) => set({ grant: grant as Grant })} />}</Field>
         {form.grant === "limits" && simple && (
           <Field id="c-limits" label="Limits" class="wide" help="Such as 500/s burst 1000. Separate several with commas." errors={errorsAt(error, "limits")}>
             {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}

@@ -48,12 +48,12 @@ export function RuleTraffic({ session, id, shadow }: { session: Session; id: str
       {data && (
         <section aria-labelledby="rule-clients-title">
           <div class="section-head">
-            <h2 id="rule-clients-title">{order === "denied" ? "Most denied clients" : "Heaviest clients"}</h2>
+            <h2 id="rule-clients-title">{order === "requests" ? "Heaviest clients" : shadow ? "Clients that would be denied most" : "Most denied clients"}</h2>
             <button type="button" onClick={() => setOrder(order === "denied" ? "requests" : "denied")}>
-              {order === "denied" ? "Show the heaviest" : "Show the most denied"}
+              {order === "denied" ? "Show the heaviest" : shadow ? "Show those that would be denied" : "Show the most denied"}
             </button>
           </div>
-          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} of="rule" />
+          <TopClients clients={data.clients} label={{ by: "rule-clients-title" }} of="rule" shadow={shadow} />
         </section>
       )}
     </>

@@ -13,12 +13,14 @@ interface Props {
   label: string | { by: string };
   /** The page is about one rule or one client, which needs no column. */
   of?: "rule" | "client";
+  /** The page is about a shadow rule, which denies nothing. */
+  shadow?: boolean;
   /** Shown if there are none. */
   empty?: string | undefined;
 }
 
-export function TopClients({ clients, label, of, empty = "No requests in this time." }: Props) {
-  const list = of === "client" ? ofOneClient : columns.filter((c) => of !== "rule" || c.name !== "Rule");
+export function TopClients({ clients, label, of, shadow = false, empty = "No requests in this time." }: Props) {
+  const list = of === "client" ? ofOneClient : columns.filter((c) => of !== "rule" || c.name !== "Rule").map((c) => (shadow ? { ...c, name: shadowNames[c.name] ?? c.name } : c));
   return (
     <Table
       name={of === "client" ? "client-traffic" : "top-clients"}
@@ -30,6 +32,8 @@ export function TopClients({ clients, label, of, empty = "No requests in this ti
     />
   );
 }
+
+const shadowNames: Record<string, string> = { Denied: "Would be denied", "Share denied": "Share" };
 
 const columns: Column<ClientTraffic>[] = [
     {
