@@ -28,8 +28,8 @@ type Config struct {
 	// penalties, and decides for rules with on_failure: local when another store fails. Default Store; then there is no
 	// fallback when Store fails, and on_failure: local means open.
 	Local headgate.Limiter
-	// Shared says that other nodes use the same Store: it is in Redis, for example. Rules without a consistency are then
-	// exact, otherwise local.
+	// Shared reports whether other nodes use the same Store, for example one in Redis. Rules without a consistency are
+	// then exact. Otherwise they are local.
 	Shared bool
 	// Modes are the stores for the consistencies lease, async and gossip. A rule whose store is missing is refused.
 	Modes map[rules.Consistency]headgate.Limiter
@@ -43,8 +43,8 @@ type Config struct {
 	// SecondSecret is the old or the new secret while Secret is being replaced: leases that were encrypted with it are
 	// accepted too. Default: none.
 	SecondSecret []byte
-	// MaxWaiting is the maximum number of requests that rules with on_limit: delay delay at once; more are rejected.
-	// Default DefaultMaxWaiting. If it is negative, no request is delayed.
+	// MaxWaiting is the maximum number of requests that are delayed at the same time by rules with on_limit: delay.
+	// Further requests are rejected. Default DefaultMaxWaiting. If it is negative, no request is delayed.
 	MaxWaiting int
 	// Refuse reports whether this process is too busy to decide another request. If so, a request that a rule limits is
 	// rejected with 503 and the reason Overloaded, and takes nothing. Refuse must be fast. Default: it is never too busy.
@@ -169,7 +169,7 @@ func (s *stores) add(l headgate.Limiter) int8 {
 	return int8(len(s.list) - 1)
 }
 
-// identical reports whether two limiters are the same. Limiters of types that cannot be compared never are.
+// identical reports whether two limiters are the same. It returns false if their types are not comparable.
 func identical(a, b headgate.Limiter) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }

@@ -18,8 +18,9 @@ type clockReading struct {
 	tolerance time.Duration // the maximum error of skew
 }
 
-// readClock reads the server's clock three times, and keeps the reading with the shortest round trip.
-func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b rueidis.Builder, clk clock.Clock) {
+// checkClock reads the server's clock three times, and keeps the reading with the shortest round trip. It warns if the
+// clock differs too much from this host's.
+func (r *serverReport) checkClock(ctx context.Context, server *topology.Server, b rueidis.Builder, clk clock.Clock) {
 	c := &r.clock
 	for range 3 {
 		before := clk.Now()
@@ -44,8 +45,8 @@ func (r *serverReport) readClock(ctx context.Context, server *topology.Server, b
 	}
 }
 
-// skewBetween returns a warning if the clocks of the primaries differ too much.
-func skewBetween(reports []serverReport) []Warning {
+// compareClocks returns a warning if the clocks of the primaries differ too much.
+func compareClocks(reports []serverReport) []Warning {
 	var slowest, fastest *serverReport
 	for i := range reports {
 		r := &reports[i]

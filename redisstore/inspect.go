@@ -41,7 +41,7 @@ func (w Warning) String() string { return w.Server + ": " + w.Problem + ": " + w
 // An inspection is what the store knows about its servers.
 type inspection struct {
 	warnings atomic.Pointer[[]Warning]
-	unusable atomic.Pointer[error] // the permanent error of servers that were unreachable when the store was opened
+	unusable atomic.Pointer[error] // why connectLater cannot use the servers: a permanent error, or nil
 	cpu      cpuSamples
 }
 
@@ -105,7 +105,7 @@ func (s *Store) inspect(ctx context.Context) (major int, err error) {
 	if checked == 0 && lastErr != nil {
 		return 0, lastErr
 	}
-	warnings = append(warnings, skewBetween(reports)...)
+	warnings = append(warnings, compareClocks(reports)...)
 	if n, total := m.UnassignedSlots(); n > 0 {
 		warnings = append(warnings, Warning{
 			"the cluster at " + s.client.Endpoint().Addrs[0],
@@ -141,23 +141,23 @@ func (s *Store) inspectServer(ctx context.Context, server *topology.Server) serv
 	text, err := server.Do(ctx, builder.Info().Build()).ToString()
 	switch {
 	case err == nil:
-		r.err = r.readInfo(topology.ParseInfo(text), kind)
+		r.err = r.checkInfo(topology.ParseInfo(text), kind)
 	case strings.HasPrefix(err.Error(), "NOPERM"):
 		r.warn("does not let its user run INFO, so its version and settings were not checked", "ACL SETUSER name +info")
 	default:
 		r.err = topology.Explain(err, server.Addr())
 	}
 	if r.err == nil {
-		r.readClock(ctx, server, builder, s.clock)
+		r.checkClock(ctx, server, builder, s.clock)
 	}
 	if r.err == nil && kind == redisurl.Cluster {
-		r.readCoverage(ctx, server, builder)
+		r.checkCoverage(ctx, server, builder)
 	}
 	return r
 }
 
-// readCoverage warns if one dead shard stops the whole cluster.
-func (r *serverReport) readCoverage(ctx context.Context, server *topology.Server, b rueidis.Builder) {
+// checkCoverage warns if one dead shard stops the whole cluster.
+func (r *serverReport) checkCoverage(ctx context.Context, server *topology.Server, b rueidis.Builder) {
 	const setting = "cluster-require-full-coverage"
 	config, err := server.Do(ctx, b.ConfigGet().Parameter(setting).Build()).AsStrMap()
 	if err == nil && config[setting] == "yes" { // the user may not be allowed to run CONFIG
@@ -201,8 +201,8 @@ func isSentinel(ctx context.Context, server *topology.Server, b rueidis.Builder)
 	return err == nil && topology.ParseInfo(text)["redis_mode"] == "sentinel"
 }
 
-// readInfo checks the fields of INFO.
-func (r *serverReport) readInfo(info map[string]string, kind redisurl.Kind) error {
+// checkInfo checks the fields of INFO.
+func (r *serverReport) checkInfo(info map[string]string, kind redisurl.Kind) error {
 	name, version := "Redis", info["redis_version"]
 	r.major = majorOf(version)
 	if valkey := info["valkey_version"]; valkey != "" {
@@ -225,12 +225,12 @@ func (r *serverReport) readInfo(info map[string]string, kind redisurl.Kind) erro
 		e.Problem, e.Permanent = "is still loading its data", false
 		return e
 	}
-	r.readMemory(info)
-	r.readDisk(info)
+	r.checkMemory(info)
+	r.checkDisk(info)
 	return nil
 }
 
-func (r *serverReport) readMemory(info map[string]string) {
+func (r *serverReport) checkMemory(info map[string]string) {
 	number := func(name string) int64 { return topology.Number(info, name) }
 	maxMemory, used, policy := number("maxmemory"), number("used_memory"), info["maxmemory_policy"]
 	if maxMemory == 0 {
@@ -253,7 +253,7 @@ func (r *serverReport) readMemory(info map[string]string) {
 	}
 }
 
-func (r *serverReport) readDisk(info map[string]string) {
+func (r *serverReport) checkDisk(info map[string]string) {
 	if info["rdb_last_bgsave_status"] == "err" || info["aof_last_write_status"] == "err" {
 		r.warn("could not save to disk, and may therefore refuse writes",
 			"see its log, free its disk, or CONFIG SET stop-writes-on-bgsave-error no")

@@ -128,7 +128,7 @@ func TestSkewBetweenServersCountsFromOneSecond(t *testing.T) {
 		{"close", []serverReport{report("a", half, ms), report("b", 0, ms)}, ""},
 		{"unknown", []serverReport{report("a", half, ms), {server: "b"}}, ""},
 	} {
-		got := fmt.Sprint(skewBetween(tt.reports))
+		got := fmt.Sprint(compareClocks(tt.reports))
 		if tt.want == "" && got != "[]" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %s, want %q", tt.name, got, tt.want)
 		}
@@ -253,7 +253,7 @@ func TestVersionsAreRead(t *testing.T) {
 		{map[string]string{"redis_version": "7.0.0", "cluster_enabled": "1", "role": "slave"}, redisurl.Cluster, 7, ""},
 	} {
 		r := serverReport{server: "s"}
-		err := r.readInfo(tt.info, tt.kind)
+		err := r.checkInfo(tt.info, tt.kind)
 		if r.major != tt.major || (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: got major %d, %v; want %d, %q", tt.info, r.major, err, tt.major, tt.want)
 		}
@@ -262,7 +262,7 @@ func TestVersionsAreRead(t *testing.T) {
 
 func TestUnboundedMemoryWarns(t *testing.T) {
 	r := serverReport{server: "s"}
-	r.readMemory(map[string]string{"used_memory": "95", "maxmemory": "0", "total_system_memory": "100"})
+	r.checkMemory(map[string]string{"used_memory": "95", "maxmemory": "0", "total_system_memory": "100"})
 	if len(r.warnings) != 1 || !strings.Contains(r.warnings[0].String(), "without a limit") {
 		t.Errorf("got %q", r.warnings)
 	}
@@ -274,7 +274,7 @@ func FuzzInfo(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text string) {
 		info := topology.ParseInfo(text)
 		r := serverReport{server: "s"}
-		_ = r.readInfo(info, redisurl.Standalone)
+		_ = r.checkInfo(info, redisurl.Standalone)
 		info["connected_slaves"] = "3"
 		var h ShardHealth
 		h.readInfo(info)

@@ -85,7 +85,8 @@ func (s *Store) connect(ctx context.Context) error {
 	return nil
 }
 
-// The delay between two attempts of connectLater doubles each time.
+// firstRetryDelay is the delay before the first attempt of connectLater. It doubles with each attempt, up to
+// maxRetryDelay.
 const firstRetryDelay, maxRetryDelay = 100 * time.Millisecond, 2 * time.Second
 
 // connectLater connects a store that was opened while the servers were unreachable. It retries until it succeeds or the

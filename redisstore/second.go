@@ -8,9 +8,8 @@ import (
 )
 
 // With Options.SecondSecret, each check has two keys in Redis, one under each secret, with the same limit and cost. A
-// check takes from both keys or from neither. So the key that counts all consumption decides: while some stores lack
-// the new secret this is the key under the old one, and once some stores lack the old secret it is the key under the
-// new one.
+// check takes from both keys or from neither. One of the keys always counts all consumption: the key under the old
+// secret while some stores do not have the new one, and later the key under the new secret. So limits stay exact.
 
 // underSecondSecret returns the request for the key under the second secret.
 func (r *request) underSecondSecret() *request {
@@ -60,8 +59,8 @@ func tighter(d, other headgate.Decision) headgate.Decision {
 	return d
 }
 
-// grantSecond takes the granted units from the key under the second secret as well, or as many of them as that key has.
-// The rest is given back to the first key.
+// grantSecond also takes the granted units from the key under the second secret. If that key has fewer units, it takes
+// these, and gives the difference back to the first key.
 func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision) (headgate.Decision, error) {
 	const share = 1 // all remaining units may be granted
 	other, err := s.grant(ctx, r.underSecondSecret(), d.Receipt.Units, share)
@@ -81,17 +80,17 @@ func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision
 	return d, nil
 }
 
-// renewSecond renews the lease under the second secret. ok says whether the first key has the lease. A lease that a
-// store with only one of the secrets took is under one key; renewSecond adds it to the other key, since the holder may
-// keep the lease until after the rotation.
-func (s *Store) renewSecond(ctx context.Context, r *request, ok bool) (bool, error) {
+// renewSecond renews the lease under the second secret. heldFirst is set if the first key has the lease. A lease that
+// was taken by a store with only one of the secrets is under one key. renewSecond then adds it to the other key, since
+// the holder may keep the lease until after the secrets were replaced.
+func (s *Store) renewSecond(ctx context.Context, r *request, heldFirst bool) (bool, error) {
 	second := r.underSecondSecret()
-	_, okSecond, _, err := s.runStep(ctx, opRenew, second)
-	if err != nil || ok == okSecond {
-		return ok || okSecond, err
+	_, heldSecond, _, err := s.runStep(ctx, opRenew, second)
+	if err != nil || heldFirst == heldSecond {
+		return heldFirst || heldSecond, err
 	}
 	missing := second
-	if okSecond {
+	if heldSecond {
 		missing = r
 	}
 	_, _, _, err = s.runStep(ctx, opTake, missing)

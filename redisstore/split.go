@@ -127,8 +127,8 @@ func (s *Store) takePart(
 	return d, before, nil
 }
 
-// extrapolate turns a decision about one part into a decision about the key. It assumes that every part has as many
-// units left.
+// extrapolate turns a decision about one part into a decision about the key. It assumes that every part has the same
+// number of units left.
 func extrapolate(c *headgate.Check, parts int, d headgate.Decision) headgate.Decision {
 	d.Limit = c.Limit.Capacity()
 	d.Remaining = min(d.Remaining*int64(parts), d.Limit)
@@ -159,7 +159,9 @@ func (s *Store) chargeSplit(
 	return sum, nil
 }
 
-// chargeOrPeek charges or peeks at a part, according to op. The part is unsplit for a key that is not split.
+// chargeOrPeek charges or peeks at a part of a key, according to op. For a key that is not split, part is the constant
+// unsplit. While a secret is being replaced, units are counted under the hashes of both secrets; see
+// Options.SecondSecret.
 func (s *Store) chargeOrPeek(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, part int, op string,
 ) (headgate.Decision, error) {

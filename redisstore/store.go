@@ -105,7 +105,7 @@ func (s *Store) beginCheck(ctx context.Context, c *headgate.Check) (*keyMaker, e
 	return keys, validate(c)
 }
 
-// withTime appends the time to the arguments of a script if decisions do not use the server's clock.
+// withTime appends the current time to the arguments of a script, if Options.Now replaces the server's clock.
 func (s *Store) withTime(args []string) []string {
 	if s.now == nil {
 		return args

@@ -287,8 +287,8 @@ func (b *batch) refundOthers(ctx context.Context, group []int) {
 	b.refund(ctx, taken)
 }
 
-// refund gives back the units of checks that took some. There are at most as many refunds at once as there were active
-// calls when the server became slow, since only a call with a response is known to have taken units.
+// refund gives back the units of checks that took some. Only a call with a response is known to have taken units. So at
+// most as many refunds run at once as calls were active when the server became slow.
 func (b *batch) refund(ctx context.Context, taken []int) {
 	taken = slices.DeleteFunc(taken, func(i int) bool { return b.decisions[i].Receipt.Units == 0 })
 	if len(taken) == 0 {
@@ -299,7 +299,7 @@ func (b *batch) refund(ctx context.Context, taken []int) {
 	var units int64
 	for _, i := range taken {
 		units += b.decisions[i].Receipt.Units
-		b.undecide(i)
+		b.forgetTake(i)
 	}
 	b.store.refund(ctx, units, func(ctx context.Context) {
 		for _, i := range taken {
@@ -342,8 +342,8 @@ func (b *batch) refundOne(ctx context.Context, i int) {
 	}
 }
 
-// undecide replaces the decision of a check by the decision without its take.
-func (b *batch) undecide(i int) {
+// forgetTake replaces the decision of a check by the decision without its take.
+func (b *batch) forgetTake(i int) {
 	c, d := &b.checks[i], b.before[i].withoutTake()
 	if parts := partsOf(c); parts > 1 {
 		d = extrapolate(c, parts, d)

@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// A batch is the checks of one Take or TakeAll that the deny cache does not deny. Batches are pooled, since one per
-// decision would be most of the guard's garbage.
+// A batch is the checks of one Take or TakeAll that the deny cache does not deny. Batches are pooled, since allocating
+// one for each decision would be most of the guard's allocations.
 type batch struct {
 	guard     *Guard
 	ctx       context.Context
 	checks    []headgate.Check
-	decisions []headgate.Decision // one that was not made yet is allowed and has no Limit
+	decisions []headgate.Decision // allowed and without a Limit until the check is decided
 
 	shards  []*shard       // by check, nil after it was decided
 	takenBy []*shard       // by check, nil if nothing was taken for it
@@ -50,7 +50,7 @@ func (b *batch) take() error {
 	for i := range b.checks {
 		b.shards, b.takenBy = append(b.shards, b.guard.shardOf(&b.checks[i])), append(b.takenBy, nil)
 	}
-	passes, err := b.decideDown()
+	passes, err := b.decideWithoutStore()
 	for i := 0; passes && err == nil && i < len(b.checks); i++ {
 		if b.shards[i] != nil {
 			passes, err = b.takeFromShard(b.shards[i])
@@ -62,9 +62,9 @@ func (b *batch) take() error {
 	return err
 }
 
-// decideDown decides the checks whose circuits are open by their policies, and reports whether they pass. This is done
-// first, since it needs no call.
-func (b *batch) decideDown() (passes bool, err error) {
+// decideWithoutStore decides the checks whose circuits are open by their policies, and reports whether they pass. It is
+// called before any store, because a policy may deny.
+func (b *batch) decideWithoutStore() (passes bool, err error) {
 	b.group = b.group[:0]
 	for i, s := range b.shards {
 		if s.circuit.open.Load() {
@@ -218,8 +218,8 @@ func (b *batch) recordResults(s *shard) bool {
 	return headgate.Allowed(b.results)
 }
 
-// notAdmitted decides the checks of the group, which the store does not decide. reason is why if the outcome is
-// Overloaded.
+// notAdmitted decides the checks of the group, which the store does not decide. reason is the Event.Reason if the
+// outcome is Overloaded.
 func (b *batch) notAdmitted(s *shard, outcome admission.Outcome, reason string) (passes bool, err error) {
 	switch outcome {
 	case admission.Canceled:

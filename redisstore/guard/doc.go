@@ -25,8 +25,8 @@
 // Overload is not an outage. Between 32 and 900 decisions of a shard are active at once, depending on how quick its
 // calls are. Other requests wait in a queue for up to eight deadlines, and their calls have five deadlines. A request
 // that waits longer, or finds 16384 others in the queue, gets [headgate.ErrOverloaded] whatever its policy: 503 in
-// HTTP. Time in which this process did not run at all, because it or its machine was stopped, is not overload: waits
-// and calls get it once on top.
+// HTTP. Time in which this process did not run at all, because it or its machine was stopped, is not overload: it is
+// added, once, to the deadlines of waits and calls.
 //
 // # Circuits
 //
@@ -40,7 +40,7 @@
 // Check.OnFailure decides a check whose shard is unavailable or failed. Such a decision is Degraded, and counted in
 // [Stats]. A cost above the limit's capacity is denied by every policy.
 //
-//	Open    allowed. Remaining is the capacity less the cost.
+//	Open    allowed. Remaining is the capacity minus the cost.
 //	Closed  denied. RetryAfter is an estimate: the time to the next probe, or 100 ms if the circuit is closed.
 //	Local   decided by Options.Local under Check.Safe or, if that is nil, under this node's share: Count and Burst
 //	        divided by Options.Nodes, at least 1.

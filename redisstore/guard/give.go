@@ -9,8 +9,9 @@ import (
 
 // Renew extends the lease of a concurrency limit by another TTL. See [headgate.Limiter].
 //
-// A slot that a policy took is renewed where it was taken: nowhere, or in the local limiter. If the shard of a slot is
-// unavailable, Renew returns an error that wraps ErrUnavailable.
+// If the policy Open admitted the request, there is no slot to renew, and Renew returns true. If the policy Local did,
+// the local limiter renews the slot. If the shard of a slot is unavailable, Renew returns an error that wraps
+// ErrUnavailable.
 func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
 	if err := g.validateReceipt(ctx, &c, r); err != nil {
 		return false, err
@@ -32,8 +33,9 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 
 // Give returns units that were taken. See [headgate.Limiter].
 //
-// Units that a policy took go back to where they were taken: nowhere, or the local limiter. Units from the store go
-// back to the store. If it does not respond, they are lost, and the error wraps ErrUnavailable.
+// If the policy Open admitted the request, no units were taken, and Give does nothing. Units that the policy Local took
+// go back to the local limiter. All other units go back to the store. If the store does not respond, they are lost, and
+// the error wraps ErrUnavailable.
 func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := g.validateReceipt(ctx, &c, r); err != nil {
 		return err

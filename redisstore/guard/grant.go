@@ -7,7 +7,7 @@ import (
 )
 
 // Grant takes units that the caller hands out itself, if the store is a [Granter]; otherwise it returns
-// headgate.ErrUnsupported. Deadline and circuit are those of Take.
+// headgate.ErrUnsupported. It has the same deadline and the same circuit as Take.
 //
 // If the shard is unavailable, no policy decides, since a policy has no units to grant: the error wraps
 // ErrUnavailable, and [Guard.Degrade] decides each request. If too many requests wait, the error is

@@ -8,9 +8,9 @@ import (
 
 // Reasons of Overloaded events.
 const (
-	// queueWait: it waited too long to be admitted, or too many others did.
+	// queueWait: the request waited too long to be admitted, or too many other requests waited.
 	queueWait = "queue"
-	// keyWait: another caller of its key got no response in time, because this process had not read it.
+	// keyWait: another caller of the request's key got no response in time, because this process had not read it.
 	keyWait = "key"
 	// slowCall: this process did not send its call or did not read the response in time.
 	slowCall = "call"

@@ -72,7 +72,7 @@ func (g *Guard) localCheck(c *headgate.Check) headgate.Check {
 	return local
 }
 
-// share returns the share of a limit of one node among several.
+// share returns the part of a limit that one of several nodes may use.
 func share(l headgate.Limit, nodes int64) headgate.Limit {
 	l.Count = max(1, l.Count/nodes)
 	if l.Burst == 0 {

@@ -19,7 +19,7 @@ type shard struct {
 	used         atomic.Bool  // since the flag was last cleared
 	degraded     atomic.Int64 // decisions by policies since the circuit opened
 	reportedAt   atomic.Int64 // when the last Failing event was sent, in ns since 1970
-	overloadedAt atomic.Int64 // the same of Overloaded events
+	overloadedAt atomic.Int64 // when the last Overloaded event was sent, in ns since 1970
 	lastFailure  atomic.Pointer[failure]
 	refusal      atomic.Pointer[refusal] // nil while the shard decides all checks
 }

@@ -20,7 +20,7 @@ type Shard struct {
 	// Refuses is why it refuses to decide some checks although it works: its memory is full, or a key has a value of
 	// another program. Policies decide these checks. It is nil if the shard has refused nothing for some seconds.
 	Refuses error
-	// Since is when Open, or else Refuses, last changed.
+	// Since is when Open last changed or, if Open is false and Refuses is set, when the shard began to refuse.
 	Since time.Time
 	// Err is its last failure, or nil.
 	Err error

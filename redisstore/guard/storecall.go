@@ -109,7 +109,7 @@ func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 	return r
 }
 
-// An operation is a call of the store about one check that is not gated by other callers of its key.
+// An operation is a call of the store about one check. It does not wait for other callers of the same key.
 type operation struct {
 	name  string // for errors
 	shard *shard

@@ -34,9 +34,9 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return d, err
 }
 
-// TakeAll takes all or none; see [headgate.Limiter]. It calls shard by shard, each once and only if those before it
-// allow. If a shard denies, units taken from others are given back in the background. If a check with the policy Closed
-// has an open circuit, all checks are denied without a call.
+// TakeAll takes all or none; see [headgate.Limiter]. It calls one shard after another, each at most once, as long as
+// all shards allow. If a shard denies, units taken from others are given back in the background. If a check with the
+// policy Closed has an open circuit, all checks are denied without a call.
 func (g *Guard) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {

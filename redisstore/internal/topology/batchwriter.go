@@ -10,11 +10,12 @@ import (
 // The client library writes as soon as its queue is empty, so on a busy core it writes most commands one by one. Then
 // the system calls of this process and the server cost more than the decision in the server. A batchWriter collects
 // commands until they fill a packet, but only while many calls are active and a reply to an earlier write is
-// outstanding. When that reply arrives, the collected commands are sent. So no command waits longer than one round trip.
+// outstanding. When that reply arrives, the collected commands are sent. So no command waits longer than one round
+// trip.
 //
-// The lock is released while a goroutine writes to the connection. If the server runs on the same core, it may take over
-// the core for some milliseconds as soon as it gets the data. The goroutine that reads replies goes on meanwhile, and
-// leaves the next batch to the goroutine that writes.
+// The lock is released while a goroutine writes to the connection. If the server runs on the same core, it may take
+// over the core for some milliseconds as soon as it gets the data. The goroutine that reads replies goes on meanwhile,
+// and leaves the next batch to the goroutine that writes.
 type batchWriter struct {
 	conn net.Conn
 	busy func() bool // reports whether many calls are active

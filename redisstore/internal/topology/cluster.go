@@ -45,7 +45,7 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	}
 	if behind != nil {
 		switch since := &c.mapReader.behindSince; {
-		case since.IsZero(): // the servers that know more may be busy
+		case since.IsZero(): // servers with the current map may be busy
 			*since = c.clock.Now()
 		case c.clock.Since(*since) > maxBehind: // this is another cluster at the same addresses
 			*since = time.Time{}
@@ -59,11 +59,13 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	return firstErr
 }
 
-// isBehind reports whether the server that sent the map has missed a change in the known one: a slot has a new owner
-// with a higher epoch. A cluster itself decides so between two owners of a slot. The cluster's current epoch does not
-// help: it grows when an election begins, and every server learns that before it learns the winner.
+// isBehind reports whether the server that sent the map m has missed a change in the current map: a slot has a new
+// owner with a higher epoch. Servers of a cluster use the same rule to decide which of two servers owns a slot. The
+// cluster's current epoch does not help: it grows when an election begins, and every server learns of that before it
+// learns who won.
 //
-// If the epochs are equal, because the user may not read them, a connected server has replaced an unreachable one.
+// Epochs are equal if the user may not read them. Then a map is behind if its owner of a slot is not connected and the
+// owner in the current map is.
 func (m *Map) isBehind(current *Map) bool {
 	if current == nil {
 		return false

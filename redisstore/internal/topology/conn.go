@@ -104,8 +104,8 @@ func (l *link) clear(c *serverConn) bool {
 	return true
 }
 
-// A serverConn is a connection that sends commands in batches. It tells its server when data arrives and when the client
-// library closes the connection.
+// A serverConn is a connection that sends commands in batches. It tells its server when data arrives and when the
+// client library closes the connection.
 type serverConn struct {
 	net.Conn
 	socket        syscall.Conn // the socket under Conn, or nil

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// The delay between attempts to connect doubles each time.
+	// firstConnectDelay is the delay after the first failed attempt to connect. It doubles each time, up to
+	// maxConnectDelay.
 	firstConnectDelay, maxConnectDelay = 10 * time.Millisecond, 500 * time.Millisecond
 	// permanentDelay is the delay after an error that does not go away by itself.
 	permanentDelay = 5 * time.Second
@@ -21,12 +22,12 @@ const (
 	hangChecks = 8
 )
 
-var errDemoted = errors.New("it has become a replica")
+var errDemoted = errors.New("the server has become a replica")
 
 // A connector is the state of the goroutine that keeps a server connected.
 type connector struct {
-	reported    bool          // an unreachable server was logged
-	silentSince time.Time     // since when calls are active and nothing arrived, or zero
+	reported    bool          // the log says that the server is unreachable
+	silentSince time.Time     // since when calls are active and no data has arrived, or zero
 	wake        chan struct{} // asks the goroutine to check the connection
 	stop        context.CancelFunc
 	done        chan struct{} // closed when the goroutine has ended
@@ -52,8 +53,8 @@ func (s *Server) dropConnection(reason error) {
 	}
 }
 
-// reconnectDemoted connects again, at most every pingInterval, to a server that was a primary and is now a replica: its
-// name may lead to another server by now.
+// reconnectDemoted connects again to a server that was a primary and is now a replica, because its name may resolve to
+// another server by now. It does so at most once per pingInterval.
 func (s *Server) reconnectDemoted() {
 	if s.options.clock.Since(s.link.dialedAt()) >= pingInterval {
 		s.dropConnection(errDemoted)
@@ -80,15 +81,15 @@ func (s *Server) keepConnected(ctx context.Context) {
 				delay = permanentDelay
 			}
 		}
-		if !s.awaitTrouble(ctx, wait) {
+		if !s.awaitCheck(ctx, wait) {
 			return
 		}
 	}
 }
 
-// awaitTrouble waits until the connection needs a check: a time has passed, requestPing was called, or the server has
+// awaitCheck waits until the connection needs a check: longest has passed, requestPing was called, or the server has
 // been silent for half of its hang timeout. It returns false when ctx ends.
-func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
+func (s *Server) awaitCheck(ctx context.Context, longest time.Duration) bool {
 	clk := s.options.clock
 	timeout := clk.NewTimer(longest)
 	defer timeout.Stop()
@@ -107,9 +108,9 @@ func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
 		case <-tick.C():
 			tick.Reset(s.options.hangTimeout / hangChecks)
 		}
-		switch now := s.replies.reads.Load(); {
-		case now != reads || s.calls.active.Load() == 0:
-			reads, *silentSince = now, time.Time{}
+		switch latest := s.replies.reads.Load(); {
+		case latest != reads || s.calls.active.Load() == 0:
+			reads, *silentSince = latest, time.Time{}
 		case silentSince.IsZero():
 			*silentSince = clk.Now()
 		case s.Connected() && clk.Since(*silentSince) >= s.options.hangTimeout/2:
@@ -118,7 +119,8 @@ func (s *Server) awaitTrouble(ctx context.Context, longest time.Duration) bool {
 	}
 }
 
-// connect pings the server, on the current connection or a new one, and opens the gate if it responds.
+// connect pings the server, on the current connection or a new one. If the server responds, connect marks it as
+// connected, so that calls can enter.
 func (s *Server) connect(ctx context.Context) error {
 	conn := s.link.current()
 	timeout := s.options.hangTimeout
@@ -144,12 +146,12 @@ func (s *Server) connect(ctx context.Context) error {
 		s.dropConnection(err)
 		return s.explainConnect(err)
 	}
-	s.calls.release(s.calls.abandoned.Swap(0))
+	s.calls.release(s.calls.abandoned.Swap(0)) // replies arrive in order, so these calls have ended before the ping
 	if s.Connected() {
 		return nil
 	}
 	s.setStatus(&status{connected: true})
-	if s.link.current() == nil { // lost again
+	if s.link.current() == nil { // the new connection is already lost
 		s.markLost(s.status.Load(), net.ErrClosed)
 	}
 	if s.connector.reported {
@@ -180,6 +182,8 @@ func (s *Server) drain(ctx context.Context) {
 			break
 		}
 	}
+	// Abandoned calls get no replies from a lost connection. No caller waits for their room: waiting ended with the
+	// status.
 	s.calls.active.Add(-s.calls.abandoned.Swap(0))
 }
 
@@ -187,7 +191,7 @@ func (s *Server) drain(ctx context.Context) {
 func (s *Server) connectFailed(err error) {
 	old := s.status.Load()
 	if old.connected {
-		return
+		return // the connection is being closed, which changes the status; see serverConn.Close
 	}
 	if !s.connector.reported || !sameProblem(old.err, err) {
 		s.connector.reported = true

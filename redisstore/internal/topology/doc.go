@@ -7,6 +7,6 @@
 // server is not ready (TRYAGAIN, LOADING, CLUSTERDOWN, MASTERDOWN).
 //
 // A [Client] keeps a [Map] from hash slots to servers. It reads the map again every second, after a redirection, and
-// while a primary is unreachable. A [Server] has one pipelined connection. A separate goroutine makes the connection, so
-// callers never wait for a dial and always return when their context ends.
+// while a primary is unreachable. A [Server] has one pipelined connection. A separate goroutine makes the connection,
+// so callers never wait for a dial and always return when their context ends.
 package topology

@@ -81,7 +81,7 @@ func (m *Map) replica(slot uint16) *Server {
 	return nil
 }
 
-// unreachable returns the number of shards without a connection to their primary.
+// unreachableCount returns the number of shards without a connection to their primary.
 func (m *Map) unreachableCount() int {
 	n := 0
 	if m != nil {

@@ -71,7 +71,7 @@ func (c *Client) keepMap() {
 		if err == nil && !c.current.Load().same(before) {
 			delay, changedAt = minMapDelay, c.clock.Now()
 		}
-		// A lost primary is searched for even without requests: an open circuit may keep them away.
+		// Search for a lost primary even if there are no requests: an open circuit of a guard may keep them away.
 		now := c.current.Load().unreachableCount()
 		if now > unreachable {
 			unreachableSince = c.clock.Now()
@@ -126,7 +126,8 @@ func (c *Client) shuffle(servers []*Server) []*Server {
 	return servers[:min(len(servers), maxMapServers)]
 }
 
-// newShard returns the shard of a primary, whose address is the first, and its replicas. Empty addresses are skipped.
+// newShard returns a shard. addrs has the address of the primary, then those of the replicas. Empty addresses of
+// replicas are skipped.
 func (c *Client) newShard(name string, addrs []string) (Shard, error) {
 	s := Shard{Name: name}
 	var err error

@@ -26,7 +26,7 @@ type request struct {
 const (
 	// maxRedirects is how many redirections in a row are followed before a request waits for the servers to agree.
 	maxRedirects = 5
-	// The delay before a request is sent again doubles each time.
+	// firstRetryDelay is the delay before a request is sent again. It doubles each time, up to maxRetryDelay.
 	firstRetryDelay, maxRetryDelay = time.Millisecond, 32 * time.Millisecond
 	// defaultRetryTime is how long a request without a deadline is retried.
 	defaultRetryTime = 5 * time.Second
@@ -187,7 +187,7 @@ func (r *request) readError(s *Server, err error) (addr string, action errorActi
 		return "", retryLater
 	case "READONLY":
 		// The server was the primary. Sentinels or the cluster soon name the new one. The name of a standalone server may
-		// lead to another server by now.
+		// resolve to another server by now.
 		if r.client.endpoint.Kind != redisurl.Standalone {
 			return "", retryLater
 		}

@@ -18,8 +18,8 @@ import (
 //
 // The client library alone would let the first caller connect. Other callers would wait for it past their deadline, or
 // for room in the library's queue while a server hangs, and each caller that gives up would leave a goroutine behind.
-// So callers pass a gate first (see gate.go), which is open while the connection works and never lets in more calls
-// than the queue has room for. Only the server's own goroutine connects (see connector.go).
+// So each call must enter first (see calls.go). Calls can enter while the connection works, and never more of them than
+// the queue has room for. Only the server's own goroutine connects (see connector.go).
 type Server struct {
 	addr     string
 	sentinel bool

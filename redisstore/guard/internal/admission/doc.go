@@ -1,7 +1,7 @@
 // Package admission decides which requests of a guard call the store, and when.
 //
 // A [Queue] bounds how many decisions of one shard are active, and queues the others. A [KeyGate] holds back callers of
-// one key that would all be denied. A [DenyCache] answers requests that the store is known to deny. Times are in µs of
+// one key that would all be denied. A [DenyCache] denies requests that the store would deny. Times are in µs of
 // the guard's clock.
 package admission
 

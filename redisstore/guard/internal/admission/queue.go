@@ -15,13 +15,13 @@ const (
 	// connection to Redis.
 	MinActive = 32
 	maxActive = 900
-	// A store whose calls take long has a limit of at least leastPerMs for each millisecond, up to mostAtLeast: then it
-	// decides 16,000 requests a second.
-	leastPerMs  = 16
-	mostAtLeast = 128
+	// The limit is at least minPerMs for each millisecond that a call takes, but this minimum is at most maxMinimum. With
+	// minPerMs, a store decides 16,000 requests a second, however long its calls take.
+	minPerMs   = 16
+	maxMinimum = 128
 	// MaxQueued is how many requests may wait in a Queue.
 	MaxQueued = 16384
-	// sweepInterval is how often the queue is searched for requests whose time is over or whose caller has left.
+	// sweepInterval is how often the queue is searched for requests that have waited too long or whose caller has left.
 	sweepInterval = 10 * time.Millisecond
 	// minStop is the lateness of a sweep from which on this process did not run at all: it or its machine was stopped.
 	minStop = 90 * time.Millisecond
@@ -230,7 +230,7 @@ func (q *Queue) Adjust(took, deadline time.Duration) {
 	}
 	q.best.Store(int64(best)) // losing one of two concurrent updates does no harm
 	rest := max(0, deadline-best)
-	minimum := min(max(MinActive, int64(took*leastPerMs/time.Millisecond)), mostAtLeast)
+	minimum := min(max(MinActive, int64(took*minPerMs/time.Millisecond)), maxMinimum)
 	switch limit := q.limit.Load(); {
 	case took > best+min(rest/2, 4*best+slowSlack):
 		q.limit.Store(max(minimum, limit-slowStep))

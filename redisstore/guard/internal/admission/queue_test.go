@@ -39,7 +39,7 @@ func TestLimitFollowsTheStoresOwnTime(t *testing.T) {
 		{"near store, busy cores", 60 * time.Microsecond, time.Millisecond, MinActive, MinActive + 1},
 		{"near store, idle cores", 60 * time.Microsecond, 100 * time.Microsecond, 500, maxActive},
 		{"distant store", 5 * time.Millisecond, 6 * time.Millisecond, 500, maxActive},
-		{"store has become slow", 60 * time.Microsecond, 12 * time.Millisecond, mostAtLeast, mostAtLeast},
+		{"store has become slow", 60 * time.Microsecond, 12 * time.Millisecond, maxMinimum, maxMinimum},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			q := crowdedQueue(t)

@@ -24,7 +24,7 @@ type Context struct {
 	sent     bool          // the call was sent
 	extended bool          // the deadline was extended because the shard had just sent something
 	extra    time.Duration // by how much the deadline was extended
-	stop     time.Duration // for how long this process was stopped meanwhile, which comes on top of extra
+	stop     time.Duration // for how long this process was stopped meanwhile; extends the deadline in addition to extra
 }
 
 // States of a Context.

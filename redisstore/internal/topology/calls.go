@@ -14,7 +14,7 @@ import (
 const (
 	// maxCalls leaves room in the library's queue for the library's own commands.
 	maxCalls = 1<<queueScale - 32
-	// A server is considered hung if this many calls in a row were abandoned and it sent nothing meanwhile, for at least
+	// A server counts as hung after hangCalls abandoned calls in a row, if it sent nothing meanwhile and for at least
 	// minHangSilence. The minimum matters if deadlines are shorter than the round trip.
 	hangCalls      = 64
 	minHangSilence = 15 * time.Millisecond
@@ -40,7 +40,7 @@ type status struct {
 
 // calls counts the calls on a connection, and limits them to the room in the library's queue.
 type calls struct {
-	active    atomic.Int64  // calls that entered the gate; abandoned calls count until their replies arrive
+	active    atomic.Int64  // calls that have entered; abandoned calls count until their replies arrive
 	abandoned atomic.Int64  // active calls whose caller has returned without a reply
 	busySince atomic.Int64  // when active became 1, in ns since Server.created
 	waiting   atomic.Int64  // callers that wait for room
@@ -194,8 +194,8 @@ func (s *Server) leaveFailed(ctx context.Context, st *status, err error) error {
 }
 
 // checkHang decides after many abandoned calls whether the server hangs. A server does not hang if it has sent anything
-// meanwhile, or if minHangSilence has not passed. Then the connector pings the server: replies arrive in order, so after
-// the reply to the ping all abandoned calls have ended.
+// meanwhile, or if minHangSilence has not passed. Then the connector pings the server: replies arrive in order, so
+// after the reply to the ping all abandoned calls have ended.
 func (s *Server) checkHang(st *status) {
 	reads := s.replies.reads.Load()
 	silence := s.age() - max(s.replies.lastAt.Load(), s.calls.busySince.Load())
