@@ -19,7 +19,7 @@ import (
 // for concurrent use.
 type KeyLimiter struct {
 	limiter headgate.Limiter
-	of      func(ctx context.Context, method string) (key string, limit headgate.Limit)
+	limitOf func(ctx context.Context, method string) (key string, limit headgate.Limit)
 	onError func(ctx context.Context, err error)
 }
 
@@ -31,25 +31,25 @@ var (
 	_ grpc.StreamServerInterceptor = (*KeyLimiter)(nil).Stream
 )
 
-// By returns a limiter without rules: of returns the key and the limit of a call, whose method is
-// /package.Service/Method, and each call takes one unit. Calls over the limit get ResourceExhausted with a
-// google.rpc.RetryInfo, which is omitted if no waiting helps. Calls with an empty key share one counter, so that a
-// client without a name is limited too. [Exempt] lets a call pass without a limit; the zero Limit, such as that of a
-// plan that is missing in a map, is refused.
+// By returns a limiter that limits calls by a function instead of rules. limitOf returns the key and the limit of a
+// call, given its method as /package.Service/Method. Each call takes one unit. Calls over the limit get
+// ResourceExhausted with a google.rpc.RetryInfo, which is omitted if a retry is useless. Calls with an empty key share
+// one counter, so that clients without a name are limited too. If limitOf returns [Exempt], the call is not limited.
+// The zero Limit is refused: it may be from a map in which a plan is missing.
 //
-// A key has one limit: interceptors with different limits over one limiter need different keys, as [headgate.Bind]
-// says.
+// A key has one limit. Interceptors with different limits that share a limiter need different keys: see
+// [headgate.Bind].
 //
-// A call passes if the limiter fails; put a guard in front of it to decide otherwise. It gets Unavailable if the
-// limiter is closed or overloaded, or the limit is invalid. It gets InvalidArgument if its key is longer than
-// [headgate.MaxKeyBytes].
+// If the limiter fails, the call is allowed. To deny it instead, wrap the limiter in a guard with another policy. The
+// status is Unavailable if the limiter is closed or overloaded, or the limit is invalid. It is InvalidArgument if the
+// key is longer than [headgate.MaxKeyBytes].
 //
-// Under a concurrency limit the slot is held, and renewed, until the handler returns. Under a leaky-bucket the call
-// waits for its turn, or until its context ends, which gives the unit back.
+// Under a concurrency limit, the slot is held and renewed until the handler returns. Under a leaky-bucket limit, the
+// call waits for its turn. If its context ends first, the unit is given back.
 func By(
-	l headgate.Limiter, of func(ctx context.Context, method string) (key string, limit headgate.Limit),
+	l headgate.Limiter, limitOf func(ctx context.Context, method string) (key string, limit headgate.Limit),
 ) *KeyLimiter {
-	return &KeyLimiter{limiter: l, of: of, onError: logError()}
+	return &KeyLimiter{limiter: l, limitOf: limitOf, onError: logError()}
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).
@@ -64,7 +64,7 @@ func (l *KeyLimiter) Unary(
 	return handler(ctx, req)
 }
 
-// Stream is the interceptor for streams, each of which is one call: grpc.StreamInterceptor(l.Stream).
+// Stream is the interceptor for streams: grpc.StreamInterceptor(l.Stream). Each stream counts as one call.
 func (l *KeyLimiter) Stream(
 	srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
@@ -80,8 +80,8 @@ func (l *KeyLimiter) Stream(
 // when the handler has returned.
 func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), err error) {
 	release = func() {}
-	key, limit := l.of(ctx, method)
-	if limit == bykey.Exempt() {
+	key, limit := l.limitOf(ctx, method)
+	if limit == bykey.Exempt() { // not the variable Exempt, which another package could change
 		return release, nil
 	}
 	check, err := bykey.NewCheck(key, limit)
@@ -92,7 +92,7 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, canceled(ctx, err)
-	case err != nil && headgate.Open.Allows(err):
+	case err != nil && headgate.Open.Allows(err): // a failed store; other errors are refused
 		l.onError(ctx, fmt.Errorf("allow %s without a decision: %w", method, err))
 		return release, nil
 	case err != nil:
@@ -100,11 +100,11 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	case !d.Allowed:
 		return nil, overLimit(d)
 	}
-	waited, err := bykey.Wait(ctx, l.limiter, check, d)
-	if err != nil {
+	admitted, err := bykey.Wait(ctx, l.limiter, check, d)
+	if err != nil { // the call was canceled, and its unit could not be given back
 		l.onError(ctx, fmt.Errorf("give back the unit of %s: %w", method, err))
 	}
-	if !waited {
+	if !admitted {
 		return nil, canceled(ctx, context.DeadlineExceeded)
 	}
 	if bykey.HoldsSlot(check, d) {
@@ -118,7 +118,8 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	return release, nil
 }
 
-// refused returns the status of a call that cannot be decided because of a mistake: that of the client is not reported.
+// refused returns the status of a call that the limiter cannot decide: InvalidArgument if the key is too long; that is
+// a mistake of the client, so onError is not called. Otherwise it is Unavailable.
 func (l *KeyLimiter) refused(ctx context.Context, method string, err error) error {
 	if errors.Is(err, bykey.ErrLongKey) {
 		return status.Error(codes.InvalidArgument, err.Error())

@@ -9,7 +9,7 @@
 //		grpc.ChainStreamInterceptor(limit.Stream),
 //	)
 //
-// [By] limits without rules. [New] limits by the rules of an engine, and the rest of this page is about it.
+// [By] limits without rules. [New] limits by the rules of an engine. The following sections are about New.
 //
 // Rules see a call as its HTTP/2 request: its path is /package.Service/Method, its host the :authority, its method
 // POST, and its metadata are headers.
@@ -18,7 +18,7 @@
 //
 //	allowed            the handler is called; RateLimit and the other fields of package httplimit are in the header
 //	over its limit     ResourceExhausted or, if the rule's status is 503, Unavailable
-//	... and delayed    it waits; if the client gives up, its place is released and it is not served
+//	... and delayed    the call waits; if its context ends first, its units are given back, and it is not served
 //	... and dropped    Unavailable without details: a gRPC server can neither close the connection, which calls
 //	                   share, nor end a stream without a status
 //	blocked            PermissionDenied, also for clients that must be registered
@@ -26,16 +26,16 @@
 //	malformed          InvalidArgument, also with contradictory key attributes
 //	the store failed   by the rule's on_failure: allowed, or Unavailable
 //
-// A status over a limit has a google.rpc.RetryInfo with the exact time to wait (omitted if the call can never be
-// allowed), and a google.rpc.QuotaFailure with the policies that deny. RateLimit, Retry-After and the others are in its
-// trailer, because a call without a message has only that.
+// The status of a call over its limit has a google.rpc.RetryInfo with the exact time to wait, and a
+// google.rpc.QuotaFailure with the policies that deny the call. RetryInfo is omitted if the call can never be allowed.
+// RateLimit, Retry-After and the other fields are in the trailer, because a response without a message has no header.
 //
 // # Streams
 //
-// A stream is one call, which is decided when it opens; it holds its slots of concurrency limits until it ends. With
-// [Config.PerMessage] each message of the client is decided too. A denied message ends the stream: RecvMsg returns the
-// status to the handler, and the client gets it whatever error the handler returns. If the response states a rule's
-// cost, messages are allowed while there is some left, and the cost is taken when the stream ends.
+// A stream is one call. It is decided when it opens, and holds its slots of concurrency limits until it ends. With
+// [Config.PerMessage], each message of the client is decided, too. A denied message ends the stream: RecvMsg returns
+// the status to the handler, and the client gets that status whatever error the handler returns. If the response states
+// the cost under a rule, messages are allowed while units remain, and the cost is taken when the stream ends.
 //
 // # Costs
 //

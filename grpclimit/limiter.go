@@ -40,8 +40,7 @@ var (
 	_ grpc.StreamServerInterceptor = (*Limiter)(nil).Stream
 )
 
-// A grpcCall is the state of one gRPC call. Calls are pooled: do not use a call, or anything it refers to, after
-// release.
+// A grpcCall is the state of one gRPC call. It is reused for other calls, so no part of it may be used after release.
 type grpcCall struct {
 	attributes identity.Attributes
 	verdict    engine.Verdict
@@ -82,8 +81,8 @@ func (l *Limiter) Unary(
 	return response, err
 }
 
-// admit decides a call and waits if the call is delayed. For a denied call it returns the status as the error. Send the
-// fields as header if the call is allowed, and as trailer if it is denied.
+// admit decides a call, and waits if the call is delayed. For a denied call, it returns the status as the error. The
+// caller must send the fields as header if the call is allowed, and as trailer if it is denied.
 func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields metadata.MD, err error) {
 	l.identify(ctx, method, c)
 	if err := c.attributes.Malformed(); err != nil {
@@ -93,7 +92,7 @@ func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields
 		return nil, l.undecided(ctx, method, err)
 	}
 	c.verdict.KeepSlots()
-	return l.conclude(ctx, &c.verdict)
+	return l.applyVerdict(ctx, &c.verdict)
 }
 
 // identify reads the attributes of the client into c.attributes.
@@ -109,8 +108,8 @@ func (l *Limiter) identify(ctx context.Context, method string, c *grpcCall) {
 	l.config.Identifier.ReadCall(&request, &c.attributes)
 }
 
-// conclude acts on a verdict: it returns the error of a denied call and waits for a delayed one.
-func (l *Limiter) conclude(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
+// applyVerdict returns the error of a denied call, and waits if the call is delayed.
+func (l *Limiter) applyVerdict(ctx context.Context, v *engine.Verdict) (fields metadata.MD, err error) {
 	retryAfter := l.config.Fields.RetryAfter(v)
 	switch v.Action {
 	case engine.Reject:
@@ -149,7 +148,7 @@ func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.M
 	return md
 }
 
-// reportUnsent reports an error, if any, of setting the header or trailer.
+// reportUnsent passes an error of setting the header or trailer to OnError. err may be nil.
 func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 	if err != nil {
 		l.config.OnError(ctx, fmt.Errorf("send limit metadata: %w", err))

@@ -31,7 +31,7 @@ func (s *sentMetadata) addTrailer(md metadata.MD) {
 	}
 }
 
-// value returns the value of a name. A trailer comes later than a header, and has precedence.
+// value returns the last value of a name in the trailer, or in the header if the trailer has none.
 func (s *sentMetadata) value(name string) string {
 	if s == nil {
 		return ""
@@ -46,7 +46,8 @@ func (s *sentMetadata) value(name string) string {
 	return ""
 }
 
-// record returns the context for a handler, which records metadata sent with grpc.SetHeader and similar functions.
+// record returns a context for a handler. Metadata that the handler sends with grpc.SetHeader and similar functions is
+// recorded.
 func (s *sentMetadata) record(ctx context.Context) context.Context {
 	inner := grpc.ServerTransportStreamFromContext(ctx)
 	if inner == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// errDropped is the status of a dropped call. It looks like a closed connection: a gRPC server ends neither connections
-// nor streams without a status.
+// errDropped is the status of a dropped call. Clients report the same status for a closed connection. A gRPC server can
+// neither close the connection nor end the stream without a status.
 var errDropped = status.Error(codes.Unavailable, "")
 
 // denial returns the status of a denied call.
@@ -39,7 +39,7 @@ func denial(v *engine.Verdict, retryAfter time.Duration) error {
 	case engine.StoreFailed:
 		message = "the limits cannot be checked right now"
 	case engine.Overloaded:
-		message = "too many calls came at once"
+		message = "too many calls arrived at the same time"
 	}
 	if v.RetryAfter == headgate.Never && v.Reason == engine.OverLimit {
 		message = "the call costs more than the limit can ever grant"

@@ -32,13 +32,13 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		s.ctx = s.sent.record(ctx)
 	}
 	if counts {
-		// Not from the pool: a goroutine of the handler may still be receiving when the handler has returned.
+		// Not from the pool: a goroutine of the handler may still receive messages after the handler has returned.
 		s.messages = &grpcCall{}
 		l.identify(ctx, info.FullMethod, s.messages)
 	}
 	if settles {
 		c.served = false
-		defer l.settle(ctx, info.FullMethod, c, s.sent) // once, however the handler ends
+		defer l.settle(ctx, info.FullMethod, c, s.sent) // also if the handler panics
 	} else {
 		l.release(c)
 	}
@@ -47,7 +47,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		c.served = true
 	}
 	if denied := s.denied.Load(); denied != nil && err != nil {
-		return *denied // whatever error the handler returns
+		return *denied // the client must get the status of the denial, not the handler's error
 	}
 	return err
 }
@@ -57,10 +57,10 @@ type stream struct {
 	grpc.ServerStream
 	limiter  *Limiter
 	ctx      context.Context
-	sent     *sentMetadata // nil if it is not needed
-	messages *grpcCall     // nil if messages are not counted
-	received bool          // a message has been received; the call itself pays for the first
-	denied   atomic.Pointer[error]
+	sent     *sentMetadata         // nil if it is not needed
+	messages *grpcCall             // nil if messages are not counted
+	received bool                  // a message was received; the first one was counted when the stream opened
+	denied   atomic.Pointer[error] // the status of a denied message
 }
 
 func (s *stream) Context() context.Context { return s.ctx }
@@ -80,7 +80,8 @@ func (s *stream) SetTrailer(md metadata.MD) {
 	s.ServerStream.SetTrailer(md)
 }
 
-// RecvMsg receives a message and, if messages are counted, decides it. After a denial the stream gets no more messages.
+// RecvMsg receives a message, and decides it if messages are counted. After a denial, it returns the status of the
+// denial.
 func (s *stream) RecvMsg(m any) error {
 	if denied := s.denied.Load(); denied != nil {
 		return *denied
@@ -99,13 +100,13 @@ func (s *stream) RecvMsg(m any) error {
 	return err
 }
 
-// decide decides a message.
+// decide decides a message. It returns the status if the message is denied.
 func (s *stream) decide() error {
 	l, v := s.limiter, &s.messages.verdict
 	if err := l.config.Engine.DecideMore(s.ctx, &s.messages.attributes, v); err != nil {
 		return l.undecided(s.ctx, "a message", err)
 	}
-	fields, err := l.conclude(s.ctx, v)
+	fields, err := l.applyVerdict(s.ctx, v)
 	if err != nil {
 		s.ServerStream.SetTrailer(fields)
 		return err
@@ -118,5 +119,6 @@ func (s *stream) decide() error {
 	return nil
 }
 
-// zeroCost is the cost of a message under a rule whose cost is in the response: the stream pays it once, at its end.
+// zeroCost is the cost of a message under a rule whose cost is in the response: that cost is settled once, when the
+// stream ends.
 func zeroCost(string) string { return "0" }

@@ -16,38 +16,38 @@ func (l *limiter) subject(r *http.Request, attributes *identity.Attributes) rule
 	if l.Attributes == nil {
 		return attributes
 	}
-	if own := l.Attributes(r); len(own) > 0 {
-		return replacedSubject{attributes, lowerHeaders(own)}
+	if replacements := l.Attributes(r); len(replacements) > 0 {
+		return replacedSubject{attributes, lowerHeaders(replacements)}
 	}
 	return attributes
 }
 
-// lowerHeaders returns the attributes with the names of headers in lower case, as rules have them.
-func lowerHeaders(own rules.Attributes) rules.Attributes {
+// lowerHeaders returns the attributes with the names of headers in lower case, the form that rules use.
+func lowerHeaders(list rules.Attributes) rules.Attributes {
 	var lowered rules.Attributes
-	for a, value := range own {
+	for a, value := range list {
 		lower := headgate.Attribute{Kind: a.Kind, Name: strings.ToLower(a.Name)}
 		if a.Kind != headgate.AttrHeader || lower == a {
 			continue
 		}
 		if lowered == nil {
-			lowered = maps.Clone(own) // the program may use its map for other requests
+			lowered = maps.Clone(list) // the program may use its map for other requests
 		}
 		delete(lowered, a)
-		if _, ok := own[lower]; !ok {
+		if _, ok := list[lower]; !ok {
 			lowered[lower] = value
 		}
 	}
 	if lowered == nil {
-		return own
+		return list
 	}
 	return lowered
 }
 
-// A replacedSubject is a subject some of whose attributes are replaced.
+// A replacedSubject is a subject in which the program has replaced some attributes of the client.
 type replacedSubject struct {
 	*identity.Attributes
-	own rules.Attributes
+	replacements rules.Attributes
 }
 
 var (
@@ -58,15 +58,16 @@ var (
 
 // Get returns the value of an attribute.
 func (s replacedSubject) Get(a headgate.Attribute) (string, bool) {
-	if value, ok := s.own[a]; ok {
+	if value, ok := s.replacements[a]; ok {
 		return value, true
 	}
 	return s.Attributes.Get(a)
 }
 
-// Addr returns the client's address, or the zero Addr if the program has replaced it by something else.
+// Addr returns the client's address. It returns the zero Addr if the program has replaced it by a text that is no
+// address.
 func (s replacedSubject) Addr() netip.Addr {
-	value, ok := s.own[headgate.Attribute{Kind: headgate.AttrIP}]
+	value, ok := s.replacements[headgate.Attribute{Kind: headgate.AttrIP}]
 	if !ok {
 		return s.Attributes.Addr()
 	}
@@ -77,9 +78,9 @@ func (s replacedSubject) Addr() netip.Addr {
 	return addr
 }
 
-// Repeats reports whether the client has sent different values of an attribute. One of the program has one value.
+// Repeats reports whether the client has sent different values of an attribute that the program has not replaced.
 func (s replacedSubject) Repeats(a headgate.Attribute) bool {
-	if _, ok := s.own[a]; ok {
+	if _, ok := s.replacements[a]; ok {
 		return false
 	}
 	return s.Attributes.Repeats(a)
@@ -91,5 +92,5 @@ func (s replacedSubject) AppendNames(dst []string, kind headgate.AttributeKind) 
 	if !ok {
 		return dst, false
 	}
-	return s.own.AppendNames(dst, kind)
+	return s.replacements.AppendNames(dst, kind)
 }

@@ -15,7 +15,7 @@ func TestConfigThatIsWrongIsRefused(t *testing.T) {
 		config httplimit.Config
 		want   string
 	}{
-		{"no engine", httplimit.Config{}, "httplimit: no Engine: want the result of engine.New"},
+		{"no engine", httplimit.Config{}, "httplimit: Engine is nil: create one with engine.New"},
 		{
 			"jitter below zero",
 			httplimit.Config{Engine: g.engine, Fields: httplimit.Fields{Jitter: -1}},

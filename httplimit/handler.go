@@ -37,7 +37,7 @@ type requestState struct {
 	client  identity.Attributes
 	verdict engine.Verdict
 	buf     []byte
-	served  bool // the next handler has returned, so its response is complete unless the client has disconnected
+	served  bool // the next handler has returned; its response is complete unless the client has disconnected
 }
 
 // release makes the state available for other requests.
@@ -58,32 +58,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.release(x)
 		drop(w)
 	default:
-		if attributes == &x.client { // otherwise a proxy has checked that Connection lists no header
+		if attributes == &x.client { // otherwise the proxy has checked that Connection lists no headers
 			r = withoutHopByHop(r)
 		}
 		h.serve(w, r, x)
 	}
 }
 
-// decide decides a request. It returns the client, and false if the response has been sent.
+// decide decides a request. It returns the attributes of the client, and false if the request was already responded to.
 func (h *handler) decide(
 	w http.ResponseWriter, r *http.Request, x *requestState,
-) (who *identity.Attributes, ok bool) {
+) (client *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
-	who = h.identify(w, r, x)
-	if err := who.Malformed(); err != nil {
+	client = h.identify(w, r, x)
+	if err := client.Malformed(); err != nil {
 		badRequest(w, x, err)
 		h.release(x)
-		return who, false
+		return client, false
 	}
-	if err := h.Engine.Decide(ctx, h.subject(r, who), v); err != nil {
+	if err := h.Engine.Decide(ctx, h.subject(r, client), v); err != nil {
 		h.undecided(w, r, x, err)
-		return who, false
+		return client, false
 	}
-	return who, true
+	return client, true
 }
 
-// identify returns the client, which a proxy may have identified already.
+// identify returns the attributes of the client, which a proxy may have read already.
 func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestState) *identity.Attributes {
 	if proxy, ok := w.(ProxyWriter); ok {
 		if attributes := proxy.Identified(h.Identifier); attributes != nil {
@@ -110,8 +110,8 @@ func withoutHopByHop(r *http.Request) *http.Request {
 	return &trimmed
 }
 
-// undecided handles a request that could not be decided. It is allowed, because a failing limiter must not block
-// requests, unless it was canceled.
+// undecided serves a request that could not be decided. It allows the request, because a failing limiter must not block
+// requests. If the request was canceled, it responds instead.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestState, err error) {
 	if r.Context().Err() != nil {
 		respondCanceled(w, x, 0)
@@ -147,7 +147,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState)
 	x.served = true
 }
 
-// pass calls the next handler, with the writer that adds the fields if there is one.
+// pass calls the next handler with wrapped, the writer that adds the fields, or with w if there is none.
 func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) {
 	if wrapped == nil {
 		h.next.ServeHTTP(w, r)
@@ -167,7 +167,7 @@ func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyReported(v) {
 		if lines != nil {
-			lines.SetHeaderLines(buf[:0], nil) // tells the server that nobody reads Header
+			lines.SetHeaderLines(buf[:0], nil) // sets no lines, but tells the proxy that Header is not read later
 		}
 		return nil
 	}
@@ -207,7 +207,7 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *requestState
 	h.release(x)
 }
 
-// responseField returns a field of a response. A trailer comes later than a header, and has precedence.
+// responseField returns a trailer of a response, or the header with that name if there is no such trailer.
 func responseField(h http.Header, name string) string {
 	if trailer := h.Get(http.TrailerPrefix + name); trailer != "" {
 		return trailer

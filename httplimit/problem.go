@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// The types of our problems, by RFC 9457.
+// The types of the problems that the middleware sends (RFC 9457).
 const (
 	problemQuota    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	problemCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-	problemPlain    = "about:blank" // the status says everything
+	problemPlain    = "about:blank" // the status explains the problem
 )
 
 const (
@@ -59,7 +59,8 @@ func problemOf(v *engine.Verdict) problem {
 // retryAfter is the result of [Fields.RetryAfter].
 func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Duration) []byte {
 	p := problemOf(v)
-	if p.status = status; p.kind == problemPlain {
+	p.status = status
+	if p.kind == problemPlain {
 		p.title = http.StatusText(status)
 	}
 	return p.append(dst, v, wholeSeconds(retryAfter))
@@ -86,8 +87,8 @@ func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte
 		limits = v.LimitCount()
 	}
 	for i := range limits {
-		a := v.LimitAt(i)
-		if !isReported(&a) || a.Decision.Allowed {
+		l := v.LimitAt(i)
+		if !isReported(&l) || l.Decision.Allowed {
 			continue
 		}
 		if first {
@@ -96,7 +97,7 @@ func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendName(dst, a.Matched, a.Limit, hasSeveral(v, i))
+		dst = appendName(dst, l.Matched, l.Limit, hasSeveral(v, i))
 	}
 	if !first {
 		dst = append(dst, ']')

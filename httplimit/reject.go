@@ -14,14 +14,14 @@ func (h *handler) reject(w http.ResponseWriter, x *requestState) {
 		h.rejectLines(w, lines, buf, x, retryAfter)
 		return
 	}
-	values := new(fieldValues) // the header refers to them, so they are not reused
+	values := new(fieldValues) // not reused for other requests, because the header shares its memory
 	x.buf = h.Fields.setValues(values, v, retryAfter, h.Now(), x.buf[:0])
 	p := problemOf(v)
 	x.buf = p.append(x.buf[:0], v, retryAfter)
 	sendProblem(w, values, v.Status, x.buf)
 }
 
-// rejectLines is reject for a server that accepts header lines in wire format.
+// rejectLines responds to a denied request if the server accepts header lines in wire format.
 func (h *handler) rejectLines(
 	w http.ResponseWriter, lines ProxyWriter, buf []byte, x *requestState, retryAfter int64,
 ) {
@@ -47,14 +47,14 @@ func badRequest(w http.ResponseWriter, x *requestState, err error) {
 	sendProblem(w, new(fieldValues), p.status, x.buf)
 }
 
-// respondCanceled responds to a request that was canceled while it was delayed. Usually its client has disconnected.
+// respondCanceled responds to a request whose context ended while it was delayed. Usually the client has disconnected.
 func respondCanceled(w http.ResponseWriter, x *requestState, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "The request was canceled while it was delayed.",
 	}
 	if lines, buf := headerLines(w); lines != nil {
-		lines.SetHeaderLines(buf[:0], nil) // not the fields of a served request
+		lines.SetHeaderLines(buf[:0], nil) // removes the fields for a served request
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)
@@ -65,7 +65,7 @@ func respondCanceled(w http.ResponseWriter, x *requestState, wait time.Duration)
 	sendProblem(w, values, p.status, x.buf)
 }
 
-// replacedNames are fields that outer handlers may have set for the response that the problem replaces.
+// replacedNames are fields of the original response. Outer handlers may have set them before the problem replaced it.
 var replacedNames = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
 
 // sendProblem sends a problem. It must not be cached: the next request may be allowed.
@@ -82,11 +82,12 @@ func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []
 	_, _ = w.Write(body) // a client that has disconnected does not need it
 }
 
-// drop closes the connection without a response. With HTTP/2, where requests share it, it ends only the stream.
+// drop closes the connection without a response. In HTTP/2, it ends only the stream, because other requests share the
+// connection.
 func drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // makes the server close it
+		panic(http.ErrAbortHandler) // the server then closes the connection or ends the stream
 	}
 	_ = conn.Close() // an error has no consequence
 }

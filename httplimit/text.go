@@ -55,9 +55,9 @@ func wholeSeconds(d time.Duration) int64 {
 	return int64((d-1)/time.Second) + 1
 }
 
-// untilMore returns the time until more of a limit is available. It returns false if that is unknown, as for slots,
-// which are free when their holder releases them. Buckets restore unit by unit. For windows it is the time until all is
-// available, at most a Period.
+// untilMore returns the time until more units of a limit are available. For a bucket, it is the time until the next
+// unit is restored; for a window, the time until all units are available, at most a Period. It returns false if the
+// time is unknown, as for slots, which become free when requests end.
 func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 	switch {
 	case !d.Allowed:
@@ -78,7 +78,7 @@ func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 
 // refillTime returns the time in which units of a bucket are restored, rounded down to whole microseconds.
 func refillTime(units int64, l *headgate.Limit) time.Duration {
-	const longest = 1 << 50 // µs; a valid bucket refills in half of it
+	const longest = 1 << 50 // µs, twice as long as a valid bucket takes to refill
 	if units <= 0 {
 		return 0
 	}

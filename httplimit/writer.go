@@ -7,8 +7,9 @@ import (
 	"net/http"
 )
 
-// A writer adds the middleware's fields to the response of the next handler when its header is sent. Handlers test for
-// optional interfaces of a ResponseWriter, so wrap returns a type with those of the inner writer.
+// A writer adds the middleware's fields to the response of the next handler when its header is sent. Handlers test
+// whether a ResponseWriter has optional interfaces, so the next handler gets the result of wrap, which has the same
+// ones as inner.
 type writer struct {
 	inner  http.ResponseWriter
 	values fieldValues
@@ -69,16 +70,16 @@ func (w *writer) closeNotify() <-chan bool {
 	if n, ok := w.inner.(closeNotifier); ok {
 		return n.CloseNotify()
 	}
-	return make(chan bool, 1) // never
+	return make(chan bool, 1) // never receives
 }
 
-// flushWriter is for a writer that can flush.
+// A flushWriter wraps a writer that can flush, but can neither hijack nor push.
 type flushWriter struct{ *writer }
 
-// http1Writer is for HTTP/1.1.
+// An http1Writer wraps a writer with the optional interfaces of net/http's writer for HTTP/1.1.
 type http1Writer struct{ *writer }
 
-// http2Writer is for HTTP/2.
+// An http2Writer wraps a writer with the optional interfaces of net/http's writer for HTTP/2.
 type http2Writer struct{ *writer }
 
 func (w flushWriter) Flush() { w.flush() }
@@ -109,7 +110,7 @@ var (
 	_ http.Pusher   = http2Writer{}
 )
 
-// wrap returns the writer for the next handler: one with exactly the optional interfaces of the inner writer.
+// wrap returns the writer for the next handler. It has the same optional interfaces as the inner writer.
 func (w *writer) wrap() http.ResponseWriter {
 	_, flushes := w.inner.(http.Flusher)
 	_, hijacks := w.inner.(http.Hijacker)
