@@ -20,11 +20,11 @@ const (
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Batch is called with a function that writes several lines to Logger, which Batch must call. It can buffer what
-	// Logger writes meanwhile, to write it at once. Default nil: each line is written by itself.
+	// Batch is called with a function that writes several lines to Logger. Batch must call that function. It can buffer
+	// what Logger writes meanwhile, and then write all of it together. Default nil: each line is written separately.
 	Batch func(write func())
-	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response
-	// was cut off, are always logged, unless the client had disconnected. Default DefaultLogEvery.
+	// Every selects one in so many requests; 1 logs all. Requests with a status of 500 and above, and those whose response
+	// was cut off, are always logged, unless the client has disconnected. Default DefaultLogEvery.
 	Every int
 	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.
 	PerSecond int
@@ -48,7 +48,7 @@ func (a *AccessLog) validate(errs *configErrors) {
 	validateRange(errs, "AccessLog.Queue", a.Queue, 1, 1<<20)
 }
 
-// maxLoggedPath bounds how much of an invalid path is logged.
+// maxLoggedPath is the number of bytes of an invalid path that are logged.
 const maxLoggedPath = 256
 
 // logLine returns the access log line of a request.

@@ -14,7 +14,7 @@ import (
 )
 
 // ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
-// forwards it. Other servers than the gateway's own may call it, if they bound their connections themselves.
+// forwards it. It may also be the handler of another server, which must then limit its connections itself.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
 	if g.config.Tracer != nil {
@@ -159,11 +159,11 @@ func (ex *exchange) setID(r *http.Request) {
 	ex.request.id = requestid.New()
 }
 
-// forwardingPrefix begins the names of headers in which proxies report what they have seen.
+// forwardingPrefix is the prefix of the names of headers in which proxies describe the client's request.
 const forwardingPrefix = "X-Forwarded-"
 
-// proxyHeaders are the canonical names of the headers that only proxies may send, besides X-Forwarded-*. They are few,
-// so a list is faster than a map.
+// proxyHeaders are the canonical names of the headers that only proxies may send, in addition to X-Forwarded-*. For so
+// few names, a list is faster than a map.
 type proxyHeaders []string
 
 func newProxyHeaders(names []string) proxyHeaders {

@@ -15,23 +15,23 @@ import (
 	"github.com/headgate/headgate/server/gateway/upstream"
 )
 
-// nullFront is a front that sends nothing.
-type nullFront struct {
+// nullWriter is a serverWriter that sends nothing.
+type nullWriter struct {
 	header http.Header
 	status int
 }
 
-func newNullFront() *nullFront { return &nullFront{header: make(http.Header, 8)} }
+func newNullFront() *nullWriter { return &nullWriter{header: make(http.Header, 8)} }
 
-func (w *nullFront) Header() http.Header              { return w.header }
-func (w *nullFront) Write(p []byte) (int, error)      { return len(p), nil }
-func (w *nullFront) WriteHeader(code int)             { w.status = code }
-func (w *nullFront) FlushError() error                { return nil }
-func (w *nullFront) SetReadDeadline(time.Time) error  { return nil }
-func (w *nullFront) SetWriteDeadline(time.Time) error { return nil }
-func (w *nullFront) EnableFullDuplex() error          { return nil }
+func (w *nullWriter) Header() http.Header              { return w.header }
+func (w *nullWriter) Write(p []byte) (int, error)      { return len(p), nil }
+func (w *nullWriter) WriteHeader(code int)             { w.status = code }
+func (w *nullWriter) FlushError() error                { return nil }
+func (w *nullWriter) SetReadDeadline(time.Time) error  { return nil }
+func (w *nullWriter) SetWriteDeadline(time.Time) error { return nil }
+func (w *nullWriter) EnableFullDuplex() error          { return nil }
 
-var _ front = (*nullFront)(nil)
+var _ serverWriter = (*nullWriter)(nil)
 
 // benchRequest is a request as sent by a browser's script.
 func benchRequest() *http.Request {

@@ -14,11 +14,11 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/transport"
 )
 
-// A body is the body of a request. It bounds the size and the time that the client may take. A forwarder may read it
-// in a goroutine of its own until finish is called.
+// A body is the body of a request. It limits its size, and the time that the client may take to send it. A forwarder
+// may read it in another goroutine until finish is called.
 type body struct {
 	g      *Gateway
-	front  front
+	writer serverWriter
 	source io.ReadCloser
 	r      *http.Request // for its trailers, which follow the body
 	http2  bool
@@ -32,8 +32,8 @@ type body struct {
 	reading bool
 	ended   bool          // it has been read to its end
 	closed  bool          // the request has ended
-	readEnd chan struct{} // closed when the current read ends; nil if nobody waits for that
-	onRead  func()        // called once, when no more of the body will be read; may be nil
+	readEnd chan struct{} // closed when the current read ends; nil unless finish waits for that
+	onDone  func()        // called once, when no more of the body will be read; may be nil
 	err     error         // why reading failed
 }
 
@@ -56,15 +56,15 @@ func (ex *exchange) boundBody(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return
 	}
-	b := &body{g: ex.g, front: ex.writer.front, source: r.Body, r: r, http2: ex.http2, left: -1}
+	b := &body{g: ex.g, writer: ex.writer.inner, source: r.Body, r: r, http2: ex.http2, left: -1}
 	if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength < 0 {
 		b.left = limit // admit has checked a known length
 	}
 	b.stream = ex.http2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	ex.body, r.Body = b, b
 	if !ex.http2 {
-		// Otherwise net/http reads all of the body before it sends the response. Other servers may not support this.
-		_ = ex.writer.front.EnableFullDuplex()
+		// Without this, net/http would read all of the body before it sends the response. Other servers may return an error.
+		_ = ex.writer.inner.EnableFullDuplex()
 	}
 }
 
@@ -91,7 +91,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && b.isLate(now) {
-		err = errBodyTooSlow // otherwise the deadline is a forwarder's, to end the read
+		err = errBodyTooSlow // if the client is not late, finish has set the deadline to end the read
 	}
 	if errors.Is(err, io.EOF) {
 		b.g.cleanTrailers(b.r.Trailer)
@@ -134,7 +134,7 @@ func (b *body) endRead(err error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		b.ended = true
-		b.callOnRead()
+		b.callOnDone()
 	default:
 		b.err = err
 	}
@@ -143,10 +143,10 @@ func (b *body) endRead(err error) {
 	}
 }
 
-// callOnRead calls onRead. b.mu is held.
-func (b *body) callOnRead() {
-	if f := b.onRead; f != nil {
-		b.onRead = nil
+// callOnDone calls onDone, once. b.mu is held.
+func (b *body) callOnDone() {
+	if f := b.onDone; f != nil {
+		b.onDone = nil
 		f()
 	}
 }
@@ -158,7 +158,8 @@ func (b *body) isLate(now time.Duration) bool {
 	return now >= b.pace.deadline
 }
 
-// setDeadline bounds how long the client may pause, and its average rate. b.mu is held.
+// setDeadline sets the time by which the client must send more, so that it neither pauses for too long nor sends more
+// slowly than Config.MinBodyRate on average. b.mu is held.
 func (b *body) setDeadline(now time.Duration) {
 	config, p := &b.g.config, &b.pace
 	wait := config.BodyTimeout
@@ -169,18 +170,18 @@ func (b *body) setDeadline(now time.Duration) {
 		wait = max(min(wait, allowed-p.waited), time.Millisecond)
 	}
 	if p.deadlineSet != 0 && now-p.deadlineSet < wait/4 && wait == config.BodyTimeout {
-		return
+		return // most of the last deadline is left: setting one for each read would cost too much
 	}
 	p.deadlineSet, p.deadline = now, now+wait
-	_ = b.front.SetReadDeadline(b.g.clock.at(now + wait)) // if the connection is closed, reading fails
+	_ = b.writer.SetReadDeadline(b.g.clock.at(now + wait)) // if the connection is closed, reading fails
 }
 
-// clearDeadline removes the deadline. In HTTP/1.1 the server watches the connection itself once the body was read; in
-// HTTP/2 a deadline would end the stream between reads. b.mu is held.
+// clearDeadline removes the deadline. In HTTP/1.1, the server sets its own deadlines after the body was read. In
+// HTTP/2, a deadline would end the stream between two reads. b.mu is held.
 func (b *body) clearDeadline() {
 	if b.pace.deadlineSet != 0 {
 		b.pace.deadlineSet = 0
-		_ = b.front.SetReadDeadline(time.Time{})
+		_ = b.writer.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -196,8 +197,8 @@ func (b *body) responseBegan() (ended bool) {
 	return b.ended
 }
 
-// clientFault returns the error if the body is too large or too slow; else nil. The forwarder's own error may say less:
-// the server ends the request when its body cannot be read.
+// clientFault returns an error if the body is too large or too slow, and nil otherwise. The forwarder's error may not
+// say this: the server ends the request when its body cannot be read.
 func (b *body) clientFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,14 +208,14 @@ func (b *body) clientFault() error {
 	return nil
 }
 
-// drainTime bounds how long the server may read the rest of a body that no upstream has read.
+// drainTime is how long the server may read the rest of a body that no upstream has read.
 const drainTime = time.Second
 
 // finish ends all reading, and waits for a read in progress.
 func (b *body) finish() {
 	b.mu.Lock()
 	b.closed = true
-	b.callOnRead()
+	b.callOnDone()
 	var readEnd chan struct{}
 	if b.reading {
 		readEnd = make(chan struct{})
@@ -224,15 +225,15 @@ func (b *body) finish() {
 	b.mu.Unlock()
 	if readEnd != nil {
 		past := time.Now().Add(-time.Hour)
-		_ = b.front.SetReadDeadline(past)
+		_ = b.writer.SetReadDeadline(past)
 		<-readEnd
 		if !b.http2 {
-			_ = b.front.SetReadDeadline(past) // the connection cannot be used for another request
+			_ = b.writer.SetReadDeadline(past) // the connection cannot be used for another request
 		}
 		return
 	}
 	if !ended && !b.http2 {
-		_ = b.front.SetReadDeadline(time.Now().Add(drainTime))
+		_ = b.writer.SetReadDeadline(time.Now().Add(drainTime))
 	}
 }
 

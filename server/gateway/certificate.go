@@ -14,8 +14,8 @@ const DefaultCheckFilesEvery = 10 * time.Second
 // TLS configures the certificates of a listener. Their files are watched: when they change, new connections get the new
 // certificates. If the new files are invalid, the old certificates stay in use, and the error is logged.
 type TLS struct {
-	// Certificates are pairs of files. A client gets the first one that is valid for its server name, or the first of
-	// all.
+	// Certificates are pairs of files. A client gets the first certificate that is valid for its server name. If none is
+	// valid for it, the client gets the first one.
 	Certificates []CertificateFiles
 	// MinVersion is the minimum TLS version: tls.VersionTLS12 or tls.VersionTLS13. Default TLS 1.2.
 	MinVersion uint16
@@ -42,18 +42,18 @@ func (t *TLS) validate(errs *configErrors, field string) {
 }
 
 func certificateStats(set *certs.Set, listener string) []CertificateStats {
-	var all []CertificateStats
+	var list []CertificateStats
 	set.Each(func(file string, pair *tls.Certificate) {
-		all = append(all, CertificateStats{Listener: listener, CertFile: file, NotAfter: pair.Leaf.NotAfter})
+		list = append(list, CertificateStats{Listener: listener, CertFile: file, NotAfter: pair.Leaf.NotAfter})
 	})
-	return all
+	return list
 }
 
 // Reload checks the certificate files now. If files cannot be loaded, it returns the error, and their old certificates
 // stay in use.
 func (g *Gateway) Reload() error {
 	var errs []error
-	for _, f := range g.fronts {
+	for _, f := range g.listeners {
 		if f.certificates != nil {
 			errs = append(errs, f.certificates.Reload(g.config.Logger))
 		}

@@ -14,15 +14,15 @@ import (
 
 // A clientWriter writes the response to the client.
 type clientWriter struct {
-	front       front
-	lines       downstream.ResponseWriter // front, if it accepts header lines; else nil
-	direct      bool                      // headers of upstreams are set as lines too: the limiter reads none
-	bounded     bool                      // front itself bounds how long a write may take
+	inner       serverWriter              // of the server
+	lines       downstream.ResponseWriter // inner, if it accepts header lines; otherwise nil
+	direct      bool                      // headers of upstreams are set as lines, too: the limiter reads none
+	setsTimeout bool                      // inner itself limits how long a write may take
 	deadlineSet time.Duration             // when the write deadline was set; 0 if there is none
 }
 
-// A front is the ResponseWriter of the server. Those of net/http have all these methods.
-type front interface {
+// A serverWriter is the ResponseWriter of the server. The ones of net/http have all these methods.
+type serverWriter interface {
 	http.ResponseWriter
 	FlushError() error
 	SetReadDeadline(time.Time) error
@@ -30,25 +30,25 @@ type front interface {
 	EnableFullDuplex() error
 }
 
-// asFront returns w as a front. For methods that w does not have itself, it uses the writer that w wraps.
-func asFront(w http.ResponseWriter) front {
-	if f, ok := w.(front); ok {
+// asServerWriter returns w as a serverWriter. For methods that w does not have itself, it uses the writer that w wraps.
+func asServerWriter(w http.ResponseWriter) serverWriter {
+	if f, ok := w.(serverWriter); ok {
 		return f
 	}
-	return wrappedFront{ResponseWriter: w, c: http.NewResponseController(w)}
+	return wrappedWriter{ResponseWriter: w, c: http.NewResponseController(w)}
 }
 
-// A wrappedFront is a ResponseWriter of other code, when another server calls Gateway.ServeHTTP.
-type wrappedFront struct {
+// A wrappedWriter makes a serverWriter of the ResponseWriter of another server that calls Gateway.ServeHTTP.
+type wrappedWriter struct {
 	http.ResponseWriter
 	c *http.ResponseController
 }
 
-func (w wrappedFront) FlushError() error                  { return w.c.Flush() }
-func (w wrappedFront) SetReadDeadline(t time.Time) error  { return w.c.SetReadDeadline(t) }
-func (w wrappedFront) SetWriteDeadline(t time.Time) error { return w.c.SetWriteDeadline(t) }
-func (w wrappedFront) EnableFullDuplex() error            { return w.c.EnableFullDuplex() }
-func (w wrappedFront) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
+func (w wrappedWriter) FlushError() error                  { return w.c.Flush() }
+func (w wrappedWriter) SetReadDeadline(t time.Time) error  { return w.c.SetReadDeadline(t) }
+func (w wrappedWriter) SetWriteDeadline(t time.Time) error { return w.c.SetWriteDeadline(t) }
+func (w wrappedWriter) EnableFullDuplex() error            { return w.c.EnableFullDuplex() }
+func (w wrappedWriter) Unwrap() http.ResponseWriter        { return w.ResponseWriter }
 
 // HeaderLines implements httplimit.ProxyWriter.
 func (ex *exchange) HeaderLines() (buf []byte, ok bool) {
@@ -64,14 +64,14 @@ func (ex *exchange) SetHeaderLines(lines []byte, replaced []string) {
 	ex.writer.direct = true
 }
 
-// TryAddHeaderLine adds a header line of an upstream, if the limiter does not read Header. It returns false if the line
-// must be set in Header.
+// TryAddHeaderLine adds a header line of an upstream if the limiter does not read Header. Otherwise it returns false,
+// and the caller must set the line in Header.
 func (ex *exchange) TryAddHeaderLine(name, value string) bool {
 	switch {
 	case !ex.writer.direct, name == headerVia:
 		return false
 	case name == ex.g.idHeader:
-		return true // replaced by the gateway's
+		return true // addHeader sets the id of the gateway instead
 	default:
 		return ex.writer.lines.TryAddHeaderLine(name, value)
 	}
@@ -89,10 +89,10 @@ func (ex *exchange) Identified(by *identity.Identifier) *identity.Attributes {
 }
 
 // Unwrap is for http.ResponseController.
-func (ex *exchange) Unwrap() http.ResponseWriter { return ex.writer.front }
+func (ex *exchange) Unwrap() http.ResponseWriter { return ex.writer.inner }
 
 // Header returns the header of the response.
-func (ex *exchange) Header() http.Header { return ex.writer.front.Header() }
+func (ex *exchange) Header() http.Header { return ex.writer.inner.Header() }
 
 var closeValue = []string{"close"}
 
@@ -100,7 +100,7 @@ var closeValue = []string{"close"}
 func (ex *exchange) WriteHeader(code int) {
 	if code < 200 && code != http.StatusSwitchingProtocols {
 		ex.setWriteDeadline()
-		ex.writer.front.WriteHeader(code)
+		ex.writer.inner.WriteHeader(code)
 		ex.clearWriteDeadline()
 		return
 	}
@@ -111,12 +111,12 @@ func (ex *exchange) WriteHeader(code int) {
 	if !ex.http2 { // HTTP/2 buffers the header until more is written
 		ex.setWriteDeadline()
 	}
-	ex.writer.front.WriteHeader(code)
+	ex.writer.inner.WriteHeader(code)
 }
 
 // addHeader adds the gateway's own fields to the header of the response.
 func (ex *exchange) addHeader() {
-	h, id := ex.writer.front.Header(), ex.request.id
+	h, id := ex.writer.inner.Header(), ex.request.id
 	switch {
 	case id == nil:
 	case ex.writer.direct && ex.writer.lines.TryAddHeaderLine(ex.g.idHeader, id[0]):
@@ -131,15 +131,15 @@ func (ex *exchange) addHeader() {
 		h["Connection"] = closeValue // with HTTP/2 the server sends GOAWAY instead
 	}
 	if ex.body != nil && !ex.body.responseBegan() && !ex.http2 {
-		// If the body is read while the response is sent, net/http does not notice that its end was never reached, and
-		// would take the rest of it for the next request.
+		// If a body is read while the response is sent, net/http does not notice that its end was never reached. It would
+		// read the rest of the body as the next request.
 		h["Connection"] = closeValue
 	}
 }
 
 func (ex *exchange) Write(p []byte) (int, error) {
 	ex.beforeWrite(len(p))
-	n, err := ex.writer.front.Write(p)
+	n, err := ex.writer.inner.Write(p)
 	ex.response.sent += int64(n)
 	ex.clearWriteDeadline()
 	return n, err
@@ -148,7 +148,7 @@ func (ex *exchange) Write(p []byte) (int, error) {
 // WriteString implements io.StringWriter.
 func (ex *exchange) WriteString(s string) (int, error) {
 	ex.beforeWrite(len(s))
-	n, err := io.WriteString(ex.writer.front, s)
+	n, err := io.WriteString(ex.writer.inner, s)
 	ex.response.sent += int64(n)
 	ex.clearWriteDeadline()
 	return n, err
@@ -162,7 +162,8 @@ func (ex *exchange) beforeWrite(n int) {
 	if !ex.response.wroteHeader {
 		ex.WriteHeader(http.StatusOK)
 	}
-	if !ex.http2 || ex.response.flushed || ex.response.sent+int64(n) > http2Buffer { // else they are only buffered
+	onlyBuffered := ex.http2 && !ex.response.flushed && ex.response.sent+int64(n) <= http2Buffer
+	if !onlyBuffered {
 		ex.setWriteDeadline()
 	}
 }
@@ -177,25 +178,25 @@ func (ex *exchange) FlushError() error {
 	}
 	ex.setWriteDeadline()
 	ex.response.flushed = true
-	err := ex.writer.front.FlushError()
+	err := ex.writer.inner.FlushError()
 	ex.clearWriteDeadline()
 	return err
 }
 
 // Hijack implements http.Hijacker.
 func (ex *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(ex.writer.front).Hijack()
+	conn, buffered, err := http.NewResponseController(ex.writer.inner).Hijack()
 	if err == nil {
 		ex.response.hijacked = true
 	}
 	return conn, buffered, err
 }
 
-// setWriteDeadline bounds how long a write to the client may block. A deadline serves for several writes, as long as
-// most of it is left.
+// setWriteDeadline limits how long a write to the client may block. It keeps the last deadline while most of its time
+// is left, because setting one for each write would cost too much.
 func (ex *exchange) setWriteDeadline() {
 	w := &ex.writer
-	if w.bounded {
+	if w.setsTimeout {
 		return
 	}
 	now := ex.g.clock.Now()
@@ -204,7 +205,7 @@ func (ex *exchange) setWriteDeadline() {
 		return
 	}
 	w.deadlineSet = now
-	if err := w.front.SetWriteDeadline(ex.g.clock.at(now + timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := w.inner.SetWriteDeadline(ex.g.clock.at(now + timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		w.deadlineSet = 0 // the connection is closed, and writing will fail
 	}
 }
@@ -217,5 +218,5 @@ func (ex *exchange) clearWriteDeadline() {
 		return
 	}
 	w.deadlineSet = 0
-	_ = w.front.SetWriteDeadline(time.Time{}) // fails only if the connection is closed
+	_ = w.inner.SetWriteDeadline(time.Time{}) // fails only if the connection is closed
 }

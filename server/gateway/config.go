@@ -58,8 +58,8 @@ type Config struct {
 	// StreamTimeout bounds how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
 	StreamTimeout time.Duration
 
-	// MaxUpgradeAge bounds the lifetime of an upgraded connection. The slot of a concurrency limit expires after a time
-	// of its own, so if upgrades are limited, both should be equal. Default 0: no bound.
+	// MaxUpgradeAge bounds the lifetime of an upgraded connection. If a concurrency limit applies to upgrades, its slots
+	// should expire after the same time. Default 0: no bound.
 	MaxUpgradeAge time.Duration
 
 	// MaxHeader is the maximum size of a request's header in bytes, including the request line. Larger ones get a 431.
@@ -68,14 +68,14 @@ type Config struct {
 	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no bound, since bodies
 	// are not held in memory.
 	MaxBody int64
-	// MaxConns is the maximum number of client connections, over all listeners. For a further one, connections that serve
-	// no request are closed, first those of the address with the most; if there are none, the new one is closed. Default
-	// DefaultMaxConns.
+	// MaxConns is the maximum number of client connections, over all listeners. To accept another connection, the gateway
+	// closes one that serves no request, of the address with the most connections. If there is none, it closes the new
+	// connection. Default DefaultMaxConns.
 	MaxConns int
-	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded ones; an IPv6 address
-	// counts as its /64 network. It does not apply to trusted proxies and to Unix sockets. Behind a load balancer that
-	// sends the PROXY protocol, its clients are counted. Default a quarter of MaxConns, but at least 64; negative for no
-	// bound.
+	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded ones. All IPv6 addresses
+	// of a /64 network count together. It does not apply to trusted proxies and to Unix sockets. If a load balancer sends
+	// the PROXY protocol, the addresses of its clients are counted. Default a quarter of MaxConns, but at least 64;
+	// negative for no bound.
 	MaxConnsPerAddress int
 	// Descriptors is the share of the process's file descriptors that client connections may use. Default any number.
 	Descriptors conns.Share
@@ -97,16 +97,16 @@ type Config struct {
 	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default false: only if a trusted proxy has sent
 	// one.
 	SendForwarded bool
-	// Via is the gateway's name in the header Via of requests and responses. Default none, and no Via.
+	// Via is the gateway's name in the header Via of requests and responses. Default none: Via is not set.
 	Via string
 	// RequestIDHeader is the header with the id of a request, in requests and responses. Default DefaultRequestID.
 	RequestIDHeader string
 
-	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers see
-	// it. Default 0.
+	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers
+	// notice this first. Default 0.
 	DrainDelay time.Duration
-	// DrainLinger is how long Shutdown leaves idle connections open after DrainDelay, so that requests in transit still get
-	// a response, with Connection: close. Default DefaultDrainLinger.
+	// DrainLinger is how long Shutdown leaves idle connections open after DrainDelay, so that requests in transit still
+	// get a response, with Connection: close. Default DefaultDrainLinger.
 	DrainLinger time.Duration
 	// UpgradeGrace is how long upgraded connections stay open after DrainLinger. Default DefaultUpgradeGrace.
 	UpgradeGrace time.Duration
@@ -135,11 +135,11 @@ func DefaultOnlyFromProxies() []string {
 	return []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
 }
 
-// A ConfigError is one error in a Config. Validate returns one or several, joined.
+// A ConfigError is one error in a Config. Validate returns one or several, joined by errors.Join.
 type ConfigError struct {
 	// Field is the path of the field, such as Routes[0].Upstreams[1].URL.
 	Field string
-	// Value is its value.
+	// Value is the value of the field.
 	Value string
 	// Want describes valid values.
 	Want string

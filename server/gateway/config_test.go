@@ -52,7 +52,7 @@ func TestConfigErrorsNameFieldAndValidValues(t *testing.T) {
 		{func(c *Config) {
 			c.Routes[0].Name = "x"
 			c.Routes = append(c.Routes, Route{Name: "x", Path: "/y", Upstreams: c.Routes[0].Upstreams})
-		}, "Routes[1].Name", "a name of its own"},
+		}, "Routes[1].Name", "a name that no other route has"},
 		{func(c *Config) { c.Listeners = []Listener{{Address: "8080"}} }, "Listeners[0].Address", ":port"},
 		{func(c *Config) { c.Listeners = []Listener{{Address: "unix:"}} }, "Listeners[0].Address", "a path"},
 		{func(c *Config) { c.Listeners = []Listener{{Address: ":0", TLS: &TLS{}}} }, "Listeners[0].TLS.Certificates", "at least one"},

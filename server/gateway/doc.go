@@ -10,9 +10,9 @@
 //
 // # The path of a request
 //
-//	front ─▶ admit ─▶ limit ─▶ send
+//	accept ─▶ admit ─▶ limit ─▶ send
 //
-//	front  accepts HTTP/1.1 and HTTP/2, with or without TLS and the PROXY protocol. Package downstream serves
+//	accept reads HTTP/1.1 and HTTP/2, with or without TLS and the PROXY protocol. Package downstream serves
 //	       HTTP/2 and plain HTTP/1.1, and net/http all other requests.
 //	admit  removes hop-by-hop headers (RFC 9110 section 7.6.1) and those that only proxies may send, converts the path to
 //	       its canonical form, finds the route, and gives the request an id. Ambiguous requests get a 400.
@@ -24,9 +24,10 @@
 //
 // # Headers
 //
-// X-Forwarded-For, -Host and -Proto, and Forwarded if Config says so, describe the client's connection. Those of
-// trusted proxies are continued; those of others are replaced, and all other X-Forwarded-* and Config.OnlyFromProxies
-// removed. So are headers with underscores, unless Config keeps them. Trailers may contain none of these. Requests and
+// X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto describe the client's connection, and also Forwarded if
+// Config says so. If a trusted proxy sends them, the gateway adds to their values. If another client sends them, the
+// gateway replaces them, and removes all other X-Forwarded-* headers and Config.OnlyFromProxies. It removes headers
+// with an underscore in their name unless Config keeps them. It removes all these fields from trailers. Requests and
 // responses have an id in X-Request-ID, which a trusted proxy may set.
 //
 // # Responses of the gateway itself

@@ -9,16 +9,17 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// Shutdown ends the gateway without failing a request. Ready is false at once. After Config.DrainDelay no more
-// connections are accepted, and responses tell clients to use a new one (Connection: close, GOAWAY). Requests in flight
-// are finished, and upgraded connections are closed after Config.UpgradeGrace. If the context ends before that, the
-// remaining requests are cut off, and the error is the context's. Concurrent calls wait for the same shutdown.
+// Shutdown ends the gateway without failing a request. Ready becomes false immediately. After Config.DrainDelay, the
+// gateway accepts no more connections, and its responses tell clients to use a new connection (Connection: close,
+// GOAWAY). It finishes the requests in flight, and closes upgraded connections after Config.UpgradeGrace. If the
+// context ends first, it cuts off the remaining requests and returns the error of the context. Concurrent calls wait
+// for the same shutdown.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Lock()
-	was := g.state
+	oldState := g.state
 	g.state = stateEnding
 	g.mu.Unlock()
-	if was == stateEnding {
+	if oldState == stateEnding {
 		select {
 		case <-g.finished:
 			return g.closed
@@ -28,11 +29,11 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	}
 	g.ready.Store(false)
 	var err error
-	if was == stateServing {
+	if oldState == stateServing {
 		err = g.drain(ctx)
 		g.stop()
 	} else {
-		for _, f := range g.fronts {
+		for _, f := range g.listeners {
 			if f.bounded != nil {
 				_ = f.bounded.Close()
 			}
@@ -64,7 +65,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 		mu   sync.Mutex
 		errs []error
 	)
-	for _, f := range g.fronts {
+	for _, f := range g.listeners {
 		all.Go(func() {
 			err := f.server.Shutdown(ctx)
 			if err != nil {
@@ -83,8 +84,8 @@ func (g *Gateway) drain(ctx context.Context) error {
 		}
 	})
 	all.Wait()
-	g.tunnels.CloseAll()                     // those that were opened meanwhile
-	_ = g.tunnels.Wait(context.Background()) // they end at once, because both connections are closed
+	g.tunnels.CloseAll()                     // tunnels that were opened meanwhile
+	_ = g.tunnels.Wait(context.Background()) // all tunnels end soon, because their connections are closed
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -93,7 +94,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 
 // stopAccepting closes the listeners, after accepting the connections that the system has already established.
 func (g *Gateway) stopAccepting() {
-	for _, f := range g.fronts {
+	for _, f := range g.listeners {
 		if err := f.bounded.stopSoon(); err != nil {
 			g.config.Logger.Warn("close listener", "address", f.config.Address, "err", err)
 		}

@@ -16,12 +16,12 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// An exchange is a request and its response. It is also the http.ResponseWriter for the limiter and the forwarders:
-// handlers behind the limiter get back to the exchange through it, which needs no allocation.
+// An exchange is a request and its response. It is also the http.ResponseWriter that the limiter and the forwarders
+// get, so that proxy can find the exchange of its request without an allocation.
 type exchange struct {
 	g        *Gateway
-	began    time.Duration
-	stripe   uint32 // which stripe of the counters it uses
+	began    time.Duration // by Gateway.clock
+	stripe   uint32        // the stripe of the counters that it uses
 	http2    bool
 	writer   clientWriter
 	request  requestInfo
@@ -49,13 +49,13 @@ type requestInfo struct {
 
 // forwarding describes the attempts to reach an upstream.
 type forwarding struct {
-	fields   []upstream.Field // headers that the gateway sets; the request's own header stays as the limiter has seen it
+	fields   []upstream.Field // headers that the gateway sets; the header of the request is not changed after the limiter
 	upstream *upstreamServer  // of the last attempt
 	retries  int
-	took     time.Duration  // how long upstreams took
-	unsent   bool           // no upstream has received any of the request
+	took     time.Duration  // the time that upstreams took
+	unsent   bool           // no upstream has received any part of the request
 	fault    error          // why the request was not served, for the log
-	tunnel   *tunnel.Tunnel // if the connection was upgraded
+	tunnel   *tunnel.Tunnel // nil unless the connection was upgraded
 }
 
 // responseState is the progress of the response.
@@ -77,10 +77,10 @@ var (
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// An unwrapper is a ResponseWriter around another one, as http.ResponseController knows it.
+// An unwrapper is a ResponseWriter that wraps another one. http.ResponseController uses the same method.
 type unwrapper interface{ Unwrap() http.ResponseWriter }
 
-// exchangeOf returns the exchange below the ResponseWriters of a limiter, or nil.
+// exchangeOf returns the exchange that the ResponseWriters of a limiter wrap, or nil if they wrap none.
 func exchangeOf(w http.ResponseWriter) *exchange {
 	for {
 		switch x := w.(type) {
@@ -96,9 +96,9 @@ func exchangeOf(w http.ResponseWriter) *exchange {
 
 // begin prepares ex for a request.
 func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
-	ex.g, ex.writer.front, ex.http2 = g, asFront(w), r.ProtoMajor >= 2
+	ex.g, ex.writer.inner, ex.http2 = g, asServerWriter(w), r.ProtoMajor >= 2
 	if lines, ok := w.(downstream.ResponseWriter); ok {
-		ex.writer.lines, ex.writer.bounded = lines, lines.BoundsWrites()
+		ex.writer.lines, ex.writer.setsTimeout = lines, lines.BoundsWrites()
 		ex.writer.direct = g.config.Limit == nil
 	}
 	ex.began = g.clock.Now()
@@ -118,7 +118,7 @@ func (ex *exchange) end(r *http.Request) {
 	}
 	if ex.body != nil {
 		ex.body.finish()
-		r.Body = ex.body.source // the server's own, which knows how much was read
+		r.Body = ex.body.source // the server's own body, which knows how much was read
 	}
 	ex.g.record(ex, r)
 	if ex.g.config.Tracer != nil {
@@ -127,14 +127,14 @@ func (ex *exchange) end(r *http.Request) {
 	if ex.forward.tunnel != nil {
 		ex.g.tunnels.Remove(ex.forward.tunnel)
 	}
-	if ex.response.complete { // else another goroutine may still use ex
+	if ex.response.complete { // otherwise another goroutine may still use ex
 		ex.reset()
 		exchanges.Put(ex)
 	}
 }
 
-// reset prepares ex for reuse. It leaves fields that are set before they are read: clearing memory with pointers is
-// expensive.
+// reset prepares ex for reuse. It does not clear fields that are set before they are read, because clearing memory with
+// pointers is expensive.
 func (ex *exchange) reset() {
 	ex.route, ex.body = nil, nil
 	ex.writer = clientWriter{}

@@ -23,8 +23,8 @@ func (f *forwarding) setField(name, value string) {
 	f.fields = append(f.fields, upstream.Field{Name: name, Value: value})
 }
 
-// setForwarded sets the headers about the client's connection. Those of a trusted proxy are kept, and its own address
-// is added to them; those of other clients are replaced.
+// setForwarded sets the headers about the client's connection. Headers of a trusted proxy are kept, and the address of
+// the proxy is added to them. Headers of other clients are replaced.
 func (ex *exchange) setForwarded(r *http.Request) {
 	h, f, config := r.Header, &ex.forward, &ex.g.config
 	f.setField(ex.g.idHeader, ex.request.id[0])
@@ -57,13 +57,13 @@ func (ex *exchange) setForwarded(r *http.Request) {
 	}
 }
 
-// remoteAddress returns the address in a RemoteAddr, without port and zone. It is empty for a Unix socket.
+// remoteAddress returns the address in a Request.RemoteAddr, without port and zone. It is empty for a Unix socket.
 func remoteAddress(remote string) string {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return ""
 	}
-	if ap.Addr().Is4() { // which has only one valid form
+	if ap.Addr().Is4() { // an IPv4 address has only one valid form
 		return remote[:strings.LastIndexByte(remote, ':')]
 	}
 	return ap.Addr().WithZone("").Unmap().String()

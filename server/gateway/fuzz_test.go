@@ -99,7 +99,7 @@ func FuzzRequests(f *testing.F) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = "192.0.2.1:1"
 		g.ServeHTTP(w, r)
-	}), ReadHeaderTimeout: 100 * time.Millisecond, ErrorLog: g.fronts[0].server.ErrorLog}
+	}), ReadHeaderTimeout: 100 * time.Millisecond, ErrorLog: g.listeners[0].server.ErrorLog}
 	go func() { _ = server.Serve(l) }()
 	f.Cleanup(func() { _ = server.Close() })
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -31,9 +31,9 @@ type Gateway struct {
 	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
 	clock        monotonicClock
-	yieldAbove   int64 // requests in flight at an upstream; see manyInFlight
+	yieldAbove   int64 // the number of requests in flight at an upstream above which a request yields: see manyInFlight
 
-	fronts       []*frontServer
+	listeners    []*listenerServer
 	conns        *conns.Conns // of clients, over all listeners
 	turns        turns.Queue  // of connections, over all listeners
 	tunnels      *tunnel.Set
@@ -122,18 +122,18 @@ func New(config Config) (*Gateway, error) {
 		})
 	}
 	for i := range g.config.Listeners {
-		f, err := g.newFront(&g.config.Listeners[i])
+		f, err := g.newListenerServer(&g.config.Listeners[i])
 		if err != nil {
 			return nil, err
 		}
-		g.fronts = append(g.fronts, f)
+		g.listeners = append(g.listeners, f)
 	}
 	return g, nil
 }
 
 var _ http.Handler = (*Gateway)(nil)
 
-// Listen opens the listeners; after that Addrs is known. Serve calls it if it was not called.
+// Listen opens the listeners. Afterwards Addrs returns their addresses. Serve calls Listen if it was not called.
 func (g *Gateway) Listen() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,9 +148,9 @@ func (g *Gateway) listen() error {
 	default:
 		return nil
 	}
-	for i, f := range g.fronts {
+	for i, f := range g.listeners {
 		if err := g.open(f); err != nil {
-			for _, opened := range g.fronts[:i] {
+			for _, opened := range g.listeners[:i] {
 				_ = opened.bounded.Close()
 			}
 			return err
@@ -165,7 +165,7 @@ func (g *Gateway) Addrs() []net.Addr {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var addrs []net.Addr
-	for _, f := range g.fronts {
+	for _, f := range g.listeners {
 		if f.bounded != nil {
 			addrs = append(addrs, f.bounded.Addr())
 		}
@@ -173,15 +173,15 @@ func (g *Gateway) Addrs() []net.Addr {
 	return addrs
 }
 
-// Ready reports whether the gateway serves requests and will continue to. It is false as soon as Shutdown is called or
-// the context of Serve ends, while requests are still served for a while.
+// Ready reports whether load balancers should send requests to the gateway. It becomes false when Shutdown is called or
+// the context of Serve ends. The gateway still serves requests for a while then.
 func (g *Gateway) Ready() bool { return g.ready.Load() }
 
 // Started returns a channel that is closed when Serve serves requests. If Serve fails, it is never closed.
 func (g *Gateway) Started() <-chan struct{} { return g.started }
 
-// Serve serves until the context ends or Shutdown is called, and returns when the shutdown has ended. If the context
-// ends, it drains as Shutdown does, for at most Config.DrainTimeout. The error is nil if no request was cut off.
+// Serve serves requests until the context ends or Shutdown is called, and returns when the shutdown has ended. When the
+// context ends, Serve calls Shutdown with a timeout of Config.DrainTimeout. The error is nil if no request was cut off.
 func (g *Gateway) Serve(ctx context.Context) error {
 	failed, err := g.start()
 	if err != nil {
@@ -198,7 +198,7 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	return errors.Join(err, g.Shutdown(limit))
 }
 
-// start starts the background goroutines. The channel gets the error of a listener that fails.
+// start starts the background goroutines. If a listener fails, its error is sent to the channel.
 func (g *Gateway) start() (<-chan error, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,8 +211,8 @@ func (g *Gateway) start() (<-chan error, error) {
 	g.state = stateServing
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
-	failed := make(chan error, len(g.fronts))
-	for _, f := range g.fronts {
+	failed := make(chan error, len(g.listeners))
+	for _, f := range g.listeners {
 		g.running.Go(func() {
 			if err := f.serve(); !errors.Is(err, http.ErrServerClosed) && !g.draining.Load() {
 				failed <- fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
@@ -246,9 +246,9 @@ var _ balance.Clock = (*monotonicClock)(nil)
 // Now returns the time since the clock was started.
 func (c *monotonicClock) Now() time.Duration { return time.Since(c.epoch) + 1 }
 
-// at returns the time of day of a moment.
+// at converts a time of this clock to a time of day.
 func (c *monotonicClock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
 
-// AdjustTurns adapts how many connections are served at once to the share of its cores that this process uses, from 0 to
-// 1. Without it there is no bound.
+// AdjustTurns adapts the number of connections that are served at the same time. busy is the share of the cores that
+// this process uses, from 0 to 1. If AdjustTurns is never called, the number is not limited.
 func (g *Gateway) AdjustTurns(busy float64) { g.turns.Adjust(busy) }

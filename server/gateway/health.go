@@ -31,7 +31,7 @@ func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer)
 			if err != nil {
 				g.config.Logger.Warn("upstream is down", "route", rt.config.Name, "upstream", s.url, "err", err)
 			} else {
-				g.config.Logger.Info("upstream is back", "route", rt.config.Name, "upstream", s.url)
+				g.config.Logger.Info("upstream is up again", "route", rt.config.Name, "upstream", s.url)
 			}
 		}
 		// The interval, plus or minus a tenth.

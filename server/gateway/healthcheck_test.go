@@ -74,8 +74,8 @@ func TestHealthChecksRemoveAndRestoreUpstreams(t *testing.T) {
 		t.Errorf("%+v, want checks that failed and others", s)
 	}
 	// The line is written after the state has changed.
-	await.True(t, "the log has the return of both", func() bool { return len(book.each(t, "upstream is back")) >= 2 })
-	if down, back := len(book.each(t, "upstream is down")), len(book.each(t, "upstream is back")); down != 2 || back != 2 {
+	await.True(t, "the log has the return of both", func() bool { return len(book.each(t, "upstream is up again")) >= 2 })
+	if down, back := len(book.each(t, "upstream is down")), len(book.each(t, "upstream is up again")); down != 2 || back != 2 {
 		t.Errorf("the log has %d upstreams that went down and %d that returned, want 2 each:\n%s", down, back, &book)
 	}
 }

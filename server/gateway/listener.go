@@ -20,11 +20,10 @@ type Listener struct {
 	Address string
 	// TLS configures the certificates. Default nil: no TLS.
 	TLS *TLS
-	// NoHTTP2 disables HTTP/2, which is otherwise negotiated over TLS by ALPN, or used without TLS by clients that begin
-	// with it (h2c).
+	// NoHTTP2 disables HTTP/2. By default, clients can negotiate HTTP/2 over TLS (ALPN), and use it without TLS (h2c).
 	NoHTTP2 bool
 	// ProxyProtocol are the networks of load balancers that begin each connection with the PROXY protocol. Default none:
-	// it is not read.
+	// the PROXY protocol is not read.
 	ProxyProtocol []netip.Prefix
 }
 
@@ -51,15 +50,16 @@ func (l *Listener) validate(errs *configErrors, field string) {
 	}
 }
 
-// A boundedListener bounds the number of connections.
+// A boundedListener limits the number of connections.
 type boundedListener struct {
 	net.Listener
 	conns *conns.Conns
-	// balancers use the PROXY protocol. The address of their clients is known only when the PROXY header was read.
+	// balancers are the networks of load balancers that use the PROXY protocol. The addresses of their clients are known
+	// only after the PROXY header was read.
 	balancers []netip.Prefix
 
-	acceptUntil    atomic.Int64 // the time at which Accept ends after stopSoon, in nanoseconds since 1970; 0 before
-	quietIntervals int          // consecutive waits without a connection, after stopSoon
+	acceptUntil    atomic.Int64 // set by stopSoon: the time at which Accept ends, in nanoseconds since 1970
+	emptyIntervals int          // the number of acceptInterval in a row without a connection, after stopSoon
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -73,7 +73,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		l.quietIntervals = 0
+		l.emptyIntervals = 0
 		if admitted := l.conns.Admit(conn, l.isBalancer(conn.RemoteAddr())); admitted != nil {
 			return admitted, nil
 		}
@@ -92,17 +92,17 @@ func (l *boundedListener) isBalancer(peer net.Addr) bool {
 	return slices.ContainsFunc(l.balancers, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// After stopSoon a listener is closed when no connection has arrived for three times quietTime, since a busy machine
-// may be late, and at the latest after acceptTime.
+// After stopSoon, a listener is closed when no connection has arrived for three times acceptInterval, and at the latest
+// after acceptTime. A single interval is not enough on a busy machine.
 const (
-	quietTime  = 25 * time.Millisecond
-	acceptTime = 500 * time.Millisecond
+	acceptInterval = 25 * time.Millisecond
+	acceptTime     = 500 * time.Millisecond
 )
 
 // A deadliner is a listener whose Accept can have a deadline, such as *net.TCPListener.
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// stopSoon accepts connections that are already established, and then no more.
+// stopSoon makes Accept return the connections that are already established, and then net.ErrClosed.
 func (l *boundedListener) stopSoon() error {
 	d, ok := l.Listener.(deadliner)
 	if !ok {
@@ -110,20 +110,21 @@ func (l *boundedListener) stopSoon() error {
 	}
 	now := time.Now()
 	l.acceptUntil.Store(now.Add(acceptTime).UnixNano())
-	return d.SetDeadline(now.Add(quietTime))
+	return d.SetDeadline(now.Add(acceptInterval))
 }
 
-// extend lets Accept wait again, or returns net.ErrClosed.
+// extend lets Accept wait for another acceptInterval, or returns net.ErrClosed.
 func (l *boundedListener) extend() error {
 	now := time.Now()
-	if l.quietIntervals++; l.quietIntervals > 2 || now.UnixNano() > l.acceptUntil.Load() {
+	l.emptyIntervals++
+	if l.emptyIntervals > 2 || now.UnixNano() > l.acceptUntil.Load() {
 		return net.ErrClosed
 	}
-	return l.Listener.(deadliner).SetDeadline(now.Add(quietTime))
+	return l.Listener.(deadliner).SetDeadline(now.Add(acceptInterval))
 }
 
-// readProxyProtocol returns a listener that reads the PROXY protocol, if that is configured; else inner. The PROXY
-// header precedes the TLS handshake, so TLS is above it.
+// readProxyProtocol returns a listener that reads the PROXY protocol if that is configured, and inner otherwise. The
+// PROXY header comes before the TLS handshake, so TLS must wrap the result.
 func (g *Gateway) readProxyProtocol(l *Listener, inner net.Listener) (net.Listener, error) {
 	if len(l.ProxyProtocol) == 0 {
 		return inner, nil

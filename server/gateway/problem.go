@@ -22,7 +22,7 @@ type problem struct {
 
 const problemType = "application/problem+json"
 
-// respond sends a problem to w, which is ex or a ResponseWriter of the limiter around it.
+// respond sends a problem to w, which is ex or a ResponseWriter of the limiter that wraps ex.
 func (ex *exchange) respond(w http.ResponseWriter, status int, detail string) {
 	if ex.request.id == nil {
 		ex.request.id = requestid.New()
@@ -40,8 +40,8 @@ func (ex *exchange) respond(w http.ResponseWriter, status int, detail string) {
 	h["Cache-Control"] = []string{"no-store"}
 	switch status {
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
-		if !ex.http2 { // which can end a single request
-			h["Connection"] = closeValue // the rest of the request is not read
+		if !ex.http2 { // the rest of the request is not read; HTTP/2 can end a single request
+			h["Connection"] = closeValue
 		}
 	}
 	w.WriteHeader(status)

@@ -21,7 +21,7 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 		g.config.Logger.Error("cannot forward request, the limiter's ResponseWriter has no method Unwrap")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	case ex.request.path == "*":
-		w.WriteHeader(http.StatusNoContent) // the request is about the server, which is the gateway
+		w.WriteHeader(http.StatusNoContent) // OPTIONS * asks about the server, and that is the gateway
 	case ex.route == nil:
 		ex.respond(w, http.StatusNotFound, "There is no route for this host and path.")
 	case r.Method == http.MethodOptions && isFinalHop(r):
@@ -115,9 +115,10 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 
 var errNoUpstream = errors.New("no upstream is up")
 
-// manyInFlight is the number of requests in flight per core above which an allowed request calls Gosched once before it
-// is forwarded. Then several requests are decided in a row, and several forwarded in a row, so that the code and data
-// of each step are in the processor's caches. That saves more than the wait costs.
+// manyInFlight is the number of requests in flight for each core above which an allowed request calls Gosched once
+// before it is forwarded. Then several requests are decided one after the other, and several are forwarded one after
+// the other, so that the code and data of each step stay in the processor's caches. This saves more time than the wait
+// costs.
 const manyInFlight = 8
 
 // countRequest counts a request in flight, and reports whether more than limit are in flight. Upgraded connections last
@@ -142,7 +143,8 @@ func (ex *exchange) sendTo(
 	return s.forwarder.Forward(ctx, w, r, head)
 }
 
-// recordFailure counts an error, and if it is the upstream's fault, counts it against the upstream and logs it.
+// recordFailure counts an error. If the upstream caused it, recordFailure also logs it and counts it as a failure of
+// the upstream, which may eject the upstream.
 func (ex *exchange) recordFailure(ctx context.Context, s *upstreamServer, err error) {
 	var e *upstream.Error
 	if errors.As(err, &e) {
@@ -212,7 +214,7 @@ func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err e
 	ex.respond(w, status, detail)
 }
 
-// bodyFault returns the error of the client's body, if that is why a forwarder has failed; else nil.
+// bodyFault returns the error of the client's body if that is why a forwarder has failed, and nil otherwise.
 func (ex *exchange) bodyFault(err error) error {
 	var e *upstream.Error
 	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
@@ -221,7 +223,7 @@ func (ex *exchange) bodyFault(err error) error {
 	return ex.body.clientFault()
 }
 
-// explain returns the response to an error.
+// explain returns the status and the detail of the response to a request that failed with an error.
 func (ex *exchange) explain(err error) (status int, detail string) {
 	var e *upstream.Error
 	if !errors.As(err, &e) {

@@ -57,17 +57,17 @@ type Route struct {
 	// UpstreamConns is the maximum number of connections to an upstream. If none is free, a request waits for one, at most
 	// DialTimeout. Default DefaultUpstreamConns.
 	UpstreamConns int
-	// UploadsPerClient is the maximum number of concurrent uploads of one client. An upload is a request with a body of
-	// more than 16 KiB or of unknown length; it holds a connection to an HTTP/1.1 upstream until it is received. Further
-	// uploads get a 429. A client is an IPv4 address or an IPv6 /64 network. Default a quarter of the connections to all
-	// upstreams of the route; negative for no limit.
+	// UploadsPerClient is the maximum number of concurrent uploads of one client. Further uploads get a 429. An upload is
+	// a request with a body of more than 16 KiB or of unknown length. It holds a connection to an HTTP/1.1 upstream until
+	// the gateway has received the whole body. A client is an IPv4 address or an IPv6 /64 network. Default a quarter of
+	// the connections to all upstreams of the route; negative for no limit.
 	UploadsPerClient int
 	// MaxBody replaces Config.MaxBody for this route. Default Config.MaxBody; negative for no limit.
 	MaxBody int64
 
-	// Retries is the maximum number of other upstreams to try after a failure. A request is retried only if nothing of it
-	// was sent, or if it is idempotent (GET, HEAD, OPTIONS, PUT, DELETE without a body) and no part of a response has
-	// arrived. Timeouts are not retried. Default DefaultRetries; negative for none.
+	// Retries is the maximum number of other upstreams to try after a failure. A request is retried if no part of it was
+	// sent. It is also retried if it is idempotent (GET, HEAD, OPTIONS, PUT or DELETE without a body) and no part of a
+	// response has arrived. It is not retried after a timeout. Default DefaultRetries; negative for none.
 	Retries int
 	// Health configures health checks of the upstreams. Default nil: no checks.
 	Health *Health
@@ -110,24 +110,25 @@ type Health struct {
 	Timeout time.Duration
 	// Failures is the number of consecutive failed checks after which an upstream is down. Default DefaultFailures.
 	Failures int
-	// Successes is the number of consecutive successful checks after which it is up again. Default DefaultSuccesses.
+	// Successes is the number of consecutive successful checks after which an upstream is up again. Default
+	// DefaultSuccesses.
 	Successes int
 }
 
 // Ejection configures when an upstream gets no requests for a while because requests to it failed. If all upstreams are
 // ejected, all are tried: only health checks can take the last upstream out of service.
 type Ejection struct {
-	// After is the number of consecutive failures that eject an upstream. A failure is an upstream that is unreachable,
-	// closes the connection early, times out, or sends invalid HTTP. An only upstream is never ejected. Default
-	// DefaultEjectAfter; negative for no ejection.
+	// After is the number of consecutive failures that eject an upstream. A request fails if the upstream is unreachable,
+	// closes the connection early, times out, or sends invalid HTTP. If a route has only one upstream, it is never
+	// ejected. Default DefaultEjectAfter; negative for no ejection.
 	After int
-	// Count5xx makes responses with a status of 500 and above failures too.
+	// Count5xx also counts responses with a status of 500 and above as failures.
 	Count5xx bool
 	// For is the time of the first ejection. Each time that the upstream fails again after its return, the time doubles,
 	// up to 16 times For. Default DefaultEjectFor.
 	For time.Duration
-	// SlowReturn is the time in which the share of an upstream that is back in service, after an ejection or failed
-	// checks, grows from a tenth to the full share. Default DefaultSlowReturn; negative for the full share at once.
+	// SlowReturn is the time in which the share of requests of an upstream that is up again grows from a tenth to the full
+	// share. Default DefaultSlowReturn; negative for the full share immediately.
 	SlowReturn time.Duration
 }
 

@@ -14,49 +14,54 @@ type Observation struct {
 	// Route is the name of the route, and Upstream the URL of the last upstream that was tried. Both are empty if there is
 	// none, as for requests that the limiter rejects.
 	Route, Upstream string
-	// Status is the status of the response, 499 if the client had disconnected before, or 0 if the connection was closed
-	// without a response.
+	// Status is the status of the response. It is 499 if the client disconnected before the response, and 0 if the gateway
+	// closed the connection without a response.
 	Status int
 	// Sent is the number of bytes of the body that were sent to the client.
 	Sent int64
 	// Took is the duration of the request.
 	Took time.Duration
-	// UpstreamTook is how long upstreams took, until the response was passed on. It is 0 if none was tried.
+	// UpstreamTook is the time that upstreams took, including the time to copy the response to the client. It is 0 if no
+	// upstream was tried.
 	UpstreamTook time.Duration
-	// Retries is the number of further upstreams that were tried.
+	// Retries is the number of upstreams that were tried after the first one.
 	Retries int
 	// Upgraded reports whether the connection was upgraded, Aborted whether the response was cut off.
 	Upgraded, Aborted bool
-	// Err is why the request was not served; nil if it was served, or rejected by the limiter.
+	// Err says why the request was not served. It is nil if the request was served, or rejected by the limiter.
 	Err error
 }
 
 // Stats are figures of a gateway. Counts are since New.
 type Stats struct {
-	// Conns is the number of open client connections. Accepted and Refused count those that were accepted, and closed
-	// because there were too many. Reclaimed counts connections without a request that were closed to make room.
-	Conns, Accepted, Refused, Reclaimed int64
+	// Conns is the number of open client connections.
+	Conns int64
+	// Accepted counts connections that were accepted, Refused those that were closed immediately because there were too
+	// many, and Reclaimed those that were closed without a request in flight, to make room for others.
+	Accepted, Refused, Reclaimed int64
 	// Turns describe the turns of connections while the cores are busy; see package turns.
 	Turns TurnStats
 	// UploadsRefused counts requests that were refused because their client had too many uploads in flight.
 	UploadsRefused int64
-	// InFlight is the number of requests that are being served. Requests counts all.
+	// InFlight is the number of requests that are being served. Requests counts all requests.
 	InFlight, Requests int64
-	// Responses counts responses by class: Responses[2] those from 200 to 299. Responses[0] counts requests without a
-	// response, including those whose client has disconnected.
+	// Responses counts responses by class: Responses[2] counts those with a status from 200 to 299. Responses[0] counts
+	// requests without a response, including those whose client has disconnected.
 	Responses [6]int64
-	// Retries counts attempts on a further upstream.
+	// Retries counts attempts after the first attempt of a request.
 	Retries int64
 	// Aborted counts responses that were cut off.
 	Aborted int64
-	// Upgrades is the number of upgraded connections. Upgraded counts all. UpgradesIdle counts those that were closed
-	// because of StreamTimeout, UpgradesAged because of MaxUpgradeAge, and UpgradesCut because the gateway was shut down.
-	Upgrades, Upgraded, UpgradesIdle, UpgradesAged, UpgradesCut int64
+	// Upgrades is the number of open upgraded connections. Upgraded counts all upgraded connections.
+	Upgrades, Upgraded int64
+	// UpgradesIdle counts upgraded connections that were closed because of StreamTimeout, UpgradesAged those that were
+	// closed because of MaxUpgradeAge, and UpgradesCut those that were closed because the gateway was shut down.
+	UpgradesIdle, UpgradesAged, UpgradesCut int64
 	// LogWritten and LogDropped count lines of the access log.
 	LogWritten, LogDropped int64
-	// CertificatesLoaded and CertificatesFailed count changed certificate files that were loaded, and that were invalid.
+	// CertificatesLoaded counts changed certificate files that were loaded, CertificatesFailed those that were invalid.
 	CertificatesLoaded, CertificatesFailed int64
-	// Certificates are the ones in use.
+	// Certificates are the certificates in use.
 	Certificates []CertificateStats
 	// Upstreams are the upstreams of all routes, in the order of the Config.
 	Upstreams []UpstreamStats
@@ -67,31 +72,39 @@ type TurnStats = turns.Stats
 
 // CertificateStats describe one certificate.
 type CertificateStats struct {
-	// Listener is the configured address of its listener, CertFile its file.
-	Listener, CertFile string
-	// NotAfter is when it expires.
+	// Listener is the configured address of the listener.
+	Listener string
+	// CertFile is the file of the certificate.
+	CertFile string
+	// NotAfter is when the certificate expires.
 	NotAfter time.Time
 }
 
 // UpstreamStats describe one upstream of one route.
 type UpstreamStats struct {
-	// Route is the route's name, URL the upstream's.
+	// Route is the name of the route, URL the URL of the upstream.
 	Route, URL string
-	// Up reports whether it gets requests, Down whether its health checks fail, Ejected whether it gets none because
-	// requests to it have failed, and Returning whether it does not get its full share yet.
-	Up, Down, Ejected, Returning bool
-	// InFlight is the number of its requests in flight. Requests counts all, Failed those that failed.
+	// Up reports whether the upstream gets requests.
+	Up bool
+	// Down reports whether health checks of the upstream fail.
+	Down bool
+	// Ejected reports whether the upstream gets no requests because requests to it have failed.
+	Ejected bool
+	// Returning reports whether the upstream is up again, but does not get its full share of requests yet.
+	Returning bool
+	// InFlight is the number of requests in flight at the upstream. Requests counts all its requests, Failed those that
+	// failed.
 	InFlight, Requests, Failed int64
 	// Faults counts failed requests by reason, including those that failed because of the client. A request that was sent
 	// twice to this upstream counts once.
 	Faults map[upstream.Fault]int64
-	// Ejections counts how often it was ejected.
+	// Ejections counts how often the upstream was ejected.
 	Ejections int64
-	// Checks and ChecksFailed count its health checks.
+	// Checks counts health checks of the upstream, ChecksFailed those that failed.
 	Checks, ChecksFailed int64
-	// LastErr is the last error of a request or check, nil if there was none.
+	// LastErr is the last error of a request or a check, or nil if there was none.
 	LastErr error
-	// Pool describes its connections. It is zero for HTTP/2.
+	// Pool describes the connections to the upstream. It is zero for HTTP/2.
 	Pool upstream.Stats
 }
 
@@ -123,7 +136,7 @@ func (g *Gateway) Stats() Stats {
 	if g.log != nil {
 		s.LogWritten, s.LogDropped = g.log.Counts()
 	}
-	for _, f := range g.fronts {
+	for _, f := range g.listeners {
 		if f.certificates != nil {
 			s.CertificatesLoaded += f.certificates.Loaded()
 			s.CertificatesFailed += f.certificates.Failed()
@@ -164,7 +177,7 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 func (g *Gateway) record(ex *exchange, r *http.Request) {
 	c, response := &g.counters, &ex.response
 	if response.status >= http.StatusInternalServerError && r.Context().Err() != nil {
-		response.status = upstream.StatusClientGone // the error is the client's
+		response.status = upstream.StatusClientGone // the error is a consequence of the disconnect
 	}
 	switch class := response.status / 100; {
 	case response.status == upstream.StatusClientGone:
@@ -181,7 +194,7 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 	if logged || g.config.Observe != nil {
 		g.observe(ex, r, logged)
 	}
-	c.ended.add(ex.stripe) // last, so that Stats that include it include all of the above
+	c.ended.add(ex.stripe) // last, so that Stats that count the request as ended have all its other figures, too
 }
 
 func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {

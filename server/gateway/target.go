@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// setPath replaces the path of a request by its canonical form, so that rules, routes and the upstream all see the same
-// one. It returns the target of the request line to the upstream.
+// setPath replaces the path of a request by its canonical form, so that rules, routes and the upstream see the same
+// path. It returns the target of the request line that the upstream gets.
 func setPath(r *http.Request, path string) (target string, err error) {
 	u := r.URL
 	query, clean := http1.EscapeQuery(u.RawQuery)

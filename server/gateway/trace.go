@@ -9,8 +9,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// startSpan starts the span of a request, and returns the request with the span in its context. The caller's own
-// request stays as it is.
+// startSpan starts the span of a request, and returns a copy of the request with the span in its context.
 func (ex *exchange) startSpan(g *Gateway, r *http.Request) *http.Request {
 	t := g.config.Tracer
 	trusted := !t.ReadsProxies() || g.isFromProxy(r)
@@ -39,19 +38,19 @@ func (ex *exchange) endSpan() {
 	ex.span = traces.Span{}
 }
 
-// sendTraced is sendTo with its own span, which is the parent of the upstream's spans.
+// sendTraced calls sendTo in a span of its own, which is the parent of the upstream's spans.
 func (ex *exchange) sendTraced(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
 ) (upstream.Outcome, error) {
 	t, f := ex.g.config.Tracer, &ex.forward
 	ctx, span := t.StartUpstream(ctx, s.url)
 	defer span.End() // also if a handler panics
-	own := len(f.fields)
+	before := len(f.fields)
 	parent, state := t.Headers(ctx)
 	f.setField(traces.HeaderParent, parent)
-	f.setField(traces.HeaderState, state) // without a trace that continues, the client's is not forwarded
+	f.setField(traces.HeaderState, state) // if it is empty, the client's state is removed
 	outcome, err := ex.sendTo(ctx, w, r, s)
-	f.fields = f.fields[:own] // another attempt has another parent
+	f.fields = f.fields[:before] // another attempt has another parent
 	if span.Records() {
 		if outcome.Status != 0 {
 			span.SetInt("http.response.status_code", int64(outcome.Status))

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -18,8 +19,8 @@ var (
 	errShuttingDown    = errors.New("the gateway is shutting down")
 )
 
-// upgrade asks the upstream to switch protocols. If it does, upgrade copies bytes both ways until one side ends the
-// connection. Any other response is sent to the client.
+// upgrade asks the upstream to switch protocols. If the upstream accepts, upgrade copies bytes in both directions until
+// one side ends the connection. Any other response is sent to the client.
 func (ex *exchange) upgrade(
 	w http.ResponseWriter, r *http.Request, s *upstreamServer, head *upstream.Head,
 ) (upstream.Outcome, error) {
@@ -38,9 +39,10 @@ func (ex *exchange) upgrade(
 		})
 }
 
-// connect sends the client the response to its upgrade, and connects it with the upstream.
+// connect sends the response to the upgrade to the client, and copies bytes between the client and backend, the
+// connection to the upstream.
 func (ex *exchange) connect(
-	w http.ResponseWriter, s *upstreamServer, response *http.Response, back io.ReadWriteCloser,
+	w http.ResponseWriter, s *upstreamServer, response *http.Response, backend io.ReadWriteCloser,
 ) (upstream.Outcome, error) {
 	g := ex.g
 	outcome := upstream.Outcome{Status: http.StatusSwitchingProtocols}
@@ -54,22 +56,15 @@ func (ex *exchange) connect(
 	}
 	outcome.Sent = true
 	ex.response.wroteHeader, ex.response.status = true, http.StatusSwitchingProtocols
-	t := g.tunnels.Add(client, back)
+	t := g.tunnels.Add(client, backend)
 	if t == nil {
 		_ = client.Close()
-		_ = back.Close()
+		_ = backend.Close()
 		return outcome, s.upgrades.Fault(upstream.FaultClosed, "upgrade", errShuttingDown)
 	}
 	defer t.Close()
 	ex.forward.tunnel = t // removed from g.tunnels when the limiter has settled the request
-	err = client.SetDeadline(time.Now().Add(g.config.WriteTimeout))
-	if err == nil {
-		_, err = client.Write(head)
-	}
-	if err == nil {
-		err = client.SetDeadline(time.Time{})
-	}
-	if err != nil {
+	if err := writeWithTimeout(client, head, g.config.WriteTimeout); err != nil {
 		return outcome, s.upgrades.Fault(upstream.FaultClient, "upgrade", err)
 	}
 	s.upgraded.Add(1)
@@ -78,8 +73,19 @@ func (ex *exchange) connect(
 	return outcome, nil
 }
 
-// switchingHead returns the head of a response with status 101, which the server no longer writes itself. It includes
-// the headers that the limiter has set.
+// writeWithTimeout writes data to a connection. Afterwards the connection has no deadline.
+func writeWithTimeout(conn net.Conn, data []byte, timeout time.Duration) error {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(data); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// switchingHead returns the head of a response with status 101: the gateway must write it itself, because it has taken
+// over the connection from the server. It includes the headers that the limiter has set.
 func (ex *exchange) switchingHead(w http.ResponseWriter, response *http.Response) []byte {
 	protocol := response.Header.Get("Upgrade")
 	http1.RemoveHopByHop(response.Header)

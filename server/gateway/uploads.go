@@ -14,7 +14,7 @@ import (
 // uploads counts the concurrent uploads of each client. An upload holds a connection to an upstream until the client
 // has sent all of it, so without a limit one client could occupy all connections with a few bytes a second.
 type uploads struct {
-	max int // of one client; negative for no limit
+	max int // the maximum for one client; negative for no limit
 
 	mu     sync.Mutex
 	counts map[netip.Addr]int
@@ -42,7 +42,7 @@ func (u *uploads) end(client netip.Addr) {
 	}
 }
 
-// uploadsPerClient returns the route's maximum number of concurrent uploads of one client.
+// uploadsPerClient returns the route's maximum number of concurrent uploads of one client, or -1 for no limit.
 func (rt *route) uploadsPerClient() int {
 	total := 0
 	for _, s := range rt.upstreams {
@@ -62,9 +62,10 @@ func (rt *route) uploadsPerClient() int {
 
 var errTooManyUploads = errors.New("the client has too many uploads in flight")
 
-// beginUpload counts a request whose body is forwarded while it is received, until the body has been read. Small bodies
-// are received first and hold no connection meanwhile, and a connection to an HTTP/2 upstream serves many requests. It
-// returns false if the client has too many uploads, and has then responded.
+// beginUpload counts a request as an upload until its body has been read. It counts only bodies that are forwarded
+// while they are received: a small body is received first, and holds no connection meanwhile. For HTTP/2 upstreams it
+// counts none, because a connection serves many requests. If the client has too many uploads, beginUpload sends the
+// response and returns false.
 func (ex *exchange) beginUpload(w http.ResponseWriter, r *http.Request) bool {
 	rt, addr := ex.route, ex.request.client
 	if rt.uploads.max < 0 || !addr.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultBufferBody {
@@ -72,7 +73,7 @@ func (ex *exchange) beginUpload(w http.ResponseWriter, r *http.Request) bool {
 	}
 	client := conns.Network(addr)
 	if rt.uploads.begin(client) {
-		ex.body.onRead = func() { rt.uploads.end(client) }
+		ex.body.onDone = func() { rt.uploads.end(client) }
 		return true
 	}
 	ex.g.counters.uploadsRefused.Add(1)

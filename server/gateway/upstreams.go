@@ -37,13 +37,14 @@ type upstreamServer struct {
 	faults                       [faultKinds]atomic.Int64
 
 	mu       sync.Mutex
-	failures lograte.Limit // of log lines about failed requests
+	failures lograte.Limit // limits the log lines about failed requests
 }
 
 // faultKinds is above the largest upstream.Fault.
 const faultKinds = 16
 
-// A forwarder sends requests to one upstream, and its responses to the client. Its errors are *upstream.Error.
+// A forwarder sends requests to one upstream, and the responses of the upstream to clients. Its errors are
+// *upstream.Error.
 type forwarder interface {
 	Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, head upstream.Head) (upstream.Outcome, error)
 	// Close closes idle connections. Requests in flight are finished.
@@ -123,7 +124,7 @@ func transportOptions(config *Route, s *upstreamServer, stall time.Duration) tra
 	}
 }
 
-// pick returns the upstream for the next attempt, without those that were tried, or nil if there is none.
+// pick returns an upstream for the next attempt that was not tried before, or nil if there is none.
 func (rt *route) pick(c balance.Clock, tried balance.Tried) *upstreamServer {
 	if i := rt.balance.Pick(c, tried); i >= 0 {
 		return rt.upstreams[i]
@@ -140,7 +141,7 @@ func (rt *route) recordResponse(s *upstreamServer, status int, c balance.Clock) 
 	return false
 }
 
-// retryAfter returns the Retry-After of a response if no upstream is in service.
+// retryAfter returns when a client should retry if no upstream is up.
 func (rt *route) retryAfter() time.Duration {
 	if rt.config.Health == nil {
 		return time.Second
@@ -148,8 +149,8 @@ func (rt *route) retryAfter() time.Duration {
 	return rt.config.Health.Interval
 }
 
-// mayLogFailure reports whether to log a failed request, at most one a second, and how many were not logged since the
-// last one.
+// mayLogFailure reports whether a failed request may be logged: at most one a second. dropped is the number of failed
+// requests that were not logged since the last one.
 func (s *upstreamServer) mayLogFailure(now time.Time) (ok bool, dropped int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -92,12 +92,12 @@ func (c *Config) validateRoutes(errs *configErrors) {
 		r.validate(errs, indexed("Routes", i))
 		if first, twice := seen[r.Host+r.Path]; twice {
 			errs.add(indexed("Routes", i), quote(r.Host+r.Path),
-				"one route for it, but "+indexed("Routes", first)+" has the same host and path")
+				"one route for each host and path, but "+indexed("Routes", first)+" has the same")
 		}
 		seen[r.Host+r.Path] = i
 		if first, twice := names[r.Name]; twice {
 			errs.add(indexed("Routes", i)+".Name", quote(r.Name),
-				"a name of its own, but "+indexed("Routes", first)+" has it too")
+				"a name that no other route has, but "+indexed("Routes", first)+" has the same")
 		}
 		names[r.Name] = i
 	}

@@ -104,7 +104,7 @@ func (c *conn) end(recovered any, ended bool) {
 	if c.current != nil {
 		c.current.Context.End()
 	}
-	c.unwatch()
+	c.endWatch()
 	if c.current != nil && c.current.response.hijacked {
 		c.server.forget(c)
 	} else {
@@ -125,9 +125,9 @@ func (c *conn) serveRequests() (ended bool) {
 			if !reusable {
 				return true
 			}
-		case connQuiet: // a goroutine with a smaller stack waits from now on
+		case connIdle: // a goroutine with a smaller stack waits from now on
 			c.turn.Leave(c.server.Turns)
-			go c.serveQuiet()
+			go c.serveIdle()
 			return false
 		case forNetHTTP:
 			c.turn.Leave(c.server.Turns)
@@ -200,8 +200,8 @@ func (c *conn) handle() bool {
 	if body != nil {
 		body.end()
 	}
-	c.current.Context.End() // before unwatch, so that no further watch begins
-	c.unwatch()
+	c.current.Context.End() // before endWatch, so that no further watch begins
+	c.endWatch()
 	c.current.body = nil
 	if body != nil && !body.drain() {
 		if w.err == nil {

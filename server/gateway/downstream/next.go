@@ -43,7 +43,7 @@ type readResult uint8
 
 const (
 	connEnded   readResult = iota // there is no further request
-	connQuiet                     // no further request has arrived for Server.quietTime
+	connIdle                      // no further request has arrived for Server.handOverAfter
 	requestRead                   // a request that is served here
 	forNetHTTP                    // something that net/http serves
 )
@@ -51,13 +51,13 @@ const (
 // next reads the head of the next request.
 func (c *conn) next() readResult {
 	fresh := c.state.Load() == stateFresh
-	limit := c.server.IdleTimeout
+	timeout := c.server.IdleTimeout // 0 means none
 	if fresh {
-		limit = c.server.HeaderTimeout
+		timeout = c.server.HeaderTimeout
 	}
-	quiet := !fresh && c.link.socket != nil && (limit == 0 || limit > c.server.quietTime)
-	if quiet {
-		limit = c.server.quietTime
+	handOver := !fresh && c.link.socket != nil && (timeout == 0 || timeout > c.server.handOverAfter)
+	if handOver {
+		timeout = c.server.handOverAfter
 	}
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
@@ -65,10 +65,10 @@ func (c *conn) next() readResult {
 		// The client has just got its response. While others are served it may send the next request, so that the read
 		// does not block.
 		runtime.Gosched()
-		switch err := c.fill(limit); {
+		switch err := c.fill(timeout); {
 		case err == nil:
-		case quiet && errors.Is(err, os.ErrDeadlineExceeded):
-			return connQuiet
+		case handOver && errors.Is(err, os.ErrDeadlineExceeded):
+			return connIdle
 		default:
 			return connEnded
 		}
@@ -185,7 +185,7 @@ func (c *conn) read() error {
 		return c.link.socket.read(&c.in)
 	}
 	n, err := c.link.rwc.Read(c.in.room())
-	c.in.w += n
+	c.in.added(n)
 	if n > 0 {
 		return nil
 	}

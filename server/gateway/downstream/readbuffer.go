@@ -43,7 +43,10 @@ func (b *readBuffer) release() {
 	b.buf, b.r, b.w = nil, 0, 0
 }
 
-// room returns the free part of the buffer. Bytes that were used make room for more.
+// added must be called after n bytes were read into room.
+func (b *readBuffer) added(n int) { b.w += n }
+
+// room returns the free part of the buffer. If the buffer is full, it first moves the unused bytes to the beginning.
 func (b *readBuffer) room() []byte {
 	switch {
 	case b.buf == nil:

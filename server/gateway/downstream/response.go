@@ -259,7 +259,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, http.ErrHijacked
 	}
 	c := w.conn
-	c.unwatch()
+	c.endWatch()
 	c.clearReadDeadline()
 	if c.deadline.byHandler.Load() {
 		_ = c.link.rwc.SetReadDeadline(time.Time{})

@@ -37,16 +37,18 @@ type Server struct {
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
 
-	quietTime time.Duration // default defaultQuietTime; other values are for tests
-	epoch     time.Time     // of the clock
-	tls       *tls.Config
-	handover  *handover
-	http2     *h2.Server
-	ending    atomic.Bool
-	lastDate  atomic.Pointer[dateText]
-	buffers   sync.Pool // of *[maxHead]byte
-	exchanges sync.Pool // of *exchange
-	onEnd     func()    // for tests: called for each connection that has ended or was hijacked; may be nil
+	// handOverAfter is how long a connection waits for its next request before a new goroutine waits instead. Default
+	// defaultHandOverAfter; other values are for tests.
+	handOverAfter time.Duration
+	epoch         time.Time // of the clock
+	tls           *tls.Config
+	handover      *handover
+	http2         *h2.Server
+	ending        atomic.Bool
+	lastDate      atomic.Pointer[dateText]
+	buffers       sync.Pool // of *[maxHead]byte
+	exchanges     sync.Pool // of *exchange
+	onEnd         func()    // for tests: called for each connection that has ended or was hijacked; may be nil
 
 	mu          sync.Mutex
 	begun       bool
@@ -69,8 +71,8 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	s.begun = true
 	s.epoch = time.Now()
-	if s.quietTime == 0 {
-		s.quietTime = defaultQuietTime
+	if s.handOverAfter == 0 {
+		s.handOverAfter = defaultHandOverAfter
 	}
 	if s.Turns == nil {
 		s.Turns = new(turns.Queue)

@@ -57,7 +57,7 @@ func (s *socket) readSome(fd uintptr) bool {
 		n, err := syscall.Read(int(fd), s.in.room())
 		switch {
 		case n > 0:
-			s.in.w += n
+			s.in.added(n)
 			return true
 		case errors.Is(err, syscall.EINTR):
 			continue

@@ -18,10 +18,11 @@ type watcher struct {
 	serving  bool          // a handler runs; at other times only conn.serve may read
 	wanted   bool          // the handler wants to know when the client disconnects
 	done     chan struct{} // closed when the watching goroutine has ended; nil if there is none
-	stopping bool          // the watching goroutine is to end
-	readErr  error         // of the watching goroutine
+	stopping bool          // endWatch waits for the watching goroutine to end
+	readErr  error         // the error with which the client disconnected
 }
 
+// begin allows handlers to watch the connection, until endWatch.
 func (w *watcher) begin() {
 	w.mu.Lock()
 	w.serving = true
@@ -45,15 +46,24 @@ func (c *conn) ContextValue(key any) any {
 func (c *conn) WatchClient() {
 	c.watcher.mu.Lock()
 	defer c.watcher.mu.Unlock()
-	c.watcher.wanted = c.watcher.serving // a caller that has kept the context of an earlier request gets no watch
+	if !c.watcher.serving {
+		return // the caller has kept the context of an earlier request
+	}
+	c.watcher.wanted = true
 	c.watch()
 }
 
-// watch starts the watching goroutine if it is wanted and possible: the next bytes must not be part of the request.
-// c.watcher.mu is held.
+// watch starts the watching goroutine if a handler wants it and the connection can be watched. c.watcher.mu is held.
 func (c *conn) watch() {
 	w := &c.watcher
-	if !w.wanted || w.done != nil || w.stopping || w.readErr != nil || c.current.bodyLeft() > 0 || c.in.full() {
+	switch {
+	case !w.wanted:
+		return
+	case w.done != nil || w.stopping || w.readErr != nil: // there is one, or the client has disconnected
+		return
+	case c.current.bodyLeft() > 0: // the next bytes are part of the request: the handler reads them
+		return
+	case c.in.full(): // no room for the next bytes
 		return
 	}
 	c.clearReadDeadline()
@@ -62,25 +72,26 @@ func (c *conn) watch() {
 	go c.readAhead(done, c.current.Context, c.in.room())
 }
 
-// readAhead reads what arrives before the response has ended: usually nothing, or the end of the connection.
+// readAhead reads the bytes that arrive before the response has ended. Usually none arrive until the client disconnects.
 func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room []byte) {
 	defer close(done)
 	n, err := c.link.rwc.Read(room)
 	w := &c.watcher
 	w.mu.Lock()
-	c.in.w += n
-	gone := err != nil && n == 0 && !(w.stopping && errors.Is(err, os.ErrDeadlineExceeded))
-	if gone {
+	c.in.added(n)
+	stopped := w.stopping && errors.Is(err, os.ErrDeadlineExceeded)
+	disconnected := err != nil && n == 0 && !stopped // an error after n bytes is returned again by the next read
+	if disconnected {
 		w.readErr = err
 	}
 	w.mu.Unlock()
-	if gone {
+	if disconnected {
 		ctx.Cancel()
 	}
 }
 
-// unwatch ends the watch.
-func (c *conn) unwatch() {
+// endWatch is the counterpart of begin. It stops the watching goroutine, if there is one, and waits until it has ended.
+func (c *conn) endWatch() {
 	w := &c.watcher
 	w.mu.Lock()
 	w.wanted, w.serving = false, false
@@ -99,5 +110,5 @@ func (c *conn) unwatch() {
 	c.resetReadDeadline()
 }
 
-// longAgo, as a deadline, ends reads at once.
+// longAgo is a deadline that ends reads immediately.
 var longAgo = time.Unix(1, 0)

@@ -13,18 +13,18 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-func TestQuietConnectionServesItsNextRequest(t *testing.T) {
+func TestIdleConnectionServesItsNextRequest(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.URL.Path+string(body))
-	}, func(s *Server) { s.quietTime = time.Millisecond })
+	}, func(s *Server) { s.handOverAfter = time.Millisecond })
 	c, r := dial(t, s.addr)
 	for _, path := range []string{"/first", "/second", "/third"} {
 		send(t, c, "POST "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
 		if a := receive(t, r, "POST"); a.body != path+"abc" {
 			t.Fatalf("got %q, want %q", a.body, path+"abc")
 		}
-		awaitQuiet(t)
+		awaitIdle(t)
 	}
 	// Half a request ends the wait, but its second half may take as long as any.
 	send(t, c, "GET /in-parts HTTP/1.1\r\n")
@@ -42,9 +42,9 @@ func TestQuietConnectionServesItsNextRequest(t *testing.T) {
 	}
 }
 
-func TestQuietConnectionEndsWithItsIdleTimeout(t *testing.T) {
+func TestIdleConnectionEndsWithItsIdleTimeout(t *testing.T) {
 	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(s *Server) {
-		s.quietTime, s.IdleTimeout = time.Millisecond, 50*time.Millisecond
+		s.handOverAfter, s.IdleTimeout = time.Millisecond, 50*time.Millisecond
 	})
 	c, r := dial(t, s.addr)
 	send(t, c, get("/"))
@@ -55,12 +55,12 @@ func TestQuietConnectionEndsWithItsIdleTimeout(t *testing.T) {
 	await.True(t, "the server forgets the connection", func() bool { return s.ended.get() == 1 })
 }
 
-func TestShutdownClosesQuietConnections(t *testing.T) {
-	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(s *Server) { s.quietTime = time.Millisecond })
+func TestShutdownClosesIdleConnections(t *testing.T) {
+	s := start(t, func(http.ResponseWriter, *http.Request) {}, func(s *Server) { s.handOverAfter = time.Millisecond })
 	c, r := dial(t, s.addr)
 	send(t, c, get("/"))
 	receive(t, r, "GET")
-	awaitQuiet(t)
+	awaitIdle(t)
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -69,12 +69,12 @@ func TestShutdownClosesQuietConnections(t *testing.T) {
 	}
 }
 
-// awaitQuiet waits until a goroutine waits in serveQuiet, and the connection has no other.
-func awaitQuiet(t *testing.T) {
+// awaitIdle waits until a goroutine waits in serveIdle, and the connection has no other.
+func awaitIdle(t *testing.T) {
 	t.Helper()
-	await.True(t, "the connection is quiet", func() bool {
+	await.True(t, "the connection is idle", func() bool {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		return strings.Contains(string(stacks), "serveQuiet(") && !strings.Contains(string(stacks), "(*conn).serve(")
+		return strings.Contains(string(stacks), "serveIdle(") && !strings.Contains(string(stacks), "(*conn).serve(")
 	})
 }

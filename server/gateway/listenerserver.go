@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// A frontServer serves one listener: with package downstream most requests, and with net/http the others.
-type frontServer struct {
+// A listenerServer serves one listener: with package downstream most requests, and with net/http the others.
+type listenerServer struct {
 	config       *Listener
 	server       *downstream.Server
 	certificates *certs.Set // nil without TLS
@@ -22,8 +22,8 @@ type frontServer struct {
 	listener     net.Listener // bounded, or the PROXY protocol around it
 }
 
-func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
-	f := &frontServer{config: l}
+func (g *Gateway) newListenerServer(l *Listener) (*listenerServer, error) {
+	f := &listenerServer{config: l}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	errorLog := slog.NewLogLogger(g.clientErrors.Handler("HTTP server"), slog.LevelWarn)
@@ -64,8 +64,8 @@ func (g *Gateway) newFront(l *Listener) (*frontServer, error) {
 	return f, nil
 }
 
-// open opens the listener of a front.
-func (g *Gateway) open(f *frontServer) error {
+// open opens the listener of f.
+func (g *Gateway) open(f *listenerServer) error {
 	inner, err := conns.Listen(f.config.Address)
 	if err != nil {
 		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
@@ -78,4 +78,4 @@ func (g *Gateway) open(f *frontServer) error {
 	return nil
 }
 
-func (f *frontServer) serve() error { return f.server.Serve(f.listener) }
+func (f *listenerServer) serve() error { return f.server.Serve(f.listener) }
