@@ -189,10 +189,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	}
 	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
 	peer.start, peer.total, peer.impossible = u.Start, known+u.units, tooMuch
-	peer.updatedAt = r.clock(now)
-	if !l.pulls {
-		peer.updatedAt -= u.lag.Microseconds() // packets that waited during a stall arrive all at once
-	}
+	peer.updatedAt = r.clock(now) - max(u.lag, u.Age).Microseconds() // updates that waited arrive all at once
 	peer.setWindow(r, u.Window)
 	return reason, true
 }
