@@ -10,8 +10,9 @@ const (
 	// heldFrom is the number of requests in a minute from which a client is held: its requests are counted by the second,
 	// whether it is in the sample or not, because few clients send most of the requests.
 	heldFrom = 60
-	// maxHeld bounds the clients of a rule that are held.
-	maxHeld = 200
+	// maxHeld bounds the clients that are held, shared evenly by the rules. Each rule may have leastHeld.
+	maxHeld   = 200
+	leastHeld = 2
 )
 
 // A heldClient is a client that is held.
@@ -68,7 +69,7 @@ func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 	h := r.held[c.key]
 	first := int64(1) // the seconds over which the requests are spread
 	if h == nil {
-		if len(r.held) >= maxHeld {
+		if len(r.held) >= max(maxHeld/len(s.rules), leastHeld) {
 			return
 		}
 		h = &heldClient{minute: minute}

@@ -4,6 +4,7 @@ package traffic_test
 
 import (
 	"fmt"
+	"iter"
 	"runtime"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file"
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/telemetry"
@@ -26,7 +28,7 @@ func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
 		t.Skip("takes about five seconds")
 	}
 	const count, bound = 10_000, 32_000_000
-	set := rulesByPath(t, count)
+	set := rulesByPath(t, count, "1/h")
 	store, err := memstore.New(memstore.Options{MaxBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -87,13 +89,69 @@ func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
 	}
 }
 
-// rulesByPath returns rules with a path each.
-func rulesByPath(t *testing.T, count int) *match.Set {
+// 5,000 clients of 50 rules send more than a request a second. Few of them are held, and others stay in the sample.
+func TestSamplesOfManyHeavyClientsStayWithinMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about five seconds")
+	}
+	const ruleCount, clientCount, minutes, bound = 50, 100, 15, 12_000_000
+	set := rulesByPath(t, ruleCount, "100/s")
+	store, err := memstore.New(memstore.Options{MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	var subjects []rules.Subject
+	for i := range ruleCount * clientCount {
+		subjects = append(subjects, attributes("user", strconv.Itoa(i), "path", "/"+strconv.Itoa(i%ruleCount)))
+	}
+	before := heap()
+	now, requests := start, uint64(0)
+	recorder := traffic.NewRecorder(traffic.RecorderOptions{
+		Counters: func() iter.Seq[traffic.Row] {
+			return func(yield func(traffic.Row) bool) {
+				for _, r := range set.Rules() {
+					if !yield(traffic.Row{Rule: r.ID, Counts: traffic.Counts{Requests: requests}}) {
+						return
+					}
+				}
+			}
+		},
+		Sink: func(*traffic.Report) {}, Started: start, Now: func() time.Time { return now },
+	})
+	recorder.SetRules(set.Rules())
+	e, err := engine.New(engine.Config{Rules: set, Store: store, Observe: recorder.Observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v engine.Verdict
+	for second := range 60 * minutes {
+		requests++
+		for range 1 + second%2 {
+			for _, subject := range subjects {
+				if err := e.Decide(t.Context(), subject, &v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		now = now.Add(time.Second)
+		recorder.Tick(now)
+	}
+	if got := int(heap() - before); got > bound {
+		t.Errorf("got %d bytes, want at most %d", got, bound)
+	}
+	if sample := recorder.Sample("rule-7", start, now); sample == nil || sample.OneIn > 64 {
+		t.Errorf("got the sample %+v, want one client in at most 64", sample)
+	}
+}
+
+// rulesByPath returns rules with a path and a limit each.
+func rulesByPath(t *testing.T, count int, limit string) *match.Set {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("rules:\n")
 	for i := range count {
-		fmt.Fprintf(&text, "- { id: rule-%d, when: { path: /%d }, key: user, limits: 1/h }\n", i, i)
+		fmt.Fprintf(&text, "- { id: rule-%d, when: { path: /%d }, key: user, limits: %s }\n", i, i, limit)
 	}
 	doc, err := file.Parse("rules.yaml", []byte(text.String()))
 	if err != nil {

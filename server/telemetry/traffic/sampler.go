@@ -211,10 +211,10 @@ func (s *sampler) drop(r *ruleSample) {
 	r.chunks = slices.Delete(r.chunks, 0, 1)
 }
 
-// shrink frees memory: the oldest chunks, if they are old enough or if there are so many rules that the largest has less
-// than 1 %, or else half of the clients of the largest rule. It returns false if there is nothing to free.
+// shrink frees memory: the oldest chunks, if they are old enough or if fewer clients would not help, or else half of the
+// clients of the largest rule, or of all rules if there are many. It returns false if there is nothing to free.
 func (s *sampler) shrink(unix int64) bool {
-	oldest, largest := unix+1, (*ruleStats)(nil)
+	oldest, largest := unix, (*ruleStats)(nil)
 	for stats, r := range s.rules {
 		if len(r.chunks) > 0 {
 			oldest = min(oldest, r.chunks[0].start)
@@ -223,10 +223,13 @@ func (s *sampler) shrink(unix int64) bool {
 			largest = stats
 		}
 	}
-	switch {
-	case oldest > unix:
+	if largest == nil {
 		return false
-	case oldest+chunkSeconds < unix-sampleLeast || s.rules[largest].bytes < s.maxBytes/100:
+	}
+	manyRules := s.rules[largest].bytes < s.maxBytes/100
+	switch {
+	case oldest+chunkSeconds <= unix &&
+		(oldest+chunkSeconds < unix-sampleLeast || manyRules || s.rules[largest].mostlyHeld()):
 		for _, r := range s.rules {
 			if len(r.chunks) > 0 && r.chunks[0].start == oldest {
 				s.drop(r)
@@ -235,10 +238,27 @@ func (s *sampler) shrink(unix int64) bool {
 	case largest.sampling.mask.Load() >= 1<<maxShift:
 		return false
 	default:
-		largest.sampling.shift(true)
-		s.thin(largest, s.rules[largest])
+		for stats, r := range s.rules {
+			if manyRules || stats == largest {
+				stats.sampling.shift(true)
+				s.thin(stats, r)
+			}
+		}
 	}
 	return true
+}
+
+// mostlyHeld reports whether most of the memory is that of clients that are held.
+func (r *ruleSample) mostlyHeld() bool {
+	held := 0
+	for _, k := range r.chunks {
+		for _, c := range k.clients {
+			if c.held {
+				held += c.bytes()
+			}
+		}
+	}
+	return 2*held > r.bytes
 }
 
 // erase removes the clients that meet a condition.
