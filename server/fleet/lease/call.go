@@ -9,9 +9,13 @@ import (
 )
 
 const (
-	failurePause = 50 * time.Millisecond // without calls, after a failed one
-	slowPause    = time.Second           // without grants, after a call that took longer than their TTL
-	maxDenial    = time.Second           // without a call, so that a reset or a refund on another node takes effect
+	// failurePause is how long the store is not called after a failed call.
+	failurePause = 50 * time.Millisecond
+	// slowPause is how long no units are requested ahead after a call that took longer than the TTL of its grant.
+	slowPause = time.Second
+	// maxDenial is how long checks are denied without a call at most. After that, a reset or a refund on another node
+	// takes effect.
+	maxDenial = time.Second
 )
 
 // callWhenAllowed calls the store for the waiters, or starts a timer until it may be called. The holding is locked.
@@ -61,13 +65,12 @@ func (l *Limiter) renew(h *holding, g *grant) {
 type request struct {
 	cost              int64 // of the first waiter
 	need, want, share int64 // see Source.Grant
-	maxShare          int64 // of 1/share, the smallest part is 1/maxShare
+	maxShare          int64 // the largest allowed value of share, for the smallest part 1/share
 	generation        int
 	at                time.Duration
 }
 
-// aheadPercent is the percentage of TTL for which units are requested ahead of demand. They last until the next
-// request.
+// aheadPercent is the percentage of TTL for which units are requested ahead of demand.
 const aheadPercent = 80
 
 // startCall calls the store for the units of the first waiter, of the other waiters, and of the expected demand. The
@@ -84,7 +87,7 @@ func (l *Limiter) startCall(h *holding, now time.Duration) {
 	q.need = max(1, q.cost-h.usable(now))
 	q.want = h.queue.units + h.expected(l.options.TTL*aheadPercent/100)
 	if len(h.queue.waiters) > 0 && h.total() == h.queue.units {
-		q.want = h.queue.units // it is not known whether there will be more
+		q.want = h.queue.units // these are the first requests for the key: more demand is not known
 	} else if h.queue.units == 0 {
 		q.want -= h.usable(now)
 	}
@@ -133,7 +136,8 @@ func (l *Limiter) callStore(h *holding, q request) {
 	}
 }
 
-// noteRoundTrip records the duration of a call. A longer one counts at once.
+// noteRoundTrip records the duration of a call in a moving average. A longer call raises the average to its own
+// duration.
 func (l *Limiter) noteRoundTrip(d time.Duration) {
 	old := l.rtt.Load()
 	l.rtt.Store(max(int64(d), old+(int64(d)-old)/8)) // concurrent updates may lose one, which does not matter
@@ -184,31 +188,34 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	g.left.Store(units)
 	g.renewAt = g.expires
 	rtt := time.Duration(l.rtt.Load())
-	if soon := h.demand.peak * l.options.TTL.Seconds(); soon >= 4 { // so that units requested ahead will be used
+	// If at least 4 units will be used within TTL, the next grant is requested before this one expires or is used up: four
+	// round trips before it expires, or when so few units are left that they last for two round trips. With less demand,
+	// units requested ahead would expire unused.
+	if expected := h.demand.peak * l.options.TTL.Seconds(); expected >= 4 {
 		g.renewAt -= max(4*rtt, l.options.TTL/10)
 		g.lowWater = min(int64(h.demand.peak*(2*rtt+time.Millisecond/2).Seconds()), units/2)
 	}
 	switch {
-	case q.generation != h.calls.generation: // the store may have forgotten them
+	case q.generation != h.calls.generation: // a reset may have made the store forget these units
 		l.counts.expired.Add(units)
 		l.callWhenAllowed(h, now)
 		return
 	case h.removed:
 		l.queueReturn(h, g, units, now)
 		return
-	case now >= g.expires && now < q.at+l.options.TTL && now-q.at < h.limit.Period: // the window ended meanwhile
+	case now >= g.expires && now < q.at+l.options.TTL && now-q.at < h.limit.Period: // the window ended during the call
 		l.queueReturn(h, g, units, now)
 		l.callWhenAllowed(h, now)
 		return
-	case now >= g.expires:
+	case now >= g.expires: // the call took longer than TTL
 		h.fault.slowUntil = now + slowPause
 		l.queueReturn(h, g, units, now)
 		h.answerAll(answer{outcome: callStoreAlone})
 		return
 	}
 	h.updateShare(q, d.Remaining, units, rtt)
-	// A node may get less than it wants from a half-full bucket because others request units at the same time. That is not
-	// scarcity, unless there is not enough for its waiters.
+	// If half of the capacity is left in the store, a node may still get less than it wants, because others request units
+	// at the same time. Units then count as scarce only if there are not enough for the waiters.
 	h.store.scarce, h.store.left = units < q.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
 	h.denial.Store(nil)
 	h.grants = append(h.grants, g)
@@ -225,8 +232,7 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	}
 }
 
-// windowEnds returns how long the window of units granted at a time stays open from then on. For buckets it is
-// unlimited.
+// windowEnds returns how long after the time at the window that contains it ends. Buckets have one endless window.
 func (h *holding) windowEnds(at int64) time.Duration {
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:

@@ -94,7 +94,7 @@ func TestWhatIsNotUsedGoesBackAndIdleKeysAreForgotten(t *testing.T) {
 		}
 		l.wheel.mu.Lock()
 		defer l.wheel.mu.Unlock()
-		if l.wheel.turning {
+		if l.wheel.running {
 			t.Error("the wheel turns, and there is nothing in it")
 		}
 	})

@@ -9,16 +9,16 @@ import (
 
 // A grant has units that the store has granted to this node. Times are this node's.
 type grant struct {
-	left     atomic.Int64 // unused units; negative after the end
+	left     atomic.Int64 // unused units; negative after end was called
 	renewing atomic.Bool  // more units were requested because this grant is nearly used up or expires
 
 	size        int64
 	expires     time.Duration
-	renewAt     time.Duration // when to request more, so that there is no gap
-	lowWater    int64         // request more when so many are left; −1 for never
+	renewAt     time.Duration // when to request more units, so that they arrive before this grant expires
+	lowWater    int64         // more units are requested when at most this number is left; −1 for never
 	requestedAt time.Duration
-	at          int64 // by the store's clock, in µs
-	lease       uint64
+	at          int64         // when the store granted the units, by the store's clock, in µs
+	lease       uint64        // see headgate.Receipt
 	remaining   int64         // in the store after the grant
 	resetAt     time.Duration // when all consumed units have refilled
 }
@@ -83,11 +83,11 @@ func (g *grant) describe(d *headgate.Decision, capacity, left int64, now time.Du
 	}
 }
 
-// A denial denies checks of at least a cost without a store call, until a time.
+// A denial denies checks without a store call.
 type denial struct {
-	cost      int64
-	until     time.Duration
-	retryAt   time.Duration // not before until
+	cost      int64         // checks with at least this cost are denied
+	until     time.Duration // when the denial ends
+	retryAt   time.Duration // when such a check may pass; not before until
 	resetAt   time.Duration
 	remaining int64
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A holding is what this node has of one key under one limit.
+// A holding has the granted units of one key under one limit on this node, the callers that wait for more, and what is
+// known of the store and of the demand.
 type holding struct {
 	hash       uint64
 	key, owner string
@@ -27,7 +28,7 @@ type holding struct {
 
 	mu         sync.Mutex
 	removed    bool     // from the table
-	grants     []*grant // the oldest first; used-up ones stay until they expire, for refunds
+	grants     []*grant // the oldest first; used-up grants stay until they expire, because units may be given back
 	unreturned unusedUnits
 	queue      waitQueue
 	calls      callState
@@ -40,12 +41,12 @@ type holding struct {
 // A waitQueue holds callers that wait for units.
 type waitQueue struct {
 	waiters []*waiter
-	units   int64 // that they want
+	units   int64 // that the waiters want
 }
 
 // A callState says when the store may be called for a key.
 type callState struct {
-	interval   time.Duration // pause between calls in the long run
+	interval   time.Duration // the minimum of the average time between calls
 	slotAt     time.Duration // see nextSlot
 	timer      clock.Timer   // of the next call, if callers wait for it
 	running    bool
@@ -72,7 +73,7 @@ type faultState struct {
 type demandState struct {
 	used      int64 // units of grants that have ended
 	sampledAt time.Duration
-	sampled   int64   // the total at that time
+	sampled   int64   // the total at sampledAt
 	peak      float64 // units per second
 	mean      float64 // units per second
 }
@@ -81,18 +82,20 @@ type demandState struct {
 type visitState struct {
 	scheduled bool
 	total     int64         // demand at the last visit
-	busyAt    time.Duration // when it had grown since the visit before
+	busyAt    time.Duration // time of the last visit at which the total had grown
 }
 
-// defaultCallInterval is the pause between calls for a key in the long run, and callBurst the number of calls at once
-// after a pause.
 const (
+	// defaultCallInterval is the minimum of the average time between calls for a key.
 	defaultCallInterval = time.Second / 16
-	callBurst           = 12 // so that all remaining units can be taken at once, in smaller and smaller grants
+	// callBurst is the number of calls that may follow each other at once after a pause. Each grant is a part of what is
+	// left, so that it takes several calls to get all units.
+	callBurst = 12
 )
 
-// callInterval returns the pause between calls for a limit. It is shorter where a limit could not be used otherwise:
-// the bucket would be full between calls, or the window would end before all units are handed out.
+// callInterval returns the minimum of the average time between calls for a limit. It is shorter than
+// defaultCallInterval if the limit could not be used otherwise: because the bucket would be full between calls, or the
+// window would end before all units are handed out.
 func callInterval(l headgate.Limit) time.Duration {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
@@ -179,8 +182,8 @@ func (h *holding) countCall(now time.Duration) {
 	h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.interval
 }
 
-// takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt is that of the oldest,
-// for which the least is credited.
+// takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt names the oldest of
+// these grants. If the units are given back, the store credits the least for that one.
 func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool) {
 	var d headgate.Decision
 	for _, g := range h.grants {
@@ -207,7 +210,7 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 			missing -= taken[i]
 		}
 	}
-	if missing > 0 { // others took from the front grant meanwhile
+	if missing > 0 { // other callers took units from the front grant meanwhile
 		for i, g := range h.grants {
 			g.putBack(taken[i])
 		}
@@ -217,7 +220,7 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 	return d, true
 }
 
-// total returns the units requested in all.
+// total returns how many units were requested since the holding was created.
 func (h *holding) total() int64 {
 	n := h.demand.used + h.denied.Load() + h.queue.units
 	for _, g := range h.grants {
@@ -241,8 +244,8 @@ func (h *holding) putBack(r headgate.Receipt) (n int64) {
 	return n
 }
 
-// expected returns the units that will be requested within a time: by the recent peak, or by the mean if the store has
-// little left, so that fewer are held unused.
+// expected estimates how many units will be requested within a time: from the recent peak of demand or, if the store
+// has less than half of the capacity left, from the mean demand. Then fewer units are held unused.
 func (h *holding) expected(in time.Duration) int64 {
 	rate := h.demand.peak
 	if 2*h.store.left < h.capacity && h.demand.mean > 0 {
@@ -255,7 +258,7 @@ func (h *holding) expected(in time.Duration) int64 {
 	return int64(min(math.Ceil(units), float64(h.capacity)))
 }
 
-// measure updates the estimate of demand. It rises with a peak at once, and falls slowly.
+// measure updates the estimate of demand. The estimated peak rises at once with the demand, and falls slowly.
 func (h *holding) measure(now time.Duration) {
 	elapsed := now - h.demand.sampledAt
 	total := h.total()

@@ -51,10 +51,11 @@ type Options struct {
 	// MaxKeys is the approximate number of keys with units at once. A key takes about 500 bytes and its name. Default
 	// DefaultMaxKeys.
 	MaxKeys int
-	// MaxWaiting is the most callers per key that wait for units; others are denied. Default DefaultMaxWaiting.
+	// MaxWaiting is the maximum number of callers per key that wait for units. Further callers are denied. Default
+	// DefaultMaxWaiting.
 	MaxWaiting int
-	// Timeout is the timeout of calls of the source. A source that is a Degrader has its own instead. Default
-	// DefaultTimeout.
+	// Timeout is the timeout of calls of the source. It is not used if the source is a Degrader, which has a timeout of
+	// its own. Default DefaultTimeout.
 	Timeout time.Duration
 	// Members counts the nodes that share the limits. Default this node only.
 	Members fleet.Members

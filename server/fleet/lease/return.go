@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// maxReturning is the most returns in progress. Others wait.
+// maxReturning is the maximum number of returns in progress. Further returns wait.
 const maxReturning = 64
 
 // prune ends expired grants, and returns their unused units. The holding is locked.
@@ -38,8 +38,8 @@ func (l *Limiter) prune(h *holding, now time.Duration) {
 	}
 }
 
-// unusedUnits are units to be returned. They are returned as units of the oldest grant among them, for which the least
-// is credited.
+// unusedUnits are units to be returned. They are returned with the receipt of the oldest grant among them, for which
+// the store credits the least.
 type unusedUnits struct {
 	grant *grant
 	units int64
@@ -62,14 +62,15 @@ func (l *Limiter) queueReturn(h *holding, g *grant, units int64, now time.Durati
 // use and the store has plenty left.
 const minReturnPart = 64
 
-// returnUnused returns units in the background. Some of the allowed calls are reserved for requests, so it may have to
-// wait. The holding is locked.
+// returnUnused returns unused units in the background. It does nothing yet if the calls that are allowed now are
+// reserved for requests of units, or if the units are few and the key is in use. idle is set if the key is not in use.
+// The holding is locked.
 func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 	o := h.unreturned
-	needed := 4*h.store.left < h.capacity // by other nodes
-	spare := 3
+	needed := 4*h.store.left < h.capacity // little is left in the store, so other nodes may need the units
+	reserved := 3                         // number of calls that are reserved for requests of units
 	if needed {
-		spare--
+		reserved--
 	}
 	switch {
 	case o.units == 0:
@@ -80,7 +81,7 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 		return
 	case !idle && !needed && minReturnPart*o.units < h.capacity:
 		return
-	case now < h.nextSlot()+time.Duration(spare)*h.calls.interval || l.returning.Load() >= maxReturning:
+	case now < h.nextSlot()+time.Duration(reserved)*h.calls.interval || l.returning.Load() >= maxReturning:
 		return
 	}
 	l.returning.Add(1)
@@ -119,8 +120,8 @@ func (h *holding) worthReturning(g *grant, units int64, now time.Duration) bool 
 	case headgate.SlidingWindow:
 		return held < h.windowEnds(g.at)+h.limit.Period
 	}
-	back := float64(h.limit.Count) * float64(held) / float64(h.limit.Period)
-	return float64(units)-back >= 0.5 && float64(g.remaining)+back < float64(h.capacity)
+	refilled := float64(h.limit.Count) * float64(held) / float64(h.limit.Period)
+	return float64(units)-refilled >= 0.5 && float64(g.remaining)+refilled < float64(h.capacity)
 }
 
 // returnUnits returns units to the store.
@@ -148,7 +149,8 @@ func (l *Limiter) sweep(due []*holding) {
 	}
 }
 
-// visit reports whether a holding can be forgotten.
+// visit ends expired grants, and returns unused units. It reports whether the holding can be forgotten. If not, it
+// schedules the next visit.
 func (l *Limiter) visit(h *holding) (forget bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,7 +160,7 @@ func (l *Limiter) visit(h *holding) (forget bool) {
 	}
 	now := l.clock.Elapsed()
 	l.prune(h, now)
-	again := idleAfter
+	nextVisit := idleAfter
 	if total := h.total(); total != h.visits.total {
 		h.visits.total, h.visits.busyAt = total, now
 	}
@@ -167,16 +169,16 @@ func (l *Limiter) visit(h *holding) (forget bool) {
 	}
 	switch {
 	case len(h.grants) > 0:
-		again = h.grants[0].expires - now
+		nextVisit = h.grants[0].expires - now
 	case h.unreturned.units > 0:
-		again = l.options.TTL
+		nextVisit = l.options.TTL
 	case now-h.visits.busyAt >= idleAfter && h.idle() && now >= h.fault.until && now >= h.fault.slowUntil &&
 		!h.denies(now):
 		h.removed = true
 		return true
 	}
 	h.visits.scheduled = true
-	l.wheel.add(h, again)
+	l.wheel.add(h, nextVisit)
 	return false
 }
 
@@ -242,7 +244,8 @@ type refund struct {
 	receipt headgate.Receipt
 }
 
-// dismissWaiters answers all waiters. It reports whether there are units to return, or will be.
+// dismissWaiters tells all waiters that the limiter is closed. It reports whether there are units to return, or will
+// be.
 func (l *Limiter) dismissWaiters(h *holding) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +272,8 @@ func (l *Limiter) returnAll(h *holding, back chan<- refund) {
 	}
 }
 
-// endGrants ends all grants, and returns their unused units and those that were to be returned. The holding is locked.
+// endGrants ends all grants. It returns their unused units, and the units that wait to be returned. The holding is
+// locked.
 func (h *holding) endGrants() (unused []unusedUnits) {
 	for _, g := range h.grants {
 		units := g.end()

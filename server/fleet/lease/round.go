@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// roundInterval is the least time between two rounds of calls. It is short against TTL, for which grants are requested
-// ahead, and long enough that a node with thousands of keys makes few calls.
+// roundInterval is the minimum time between two rounds of calls. It is much shorter than the default TTL of grants, and
+// long enough that a node with thousands of keys makes few calls.
 const roundInterval = 750 * time.Microsecond
 
-// rounds start calls of the source together: those requested within roundInterval of a round start with the next one.
-// A source such as redisstore.Store makes one call of grants that are requested at the same moment.
+// rounds start calls of the source together: calls that are requested less than roundInterval after a round start with
+// the next round. A source such as redisstore.Store makes one call of grants that are requested at the same moment.
 type rounds struct {
 	mu      sync.Mutex
 	last    time.Duration // when the last round started

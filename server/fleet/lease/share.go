@@ -10,9 +10,9 @@ import (
 // other nodes may start to use the key.
 const minShare = 2
 
-// updateShare finds out from a response whether other nodes take from the key as well. While they do, each node leaves
-// the others their part. While none does, it takes larger and larger parts. So a key that is used on one of many nodes
-// can be used as fully as on all of them.
+// updateShare finds out from a response whether other nodes also take units of the key: then the store has fewer units
+// left than expected. While other nodes do, this node requests only its part. While no other node does, it requests
+// larger and larger parts. So all units of a key can be used even if only one of many nodes uses the key.
 func (h *holding) updateShare(q *request, remaining, units int64, rtt time.Duration) {
 	found := remaining + units
 	expected, slack := h.store.left, 1+h.capacity/32

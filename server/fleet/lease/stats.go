@@ -6,17 +6,20 @@ import "sync/atomic"
 type Stats struct {
 	// Keys is the number of keys with units, or with units recently.
 	Keys int64
-	// Calls counts calls of the source by any method, and Failures those that failed.
+	// Calls is the number of calls of the source by any method. Failures is the number of calls that failed.
 	Calls, Failures int64
-	// Grants counts grants, Granted their units, Refusals refused requests, and Renewals requests before a grant ended.
+	// Grants is the number of grants. Granted is the number of their units. Refusals is the number of requests for units
+	// that the source refused. Renewals is the number of requests that were made before a grant ended.
 	Grants, Granted, Refusals, Renewals int64
-	// Returned counts returned units, and Expired units that were neither used nor returned.
+	// Returned is the number of returned units. Expired is the number of units that were neither used nor returned.
 	Returned, Expired int64
-	// Denied counts checks denied without a call of their own, and Crowded those among them because too many waited.
+	// Denied is the number of checks that were denied without a call of their own. Crowded is the number of those that
+	// were denied because too many callers waited.
 	Denied, Crowded int64
-	// Waits counts checks that waited for units.
+	// Waits is the number of checks that waited for units.
 	Waits int64
-	// Exact counts checks for which the source was called alone, and Degraded those for which it had failed.
+	// Exact is the number of checks for which the source was called alone. Degraded is the number of checks that were
+	// decided by a policy because the source had failed.
 	Exact, Degraded int64
 }
 

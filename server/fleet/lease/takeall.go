@@ -50,7 +50,7 @@ func (l *Limiter) takeSeveral(
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
 	decisions := dst[before:]
-	for i := range checks { // a denial that is known already takes nothing for the others
+	for i := range checks { // if a denial is already known, nothing is taken for the other checks
 		if l.deniedLocally(&checks[i], &decisions[i]) {
 			return dst, nil
 		}
@@ -168,7 +168,7 @@ func (l *Limiter) give(ctx context.Context, c *headgate.Check, r headgate.Receip
 	return l.source.Give(ctx, back, r)
 }
 
-// giveHeld returns units to the held grants, and returns how many that were.
+// giveHeld puts units back into the held grants. It returns how many units these accepted.
 func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,7 +202,7 @@ func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 		if held[h] {
 			l.resume(h)
 		} else {
-			l.drop(h, 0) // it is new, and its units may be from before the reset
+			l.drop(h, 0) // the holding is new, and its units may have been granted before the reset
 		}
 	})
 	l.counts.calls.Add(1)
@@ -219,11 +219,12 @@ func (l *Limiter) resume(h *holding) {
 	l.callWhenAllowed(h, l.clock.Elapsed())
 }
 
-// drop drops the held units. Units of a call in progress will not count. While a reset is in progress, no call starts.
-func (l *Limiter) drop(h *holding, resetting int) {
+// drop drops the held units, and later those of a call in progress. newResets is 1 if a reset of the key begins,
+// otherwise 0. No call starts until the reset has ended.
+func (l *Limiter) drop(h *holding, newResets int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls.resets += resetting
+	h.calls.resets += newResets
 	for _, unused := range h.endGrants() {
 		l.counts.expired.Add(unused.units)
 	}

@@ -33,7 +33,7 @@ const (
 	closed                 // the limiter is closed
 )
 
-// decideOrWait decides a check with what is known, or adds it to the queue.
+// decideOrWait decides a check with the held units or a known denial, or adds it to the queue.
 func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision, *waiter, outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64, d *hea
 
 // wait waits for the answer to a waiter.
 func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.Check) (headgate.Decision, error) {
-	if s, ok := l.clock.Clock.(clock.Scheduler); ok {
+	if s, ok := l.clock.Clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
 		s.Wait(func() bool { return len(w.answers) > 0 || ctx.Err() != nil })
 	}
 	select {
@@ -140,8 +140,8 @@ func (h *holding) answerAll(ans answer) {
 	}
 }
 
-// serveWaiters gives held units to the waiters. For the others it calls the store again if that can help, and otherwise
-// denies them.
+// serveWaiters gives held units to the waiters. If there are not enough units for all, the other waiters stay in the
+// queue for the next call if it may return enough units for them. Otherwise they get the denial x.
 func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
 	for len(h.queue.waiters) > 0 {
 		d, ok := h.takeHeld(now, h.queue.waiters[0].cost)

@@ -12,7 +12,8 @@ const (
 	wheelSlots = 64
 )
 
-// A wheel calls visit for holdings at their time. It runs only while it has holdings.
+// A wheel is a timer wheel: it calls visit for each holding at its scheduled time. Its timer runs only while it has
+// holdings.
 type wheel struct {
 	clock clock.Clock
 	visit func([]*holding)
@@ -20,9 +21,9 @@ type wheel struct {
 	visiting sync.Mutex // held during visits
 	mu       sync.Mutex
 	slots    [wheelSlots][]*holding
-	next     int // slot
-	waiting  int
-	turning  bool
+	next     int  // slot
+	waiting  int  // number of holdings
+	running  bool // the timer runs
 	stopped  bool
 	timer    clock.Timer
 }
@@ -40,14 +41,14 @@ func (w *wheel) add(h *holding, after time.Duration) {
 	slot := &w.slots[(w.next+ticks)%wheelSlots]
 	*slot = append(*slot, h)
 	w.waiting++
-	if !w.turning {
-		w.turning = true
-		w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+	if !w.running {
+		w.running = true
+		w.timer = w.clock.AfterFunc(wheelTick, w.tick)
 	}
 }
 
-// turn visits the holdings of the next slot.
-func (w *wheel) turn() {
+// tick visits the holdings of the next slot.
+func (w *wheel) tick() {
 	w.mu.Lock()
 	if w.stopped {
 		w.mu.Unlock()
@@ -68,10 +69,10 @@ func (w *wheel) turn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting == 0 || w.stopped {
-		w.turning = false
+		w.running = false
 		return
 	}
-	w.timer = w.clock.AfterFunc(wheelTick, w.turn)
+	w.timer = w.clock.AfterFunc(wheelTick, w.tick)
 }
 
 // stop stops the wheel, and waits for the current visits.
