@@ -51,7 +51,7 @@ func (b *clientBursts) draw(at time.Duration, random float64) (client uint64, ok
 	start, end := b.index(first), b.index(first+b.on)
 	wrapped := b.index(first + b.on - b.period) // clients before this index send, too
 	weight := b.weights[end] - b.weights[start]
-	target := random * (weight + b.weights[wrapped])
+	target := float64(random * (weight + b.weights[wrapped])) // rounded, so that it is the same on every machine
 	if target < weight {
 		target += b.weights[start]
 	} else {

@@ -97,9 +97,8 @@ type heldLease struct {
 // grant is called after every grant to a node.
 func (i *invariants) grant(n *node, units int64, requested time.Duration) {
 	ttl := cmp.Or(i.world.scenario.LeaseTTL, lease.DefaultTTL)
-	list := append(i.leases[n], heldLease{units, requested + ttl})
-	slices.SortStableFunc(list, func(a, b heldLease) int { return cmp.Compare(a.expires, b.expires) })
-	i.leases[n] = list
+	i.leases[n] = append(i.leases[n], heldLease{units, requested + ttl})
+	slices.SortStableFunc(i.leases[n], func(a, b heldLease) int { return cmp.Compare(a.expires, b.expires) })
 }
 
 // useLease checks that a node has units that have not expired. It uses those first that expire first.

@@ -226,7 +226,7 @@ func variation(list []int64) float64 {
 	}
 	mean := sum / float64(len(list))
 	for _, n := range list {
-		squares += (float64(n) - mean) * (float64(n) - mean)
+		squares += float64((float64(n) - mean) * (float64(n) - mean)) // rounded, so that it is the same on every machine
 	}
 	return math.Sqrt(squares/float64(len(list))) / mean
 }

@@ -114,7 +114,7 @@ func (s *source) rateAt(t time.Duration) float64 {
 	mean, peak := float64(s.spec.Rate), float64(s.spec.Peak)
 	cosine := math.Cos(2 * math.Pi * phase)
 	if s.shape <= 1 {
-		return mean - (peak-mean)*cosine
+		return mean - float64((peak-mean)*cosine) // rounded, so that it is the same on every machine
 	}
 	return peak * math.Pow((1-cosine)/2, s.shape)
 }
