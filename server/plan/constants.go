@@ -30,13 +30,16 @@ type Constants struct {
 	RoundTrip Constant `json:"round_trip"`
 }
 
-// Defaults returns constants measured on two cores of an Intel Xeon.
+// DefaultMachine is what the defaults were measured on.
+const DefaultMachine = "two cores of an Intel Xeon"
+
+// Defaults returns constants measured on DefaultMachine.
 func Defaults() Constants {
 	const results = "bench/RESULTS.md: "
 	return Constants{
 		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
 		ShardCalls:    Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
-		LimitWork:     Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 1.0 to 1.4"},
+		LimitWork:     Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 0.8 to 1.4"},
 		NodeBytes:     Constant{"memory of a counter in a node", 22.3, "bytes", results + "100 M keys"},
 		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
 		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},

@@ -131,10 +131,10 @@ func (p *commands) plan(ctx context.Context, f *planFlags) error {
 	if f.out != output.Table {
 		return p.Show(f.out, result, nil, nil)
 	}
-	return p.printPlan(result)
+	return p.printPlan(result, f.calibrate)
 }
 
-func (p *commands) printPlan(result *plan.Plan) error {
+func (p *commands) printPlan(result *plan.Plan, calibrated bool) error {
 	var rows [][]string
 	section := ""
 	for _, l := range result.Lines {
@@ -164,7 +164,13 @@ func (p *commands) printPlan(result *plan.Plan) error {
 	for _, c := range result.Constants {
 		rows = append(rows, []string{c.Name, plan.Number(c.Value) + " " + c.Unit, c.Source})
 	}
-	return p.Show(output.Table, nil, []string{"CONSTANT", "VALUE", "SOURCE"}, rows)
+	if err := p.Show(output.Table, nil, []string{"CONSTANT", "VALUE", "SOURCE"}, rows); err != nil {
+		return err
+	}
+	if !calibrated {
+		p.Printf("\nThese are of %s, which also made the load; --calibrate measures this machine.\n", plan.DefaultMachine)
+	}
+	return nil
 }
 
 // calibrateRules has a rule that no request of a calibration exceeds.
