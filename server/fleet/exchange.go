@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// An Exchange is where nodes leave notes for each other. Each node has one note per key, and a new note replaces the
-// old one. fleetredis.Exchange is one, in Redis. A simulator has its own.
+// An Exchange stores notes that nodes write for each other. Each node has one note per key, and a new note replaces the
+// old one. fleetredis.Exchange stores them in Redis. A simulator has an Exchange of its own.
 type Exchange interface {
 	// Exchange stores this node's notes, and calls received for each note that a peer stored under one of their keys. The
-	// int is the index of the note with the same key. Without notes, Exchange only checks that the exchange responds.
+	// int is the index in notes of the note with the same key. Without notes, Exchange only checks that it gets a
+	// response.
 	//
 	// missed has the indices of notes that may not have been stored, and err is the reason. Notes of one group of keys,
-	// see [KeyGroups], are stored together and missed together. A [*ForeignError] means that another fleet stores notes
-	// there.
+	// see [KeyGroups], are stored together and missed together. A [*ForeignError] means that another fleet uses the
+	// exchange under the same name.
 	Exchange(ctx context.Context, notes []Note, received func(int, PeerNote)) (missed []int, err error)
 }
 
-// A Note is what a node leaves for its peers under a key, and asks for in return.
+// A Note is what a node stores for its peers under a key. It also says which notes of peers the node wants to receive.
 type Note struct {
 	Key string // 16 bytes
 	// Text is the note. If it is empty, the stored note stays as it is.
 	Text string
-	// Keep is how long the exchange must keep a note at least after it was last stored.
+	// Keep is the minimum time for which the exchange must keep a note after it was last stored.
 	Keep time.Duration
-	// ReadAll asks for all notes of peers. Otherwise, those that were received before may be left out.
+	// ReadAll asks for all notes of peers. Otherwise, notes that were received before may be left out.
 	ReadAll bool
 }
 
@@ -49,7 +50,8 @@ func (e *ForeignError) Error() string {
 // key, modulo KeyGroups, is its group.
 const KeyGroups = 64
 
-// A LossReporter is an Exchange that notices when it has lost notes, as after a restart of Redis without its data.
+// A LossReporter is an Exchange that notices when it has lost notes, for example after a restart of Redis without its
+// data.
 type LossReporter interface {
 	// Lost returns the groups of keys that have lost notes since the last call, one bit each. Nodes store their notes
 	// again.

@@ -11,7 +11,7 @@ import (
 // LedgerOptions configure the counters of the limiters in packages async, gossip and region.
 type LedgerOptions struct {
 	// Secret is used to hash the keys of limits. All nodes need the same secret, of at least 16 bytes. Default a random
-	// one, for a single node.
+	// secret, which is enough for a single node.
 	Secret []byte
 	// MaxKeys is the maximum number of keys to remember. At least 1024. Default DefaultMaxKeys.
 	MaxKeys int

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A RegionStore adds up the consumption of a region's nodes, and remembers that of other regions.
-// fleetredis.RegionStore is one, in the region's Redis. Times are in µs: those of nodes by their own clocks, and the
-// others by the clock of the RegionStore.
+// A RegionStore adds up the consumption of a region's nodes, and remembers the consumption of other regions.
+// fleetredis.RegionStore is one, in the region's Redis. Times are in µs. Times that a node passes are by the node's
+// clock, all other times are by the clock of the RegionStore.
 type RegionStore interface {
-	// Report adds a node's consumption to the region's. Repeated reports add nothing. For every key, one of the nodes that
-	// report it is the region's sender for the time hold, which each of its reports extends. A node that restarts must use
-	// another name. missed has the indices of records for which reported was not called.
+	// Report adds a node's consumption to that of the region. Repeated reports add nothing. For every key, one of the
+	// nodes that report the key is the region's sender. It stays the sender for the time hold after each of its reports. A
+	// node that restarts must use another name. missed has the indices of records for which reported was not called.
 	Report(ctx context.Context, node string, hold time.Duration, records []NodeRecord,
 		reported func(record int, r RegionRecord)) (missed []int, err error)
-	// Settle stores totals of other regions, and calls growth with the units of each that were not known yet. If a total
-	// is too large, its largest possible part counts, once. missed has the indices of totals for which growth was not
-	// called.
+	// Settle stores totals of other regions, and calls growth for each total with the units that were not known yet. If a
+	// total is larger than possible, the largest possible number of units counts, once. missed has the indices of totals
+	// for which growth was not called.
 	Settle(ctx context.Context, totals []RemoteTotal, growth func(total int, g Growth)) (missed []int, err error)
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // LedgerStats are the figures of a ledger.
 type LedgerStats struct {
-	// Keys is the number of keys remembered, and MaxKeys their limit.
+	// Keys is the number of keys remembered, and MaxKeys the maximum of that number.
 	Keys, MaxKeys int
 	// Waiting is the number of keys that have something to send.
 	Waiting int
@@ -13,19 +13,19 @@ type LedgerStats struct {
 	// Applied is the number of units that peers reported to have consumed.
 	Applied int64
 	// Over estimates the over-admission of all nodes together: the sum, over all keys, of the largest debt that updates
-	// caused each time a key got into debt. OverMax is the largest debt of a single key. Debts are repaid, so these units
-	// passed too early rather than in excess.
+	// caused each time a key got into debt. OverMax is the largest debt of a single key. Debts are repaid, so in the long
+	// run no more units are admitted than the limits allow.
 	Over, OverMax int64
 	// Lag is the recent average age of updates when they are applied, and LagMax the maximum of the last minute or two.
 	// If the age of an update is not known, it is estimated by comparison with its sender's fastest update.
 	Lag, LagMax time.Duration
-	// Levelled is the number of units charged because peers reported higher levels for some time: this node missed
-	// something.
+	// Levelled is the number of units charged because peers reported higher levels for some time: this node has missed
+	// updates.
 	Levelled int64
 	// Refused is the number of updates that could not be true.
 	Refused int64
-	// Evicted counts keys that were forgotten early, Full new keys that were refused, and Ignored updates that were
-	// dropped, all for lack of room.
+	// Evicted is the number of keys that were evicted because there was no room for a new key. Full is the number of new
+	// keys that were refused, and Ignored the number of updates that were dropped, because no key could be evicted.
 	Evicted, Full, Ignored int64
 	// Lookups counts keys whose consumption by peers was looked up: new keys, and keys that were unused for some time.
 	// LookupWaits counts decisions that waited for a lookup. LookupsDropped counts decisions that used this node's counter
@@ -38,7 +38,7 @@ type LedgerStats struct {
 // ExchangeStats are the figures of a limiter that uses an Exchange.
 type ExchangeStats struct {
 	LedgerStats
-	// Exchanges counts exchanges, and Failures those that failed for at least one key.
+	// Exchanges is the number of exchanges. Failures is the number of exchanges that failed for at least one key.
 	Exchanges, Failures int64
 	// Sent and Received count updates.
 	Sent, Received int64

@@ -42,10 +42,11 @@ var _ headgate.Limiter = (*Limiter)(nil)
 //
 // # An unreachable exchange
 //
-// Nodes go on deciding by themselves, and send what they consumed when the exchange is reachable again. After several
-// intervals without a response the checks' policies apply. If only a part is unreachable, such as one server of a
-// cluster, they apply to its keys. If an exchange loses its notes, nothing is lost that matters: each node remembers
-// what it received, and totals go on. If the exchange is a [fleet.LossReporter], nodes leave their notes again.
+// Nodes continue to decide by their own counters. When the exchange is reachable again, they send what they consumed.
+// After several intervals without a response, the policies of checks apply. If only a part of the exchange is
+// unreachable, such as one server of a cluster, the policies apply to the keys in that part. If an exchange loses its
+// notes, no consumption is forgotten: each node remembers what it received, and totals keep growing. If the exchange is
+// a [fleet.LossReporter], nodes send their notes again.
 //
 // # Windows
 //
@@ -70,8 +71,8 @@ type Options struct {
 	Incarnation uint64
 	// Interval is how old the consumption of peers may be when it becomes known, 10ms to 20s. Default DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
-	// 4096.
+	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. Further keys wait, and
+	// the hottest keys are sent first. Default 4096.
 	MaxKeys int
 	// Deadline is the timeout of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
@@ -104,29 +105,31 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 	if err := exchange.ValidateName("async: Options.Name", o.Name); err != nil {
 		return nil, err
 	}
-	o.Author() // draws an incarnation if there is none
+	o.Author() // sets Incarnation if it is 0
 	shared := o.settings()
 	if err := shared.Validate("async: Options", DefaultInterval); err != nil {
 		return nil, err
 	}
 	shared.ForLedger(&lo)
 	self := fleet.Peer{Name: o.Name, Incarnation: o.Incarnation}
-	l, err := ledger.New(lo, self, true)
+	counts, err := ledger.New(lo, self, true)
 	if err != nil {
 		return nil, err
 	}
-	a := &Limiter{Decider: l, ledger: l, link: exchange.NewLink(x, l, shared), self: self, clock: l.Clock()}
-	l.StartLookups(a.rounds.Hurry)
-	a.rounds.Start(a.clock, shared.Pauses(), a.regularRound)
-	return a, nil
+	l := &Limiter{
+		Decider: counts, ledger: counts, link: exchange.NewLink(x, counts, shared), self: self, clock: counts.Clock(),
+	}
+	counts.StartLookups(l.rounds.Hurry)
+	l.rounds.Start(l.clock, shared.Pauses(), l.regularRound)
+	return l, nil
 }
 
 // SyncClock reads the clock of the exchange, which also happens regularly. After a call before the first decision, no
 // window uses this node's own clock.
-func (a *Limiter) SyncClock(ctx context.Context) error { return a.link.ClockSkew.Read(ctx) }
+func (l *Limiter) SyncClock(ctx context.Context) error { return l.link.ClockSkew.Read(ctx) }
 
-// Author returns the name under which a node leaves its notes: its incarnation, which is drawn if it is 0, and its
-// name.
+// Author returns the author of the node's notes, which consists of the incarnation and the name. If Incarnation is 0,
+// Author sets it to a random number.
 func (o *Options) Author() string {
 	if o.Incarnation == 0 {
 		random := o.Rand
@@ -139,101 +142,102 @@ func (o *Options) Author() string {
 }
 
 // Close sends what peers do not know yet, until ctx ends, and stops the exchanges. It does not close the exchange.
-func (a *Limiter) Close(ctx context.Context) error {
-	return a.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return a.round(ctx, false) }, a.ledger.Close)
+func (l *Limiter) Close(ctx context.Context) error {
+	return l.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return l.round(ctx, false) }, l.ledger.Close)
 }
 
-// regularRound exchanges what there is to send, or checks now and then whether the exchange is reachable.
-func (a *Limiter) regularRound(ctx context.Context, early bool) {
+// regularRound exchanges what there is to send. If there was nothing to send for maxPause, it makes an empty exchange,
+// to notice whether the exchange is reachable.
+func (l *Limiter) regularRound(ctx context.Context, early bool) {
 	if early {
-		_, _ = a.round(ctx, early) // failures are reported and retried
+		_, _ = l.round(ctx, early) // failures are reported and retried
 		return
 	}
-	if !a.link.Failing() {
-		a.link.ClockSkew.ReadIfDue(ctx)
+	if !l.link.Failing() {
+		l.link.ClockSkew.ReadIfDue(ctx)
 	}
-	_, _ = a.round(ctx, early)
-	if len(a.batch.Tallies) == 0 && a.clock.Elapsed()-a.link.StartedAt() >= a.maxPause() {
-		_ = a.exchangeBatch(ctx)
+	_, _ = l.round(ctx, early)
+	if len(l.batch.Tallies) == 0 && l.clock.Elapsed()-l.link.StartedAt() >= l.maxPause() {
+		_ = l.exchangeBatch(ctx)
 	}
 }
 
-// maxPause is the longest time without an exchange, so that an unreachable one is noticed.
-func (a *Limiter) maxPause() time.Duration {
-	s := &a.link.Settings
-	if a.link.Failing() {
+// maxPause is the longest time without an exchange.
+func (l *Limiter) maxPause() time.Duration {
+	s := &l.link.Settings
+	if l.link.Failing() {
 		return s.Interval
 	}
 	return max(s.Interval, s.Interval*time.Duration(s.MaxMissed)/2)
 }
 
 // round makes one exchange, unless there is nothing to send. It reports whether there may be more to send.
-func (a *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
-	a.batch.Fill(a.ledger, a.link.Settings.MaxKeys, early)
-	full := len(a.batch.Tallies) == a.link.Settings.MaxKeys
+func (l *Limiter) round(ctx context.Context, early bool) (more bool, err error) {
+	l.batch.Fill(l.ledger, l.link.Settings.MaxKeys, early)
+	full := len(l.batch.Tallies) == l.link.Settings.MaxKeys
 	if !early {
-		a.groups.addProbes(&a.batch)
+		l.groups.addProbes(&l.batch)
 	}
-	if len(a.batch.Tallies) == 0 {
+	if len(l.batch.Tallies) == 0 {
 		return false, nil
 	}
-	return full, a.exchangeBatch(ctx)
+	return full, l.exchangeBatch(ctx)
 }
 
 // exchangeBatch makes an exchange with the content of the batch.
-func (a *Limiter) exchangeBatch(ctx context.Context) error {
-	missed, err := a.link.Exchange(ctx, a.batch.Notes, a.receive)
-	a.finishExchange(missed, err)
-	a.ledger.ResendGroups(a.link.Lost())
+func (l *Limiter) exchangeBatch(ctx context.Context) error {
+	missed, err := l.link.Exchange(ctx, l.batch.Notes, l.receive)
+	l.finishExchange(missed, err)
+	l.ledger.ResendGroups(l.link.Lost())
 	return err
 }
 
 // receive applies a tally of a peer.
-func (a *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
-	if from == a.self {
+func (l *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
+	if from == l.self {
 		return
 	}
-	a.link.Counters.Received.Add(1)
-	ours := &a.batch.Tallies[i]
-	// The peer wrote its note before this exchange stored ours.
+	l.link.Counters.Received.Add(1)
+	ours := &l.batch.Tallies[i]
+	// The peer wrote its note before this exchange stored the note of this node. So it knows at most what was sent before.
 	t.Key, t.KnownUnits, t.HasKnownUnits = ours.Key, ours.KnownUnits, true
 	exchange.ReadComparison(&t, &ours.Limit)
 	exchange.ReadPrevious(&t, &ours.Limit)
-	a.ledger.Apply(from, uptime, []ledger.Tally{t})
+	l.ledger.Apply(from, uptime, []ledger.Tally{t})
 }
 
 // finishExchange handles the result of an exchange.
-func (a *Limiter) finishExchange(missed []int, err error) {
-	now, b, s := a.clock.Elapsed(), &a.batch, &a.link.Settings
-	a.ledger.Resend(b.Pick(missed))
-	a.ledger.ExchangeDone(b.Tallies, missed)
-	before := a.groups.unreachable
-	a.groups.update(b.Tallies, missed, a.link.StartedAt(), now, s.Patience())
-	if unreachable := a.groups.unreachable; unreachable|before != 0 {
-		a.ledger.SetGroupsUnreachable(unreachable, s.Interval)
-		a.link.Counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
+func (l *Limiter) finishExchange(missed []int, err error) {
+	now, b, s := l.clock.Elapsed(), &l.batch, &l.link.Settings
+	l.ledger.Resend(b.Pick(missed))
+	l.ledger.ExchangeDone(b.Tallies, missed)
+	before := l.groups.unreachable
+	l.groups.update(b.Tallies, missed, l.link.StartedAt(), now, s.Patience())
+	if unreachable := l.groups.unreachable; unreachable|before != 0 {
+		l.ledger.SetGroupsUnreachable(unreachable, s.Interval)
+		l.link.Counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
 	}
 	succeeded := len(missed) < len(b.Tallies) || len(b.Tallies) == 0 && err == nil
-	a.link.Update(succeeded, err, func(unreachable bool) { a.ledger.SetUnreachable(unreachable, s.Interval) })
+	l.link.Update(succeeded, err, func(unreachable bool) { l.ledger.SetUnreachable(unreachable, s.Interval) })
 	if succeeded {
-		a.reportGroups(err, now)
+		l.reportGroups(err, now)
 	}
 }
 
 // reportGroups reports that a part of the exchange is unreachable, or that all parts are reachable again.
-func (a *Limiter) reportGroups(err error, now time.Duration) {
-	g := &a.groups
+func (l *Limiter) reportGroups(err error, now time.Duration) {
+	g := &l.groups
 	switch unreachable := g.unreachable != 0; {
 	case unreachable && !g.reported:
 		g.reported, g.reportedAt = true, now
-		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
+		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
 	case !unreachable && g.reported:
 		g.reported = false
-		a.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - g.reportedAt})
+		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - g.reportedAt})
 	}
 }
 
 // Stats returns the current figures.
-func (a *Limiter) Stats() fleet.ExchangeStats {
-	return a.link.Stats(a.ledger.Stats())
+func (l *Limiter) Stats() fleet.ExchangeStats {
+	return l.link.Stats(l.ledger.Stats())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
-// keyGroups tracks which key groups fail to be exchanged, and since when: one server of a cluster can be unreachable
-// while the others are not. It is not safe for concurrent use.
+// keyGroups tracks for which key groups exchanges fail, and since when. One server of a cluster, which has some of the
+// groups, can be unreachable while the other servers are reachable. It is not safe for concurrent use.
 type keyGroups struct {
 	failing     uint64                         // groups that failed in their latest exchange
 	since       [fleet.KeyGroups]time.Duration // when they started to fail, by the clock
@@ -45,8 +45,8 @@ func (g *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, pat
 	g.unreachable &= g.failing
 }
 
-// addProbes adds a key to a batch for every group without one, while any group fails. So it is known which groups fail,
-// and when one recovers, even if its keys are not requested while they are denied.
+// addProbes adds a key to a batch for every group without a key in it, while any group fails. So the node finds out
+// which groups fail, and when a group recovers, even if no key of the group is requested meanwhile.
 func (g *keyGroups) addProbes(b *exchange.Batch) {
 	if g.failing == 0 {
 		return

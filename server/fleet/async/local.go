@@ -22,7 +22,7 @@ func NewLocal(o fleet.LedgerOptions) (*Local, error) {
 	return &Local{Decider: l, ledger: l}, nil
 }
 
-// Degrade makes decisions Degraded and follow their check's policy, as those of a Limiter whose exchange is
+// Degrade makes all later decisions Degraded: each follows the policy of its check, as in a Limiter whose exchange is
 // unreachable. Denied callers may retry after the given time.
 func (l *Local) Degrade(retry time.Duration) { l.ledger.SetUnreachable(true, retry) }
 

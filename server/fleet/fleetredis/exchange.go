@@ -50,12 +50,12 @@ type Exchange struct {
 // A groupState is what is known of the keys of one group.
 type groupState struct {
 	epoch   string
-	version int64            // the highest one seen in this epoch
-	read    map[string]int64 // key → the version up to which its notes were read
+	version int64            // the highest version in a reply of this epoch
+	read    map[string]int64 // for each key, the version up to which its notes were read
 }
 
-// maxRead is the most keys in groupState.read. When there are more, the map starts again with those of the latest
-// exchange, and the notes of other keys are read once more.
+// maxRead is the maximum number of keys in groupState.read. When there are more, the map is replaced by one with the
+// keys of the latest exchange, and the notes of other keys are read once more.
 const maxRead = 1024
 
 // ExchangeOptions are the settings of an Exchange. Author is required.
@@ -63,7 +63,7 @@ type ExchangeOptions struct {
 	// Name is the name of the fleet, so that several fleets can use one Redis: at most 64 letters, digits and . - _ : /.
 	// Default "fleet".
 	Name string
-	// Author is the name of this node's notes: async.Options.Author or region.Options.Author.
+	// Author is the author of this node's notes: async.Options.Author or region.Options.Author.
 	Author string
 	// Secret is the secret of the fleet. Its fingerprint distinguishes fleets that use the same name.
 	Secret []byte
@@ -115,7 +115,7 @@ func (x *Exchange) Exchange(
 		return indices(len(notes)), err
 	}
 	if len(groups) == 0 {
-		_, err = x.store.Time(ctx) // without a script, as idle nodes do it several times per second
+		_, err = x.store.Time(ctx) // cheaper than a script: idle nodes do this several times per second
 		return nil, err
 	}
 	calls := make([]redisstore.ScriptCall, len(groups))
@@ -171,7 +171,7 @@ func appendNumber(b []byte, n int64) []byte {
 	return append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-numberBytes:]...)
 }
 
-// A reply of exchange.lua has three values, and four for each note.
+// replyHead and replyNote are the numbers of values in a reply of exchange.lua: at its start, and for each note.
 const replyHead, replyNote = 3, 4
 
 // read passes on the notes in a reply, and reports whether another fleet uses the same name.
@@ -205,7 +205,7 @@ func (x *Exchange) read(
 	return foreign, nil
 }
 
-// checkEpoch handles the epoch in a reply to a call without keys, which is that of group 0.
+// checkEpoch handles the epoch in a reply to a call without keys. It is the epoch of group 0.
 func (x *Exchange) checkEpoch(epoch string) {
 	state := &x.groups[0]
 	if state.epoch == epoch {
@@ -220,7 +220,7 @@ func (x *Exchange) checkEpoch(epoch string) {
 // update remembers up to which version the notes of a group were read, and whether it has lost notes.
 func (x *Exchange) update(g keyGroup, notes []fleet.Note, epoch string, version int64) {
 	state := &x.groups[g.number]
-	// With another epoch, all notes were lost. With an older version, a replica that lacks the latest ones took over.
+	// In another epoch, all notes were lost. If the version is older, a replica without the latest notes has taken over.
 	complete := state.epoch == epoch && version > state.version
 	if state.epoch != "" && !complete {
 		x.lost |= 1 << g.number

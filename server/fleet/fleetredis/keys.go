@@ -21,7 +21,7 @@ func Secret(ctx context.Context, store *redisstore.Store) ([]byte, error) {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,64}$`)
 
-// defaultName is the name of a fleet that has none.
+// defaultName is the name of a fleet whose name is not set.
 const defaultName = "fleet"
 
 // keyPrefix returns the start of the Redis keys of a fleet.
@@ -44,8 +44,8 @@ func keyName(key string) string {
 	return string(text[:ascii85.Encode(text[:], []byte(key))])
 }
 
-// groupTag returns the hash tag of a group of keys, which selects their slot in a cluster. It includes a hash, since
-// tags that only count up would be in neighbouring slots and so on few servers.
+// groupTag returns the hash tag of a group of keys, which selects their slot in a cluster. It includes a hash of the
+// group number. Numbers alone would select neighbouring slots, which are on few servers.
 func groupTag(group int) string {
 	sum := sha256.Sum256([]byte{byte(group)})
 	return "{" + hex.EncodeToString(sum[:2]) + strconv.Itoa(group) + "}"

@@ -27,7 +27,7 @@ func NewMemberList(store *redisstore.Store, name string) (*MemberList, error) {
 	return &MemberList{store: store, key: prefix + ":members", script: store.NewScript(membersLua)}, nil
 }
 
-// maxMembers is the most nodes in the list.
+// maxMembers is the maximum number of nodes in the list.
 const maxMembers = 4096
 
 // Beat refreshes the entry of a node. See membership.List.

@@ -27,11 +27,11 @@ type List interface {
 	Leave(ctx context.Context, node string, live, known time.Duration) error
 }
 
-// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the last known
-// counts hold, as nodes that cannot reach it may still be running.
+// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the counts stay
+// the same, because nodes that cannot reach the list may still be running.
 //
-// They also hold for a while after the list is reachable again, until all nodes have had the time to reach it. During
-// that time a node counts as gone only if it has left.
+// After the list is reachable again, the counts also stay until all nodes have had the time to refresh their entries.
+// Until then, only nodes that have left the list are subtracted.
 type Membership struct {
 	list    List
 	options Options
@@ -49,8 +49,8 @@ type Membership struct {
 type heldCounts struct {
 	failing     bool
 	live, known int
-	until       time.Duration // how long they hold, by the clock
-	lost        bool          // the list has lost its data since, so it does not show which nodes left
+	until       time.Duration // until when the counts hold, by the clock
+	lost        bool          // the list has lost its data, so it does not show which nodes have left
 }
 
 // hold sets the counts that hold until every node has had the time to refresh its entry.
@@ -160,7 +160,7 @@ func (m *Membership) beat(ctx context.Context) {
 		return
 	}
 	switch first := m.respondedAt.Load() == 0; {
-	case first: // the list may just be reachable again, so all nodes in it count
+	case first: // the list may have been unreachable until now, so all nodes in it count
 		m.held.hold(math.MaxInt, 1, false, now+m.options.LostAfter)
 	case m.held.failing || !listed:
 		m.held.hold(m.Live(), m.Known(), !listed, now+m.options.LostAfter)

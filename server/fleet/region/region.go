@@ -19,17 +19,18 @@ import (
 var _ headgate.Limiter = (*Limiter)(nil)
 
 // A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease. It
-// sends the region's consumption to the other regions, and charges theirs to the region's store: as async does between
-// nodes, with one more step and the same bound, where N is the number of regions. No decision on a key in use waits for
-// another region. From the second decision on, those on a new key wait for a lookup, as in async.
+// sends the region's consumption to the other regions, and charges their consumption to the region's store. This is
+// what async does between nodes, with one more step. The bound is that of async, where N is the number of regions. No
+// decision on a key in use waits for another region. Decisions on a new key wait for a lookup from the second one on,
+// as in async.
 //
 // The nodes of a region add up their consumption in the region's Redis. For every key, one of its nodes sends the sum
 // to the exchange that all regions share, and receives the other regions' sums. So the traffic between regions does not
 // grow with their nodes. The sending node can change at any time: the known totals of other regions are in the region's
-// Redis too, and a script returns each growth to one node, once. This node charges it; if it fails at that moment, the
-// charge is lost, and at most what was consumed elsewhere in an interval passes here too.
+// Redis too, and a script returns each growth to one node, once. That node charges the growth. If the node fails at
+// that moment, the charge is lost, and this region admits at most what was consumed in other regions in one interval.
 //
-// A charge needs the name of the key, and other regions only send its hash. So a key is charged by a node that uses it.
+// A charge needs the name of the key, and other regions only send its hash. So a node charges only keys that it uses.
 type Limiter struct {
 	store       headgate.Limiter
 	regionStore fleet.RegionStore
@@ -61,8 +62,8 @@ type Options struct {
 	// Interval is how old the consumption of other regions may be when it becomes known, 10ms to 20s. Default
 	// DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is the most keys per exchange, of which there are four per interval; others wait, the hottest first. Default
-	// 4096.
+	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. Further keys wait, and
+	// the hottest keys are sent first. Default 4096.
 	MaxKeys int
 	// Deadline is the timeout of each step of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
@@ -84,7 +85,7 @@ func (o *Options) settings() exchange.Settings {
 	}
 }
 
-// Author returns the name under which a region leaves its notes. All nodes of a region have the same.
+// Author returns the author of the region's notes. All nodes of a region have the same author.
 func (o Options) Author() string { return exchange.Author(fleet.Peer{Name: o.Region}) }
 
 var errMissing = errors.New("region: New: want a store, a RegionStore and an Exchange")

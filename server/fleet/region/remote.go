@@ -15,13 +15,13 @@ import (
 
 // A remoteTally is another region's tally of one key.
 type remoteTally struct {
-	key    int
+	key    int // its index in the batch
 	region string
 	uptime time.Duration
 	tally  ledger.Tally
 }
 
-// settleRemote finds out how much the totals of other regions have grown, and what is to be charged.
+// settleRemote finds out how much the totals of other regions have grown, and adds these units to those to be charged.
 func (l *Limiter) settleRemote(ctx context.Context, responses []response, received []remoteTally) error {
 	if len(received) == 0 {
 		return nil
@@ -71,18 +71,19 @@ func (l *Limiter) refuse(r *remoteTally, reason string) {
 	l.ledger.Refuse(fleet.Peer{Name: r.region}, reason)
 }
 
-// clampTally reduces a tally to what can be true: its level to the largest debt, and its total to that plus the units
-// that drained since. It returns the largest possible total, and the largest possible growth of a known total.
-func (l *Limiter) clampTally(r *remoteTally) (all, most int64) {
+// clampTally reduces a tally to what can be true: its level to the largest debt, and its total to the largest debt plus
+// the units that can have drained. It returns the largest possible total, and the largest possible growth of a known
+// total.
+func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	t := &r.tally
 	p, _ := l.ledger.LevelOf(t.Key)
 	if p == nil {
 		return headgate.MaxCount, headgate.MaxCount
 	}
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
-	all = deepest + p.UnitsIn(2*r.age().Microseconds())
-	t.Total, t.Level = min(t.Total, all), min(t.Level, deepest)
-	return all, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
+	maxTotal = deepest + p.UnitsIn(2*r.age().Microseconds())
+	t.Total, t.Level = min(t.Total, maxTotal), min(t.Level, deepest)
+	return maxTotal, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
 }
 
 // chargeRemote adds the growth of a tally to the units to be charged.
@@ -97,14 +98,15 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	k := l.keys[t.Key]
 	age := r.age()
 	l.ledger.CountApplied(units)
-	// The sender may not know the consumption of other nodes of its region, but no more than all can have drained.
+	// still is how many units of the tally have not drained. The level may be too low, because the sender may not know the
+	// consumption of other nodes of its region. But no more units than those of the whole time can have drained.
 	still := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
 	still -= p.DrainedOf(still, t.Age.Microseconds())
 	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
 	case p.HasWindows():
 		k.owed += l.windowUnits(p, t, units)
 	case growth.First && age > ours+l.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
-		unknown := int64(0) // units of this region that the other does not know
+		unknown := int64(0) // units of this region that the other region does not know
 		switch {
 		case k.firstNoteRound != l.roundNumber && t.Age < ours: // it may include this region's units
 		case ours < l.link.Settings.Interval: // other nodes of this region have yet to report
@@ -120,7 +122,7 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	}
 }
 
-// windowUnits returns how many of the units of a window count now.
+// windowUnits returns how many units of a tally's window count now.
 func (l *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
 	offset := int64(0)
 	if c, ok := l.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {

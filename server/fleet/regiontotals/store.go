@@ -26,9 +26,9 @@ type key struct {
 	start     int64
 	window    int64
 	total     int64
-	sender    string
-	sendsTill int64
-	learnedAt int64
+	sender    string // the node that sends the key for the region
+	sendsTill int64  // when another node may become the sender
+	learnedAt int64  // when a sender last knew the consumption of other regions
 	nodes     map[string]total
 	regions   map[string]total
 	expiresAt int64

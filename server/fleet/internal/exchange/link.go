@@ -34,7 +34,7 @@ func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	}
 }
 
-// ageError is by how much the age of a note can be too large, as clocks of exchanges count milliseconds.
+// ageError is the largest error of the age of a note, because clocks of exchanges count milliseconds.
 const ageError = time.Millisecond
 
 // Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
@@ -81,8 +81,9 @@ func (k *Link) Lost() uint64 {
 	return 0
 }
 
-// Update records whether the latest exchange succeeded. The exchange is unreachable when none has succeeded for
-// Settings.MaxMissed intervals. set, if not nil, is called with that before it is reported.
+// Update records whether the latest exchange succeeded. The exchange is unreachable when no exchange has succeeded for
+// Settings.MaxMissed intervals. set may be nil. Otherwise Update calls it with the new state, before it reports a
+// change.
 func (k *Link) Update(succeeded bool, err error, set func(unreachable bool)) {
 	now, before := k.clock.Elapsed(), k.unreachableSince
 	event := fleet.Event{Kind: fleet.ExchangeReachable, Down: now - before}

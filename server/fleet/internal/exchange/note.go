@@ -31,7 +31,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	for i := range b.Tallies {
 		t := &b.Tallies[i]
 		b.bytes = append(b.bytes, t.Key[:]...)
-		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know it, and the key is only looked up
+		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know the tally: the key is only looked up
 			b.bytes = AppendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))
@@ -212,7 +212,7 @@ const (
 
 const incarnationBytes = 8
 
-// Author returns the name under which a node leaves its notes.
+// Author returns the author of a node's notes: the incarnation and the name of the node.
 func Author(p fleet.Peer) string {
 	return string(append(binary.BigEndian.AppendUint64(nil, p.Incarnation), p.Name...))
 }

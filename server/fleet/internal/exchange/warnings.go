@@ -9,7 +9,8 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Warnings reports problems that others cause, each kind at most once in 10 s. It is not safe for concurrent use.
+// Warnings reports problems that other users of the exchange cause. It reports each kind at most once in 10 s. It is
+// not safe for concurrent use.
 type Warnings struct {
 	Report                 func(fleet.Event)
 	foreignAt, malformedAt time.Duration // when the warning was last reported, by the clock; 0 if never

@@ -10,11 +10,11 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// A Table holds the known peers. Each has a slot by which records refer to it. If there are too many, the one that was
-// silent for longest loses its slot.
+// A Table holds the known peers. Each peer has a slot, by which records refer to it. If there are too many peers, the
+// peer whose latest update is the oldest loses its slot.
 type Table struct {
-	// KeepEnded keeps the IDs of incarnations that have ended, as their notes stay in an exchange: they can be received
-	// even after notes of the next incarnation. It must not change after the first call of Slot.
+	// KeepEnded keeps the IDs of incarnations that have ended. Their notes stay in an exchange, and can be received even
+	// after notes of the next incarnation. KeepEnded must not change after the first call of Slot.
 	KeepEnded bool
 
 	mu     sync.Mutex
@@ -56,13 +56,14 @@ type peerSlot struct {
 	peer      fleet.Peer
 	gen       uint32 // grows when the slot gets another peer
 	updatedAt int64
-	// ahead is the smallest difference seen between our uptime and the peer's: the exact one if an update arrived without
-	// delay.
+	// ahead is the smallest known difference between this node's uptime and the uptime in an update of the peer. It is
+	// exact if an update arrived without delay.
 	ahead   time.Duration
 	aheadAt time.Duration
 }
 
-// MaxSlots leaves room for nodes that come and go beside those that a record of the ledger remembers.
+// MaxSlots is the maximum number of peers. It is larger than the number of peers that a record of the ledger remembers,
+// because nodes come and go.
 const MaxSlots = 1024
 
 // Slot returns the slot of a peer and its generation.
@@ -97,7 +98,7 @@ func (p *Table) Slot(peer fleet.Peer, now int64) (int32, uint32) {
 // Lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
 // speed.
 func (p *Table) Lag(slot int32, ours, theirs time.Duration) time.Duration {
-	const drift = 5000 // one part in so many
+	const drift = 5000 // clocks drift apart by at most one part in 5000
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	peer := &p.slots[slot]

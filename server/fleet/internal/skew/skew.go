@@ -10,37 +10,38 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Windows start at times of day. Nodes that each used their own clock would count in different windows. So all use one
-// clock: that of a server, or the median of their own. Buckets do not use it.
+// Windows start at times of day. If each node used its own clock, nodes would count in different windows. So all nodes
+// use one clock, the fleet's clock: that of a server, or the median of the nodes' clocks. Buckets do not use it.
 //
-// A node can find out that it used a different time. If the fleet's clock is ahead, the window ends early and the next
-// one starts. If it is behind, the current window lasts until it ends by the fleet's clock, so no window is counted
-// twice. A window that would not start for a long time is dropped. Its key is closed until the current window ends, as
-// the consumption in that window is not known.
+// A node may find out that its estimate of the fleet's clock was wrong. If the fleet's clock is ahead of the estimate,
+// the window ends early and the next window starts. If it is behind, the current window lasts until it ends by the
+// fleet's clock, so no window is counted twice. If it is behind by more than a window, the node's window is dropped.
+// The consumption in the window that is open by the fleet's clock is not known, so its key is closed until that window
+// ends.
 
 const (
-	// ReadInterval is how often the clock is read, and retryInterval the pause after a failure.
+	// ReadInterval is how often the clock is read. retryInterval is the pause after a failed read.
 	ReadInterval  = time.Second
 	retryInterval = 10 * time.Second
 	// Drift is how fast two clocks may drift apart: by one part in Drift.
 	Drift = 5000
 )
 
-// IsTooLarge reports whether a clock is off by MaxClockSkew or more. A clock that was off counts as off until it is 10
-// % closer, so that it is not reported again and again.
-func IsTooLarge(off time.Duration, wasOff bool) bool {
-	if wasOff {
+// IsTooLarge reports whether the skew of a clock is MaxClockSkew or more. A skew that was too large counts as too large
+// until it is 10 % smaller, so that events do not follow each other again and again.
+func IsTooLarge(off time.Duration, wasTooLarge bool) bool {
+	if wasTooLarge {
 		return off.Abs() >= fleet.MaxClockSkew*9/10
 	}
 	return off.Abs() >= fleet.MaxClockSkew
 }
 
 // An Estimate estimates how far another clock is ahead of this node's. A reading was taken at some moment between the
-// request and the response, which bounds the difference. All readings are combined, so that the fastest response
-// counts, and the estimate moves no further than it must.
+// request and the response, which bounds the difference. The bounds of all readings are combined, so the fastest
+// responses determine the estimate. It moves no further than the bounds require.
 type Estimate struct {
-	least, most time.Duration
-	at          time.Duration // when the bounds held, by the clock
+	least, most time.Duration // bounds of the difference
+	at          time.Duration // time of the latest reading, by this node's clock
 	ahead       time.Duration
 	set         bool
 }
@@ -80,8 +81,8 @@ type Tracker struct {
 	ahead    atomic.Int64  // ns
 }
 
-// NewTracker returns a Tracker of the clock of x, if x has one. set is called with each estimate, and report when the
-// clock starts or stops to differ by more than MaxClockSkew.
+// NewTracker returns a Tracker of the clock of x, if x has one. It calls set with each estimate, and report when the
+// skew becomes too large or is no longer too large; see IsTooLarge.
 func NewTracker(
 	x fleet.Exchange, clock clock.Stopwatch, deadline time.Duration, set func(ahead time.Duration),
 	report func(fleet.Event),
@@ -90,14 +91,14 @@ func NewTracker(
 	return &Tracker{source: from, clock: clock, deadline: deadline, set: set, report: report}
 }
 
-// ReadIfDue reads the clock if it is time to.
+// ReadIfDue reads the clock if the next read is due.
 func (c *Tracker) ReadIfDue(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.source == nil || c.clock.Elapsed() < c.next {
 		return
 	}
-	_ = c.read(ctx) // it is read again later
+	_ = c.read(ctx) // after an error, the clock is read again later
 }
 
 // Read reads the clock.
@@ -131,10 +132,10 @@ func (c *Tracker) read(ctx context.Context) error {
 	ahead := c.estimate.Update(reading.Sub(c.clock.Start), requestedAt, respondedAt)
 	c.set(ahead)
 	c.ahead.Store(int64(ahead))
-	if off := IsTooLarge(ahead, c.reported); off != c.reported {
-		c.reported = off
+	if tooLarge := IsTooLarge(ahead, c.reported); tooLarge != c.reported {
+		c.reported = tooLarge
 		kind := fleet.ClockRight
-		if off {
+		if tooLarge {
 			kind = fleet.ClockOff
 		}
 		c.report(fleet.Event{Kind: kind, Off: -ahead})
