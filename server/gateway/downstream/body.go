@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// A body is the body of a request with a known length. Unlike the rest of the request it is not reused: a goroutine may
-// still read it, such as that of a transport which got an early response, and must not read the next request.
+// A body is the body of a request with a known length. Unlike the rest of the request, it is not reused for the next
+// request: a goroutine may still read it after the handler has returned, such as that of a transport that got an early
+// response, and must not read bytes of the next request.
 type body struct {
 	conn   *conn
 	left   atomic.Int64
@@ -54,7 +55,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.count(n)
 }
 
-// count counts bytes that were read. After the last ones it returns io.EOF.
+// count counts n bytes that were read. After the last byte, it returns io.EOF.
 func (b *body) count(n int) (int, error) {
 	if b.left.Add(-int64(n)) > 0 {
 		return n, nil
@@ -82,7 +83,8 @@ func (b *body) end() {
 	b.mu.Unlock()
 }
 
-// Bounds for reading the rest of a body that the handler has not read, so that the connection can be reused.
+// Limits for reading the rest of a body that the handler has not read. It must be read before the connection can be
+// reused.
 const (
 	maxDrain  = 256 << 10
 	drainTime = time.Second

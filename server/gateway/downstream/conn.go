@@ -24,8 +24,8 @@ const (
 	stateClosed               // the server has closed the connection
 )
 
-// A conn serves the connection of a client in one goroutine. A second one watches the connection if a handler wants to
-// know when the client disconnects.
+// A conn serves the connection of a client in one goroutine. A second goroutine watches the connection if a handler
+// wants to know when the client disconnects.
 type conn struct {
 	server     *Server
 	link       link
@@ -46,12 +46,12 @@ type conn struct {
 type link struct {
 	raw    net.Conn    // as accepted
 	rwc    net.Conn    // raw, or TLS over it
-	slot   *conns.Conn // counts raw towards the limits of connections; nil if nothing counts it
+	slot   *conns.Conn // counts raw in the limits of connections; nil if it is not counted
 	socket *socket     // for writing to raw; nil with TLS, or if raw is not a socket
 	remote string
 	tls    *tls.ConnectionState
 
-	hasWriteDeadline bool // of rwc
+	hasWriteDeadline bool // rwc has a write deadline
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -91,8 +91,8 @@ func (c *conn) serve() {
 	ended = c.serveRequests()
 }
 
-// end ends the goroutine that serves the connection. recovered is the value of its panic. If the connection has not
-// ended, it has been handed over to another goroutine.
+// end must be called when the goroutine that serves the connection ends. recovered is the value of its panic, or nil.
+// ended is false if another goroutine serves the connection from now on.
 func (c *conn) end(recovered any, ended bool) {
 	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
 		c.server.logf("downstream: panic serving %s: %v\n%s", c.link.remote, recovered, debug.Stack())
@@ -136,7 +136,7 @@ func (c *conn) serveRequests() (ended bool) {
 				return false
 			}
 			if c.used && bytes.HasPrefix(c.in.bytes(), http2Preface) {
-				return true // net/http would take it for a new HTTP/2 connection
+				return true // net/http would serve it as a new HTTP/2 connection
 			}
 			return !c.handOver()
 		default:
@@ -145,7 +145,7 @@ func (c *conn) serveRequests() (ended bool) {
 	}
 }
 
-// http2Preface begins an HTTP/2 connection.
+// http2Preface is the beginning of an HTTP/2 connection.
 var http2Preface = []byte("PRI * HTTP/2.0")
 
 func (c *conn) close() {
@@ -156,8 +156,8 @@ func (c *conn) close() {
 	c.server.forget(c)
 }
 
-// handshake does the TLS handshake. It returns false if the connection is for net/http: if another protocol was
-// negotiated, or the handshake has failed, which net/http then reports.
+// handshake does the TLS handshake. It returns false if net/http must serve the connection: because another protocol
+// was negotiated, or because the handshake has failed, so that net/http reports the error.
 func (c *conn) handshake() bool {
 	raw := c.link.raw
 	secure := tls.Server(raw, c.server.tls)
@@ -183,7 +183,8 @@ func (c *conn) handshake() bool {
 	return true
 }
 
-// handle lets the handler respond to the request. It reports whether the connection can serve another one.
+// handle calls the handler for the current request, and sends its response. It reports whether the connection can serve
+// another request.
 func (c *conn) handle() bool {
 	w, r := &c.current.response, c.current.HTTP
 	w.begin(r)
@@ -194,7 +195,7 @@ func (c *conn) handle() bool {
 	}
 	w.finish()
 	if form := r.MultipartForm; form != nil {
-		_ = form.RemoveAll() // its files, as net/http does
+		_ = form.RemoveAll() // removes temporary files, as net/http does
 	}
 	body := c.current.body
 	if body != nil {

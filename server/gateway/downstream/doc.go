@@ -3,9 +3,10 @@
 //	s := &downstream.Server{Handler: proxy, NetHTTP: &http.Server{Handler: proxy}, IdleTimeout: 2 * time.Minute}
 //	err := s.Serve(listener)
 //
-// It serves nearly all requests itself, for much less than net/http needs (see BenchmarkServe), and leaves all others
-// to net/http: it passes the connection on, with all bytes of the request, before it has acted on it. From then on the
-// connection is net/http's. So requests that are unusual, old, malformed or too long get net/http's own responses.
+// It serves nearly all requests itself, with much less work than net/http (see BenchmarkServe). It leaves all other
+// requests to net/http: it passes the connection to net/http, with all bytes of the request, before it has acted on the
+// request. From then on, net/http serves the connection. So requests that are unusual, old, malformed or too long get
+// the responses of net/http.
 //
 // # Requests that are served here
 //
@@ -29,21 +30,22 @@
 // [ResponseWriter] are reused for the next request: a handler must not keep them, nor use them in goroutines that
 // outlive it. Strings may be kept. A goroutine that still reads the body gets an error, and the context has ended.
 //
-// The context ends when the client disconnects. The connection is watched for that only once Done or AfterFunc of the
-// context is called, because most requests have ended before, and watching needs a goroutine. As with net/http, the
-// watch ends when the client sends its next request early, and begins only when the body has been read.
+// The context ends when the client disconnects. The server watches the connection only after Done or AfterFunc of the
+// context was called, because watching needs a goroutine, and most handlers do not need it. As with net/http, the watch
+// begins only when the body has been read, and it ends if the client sends its next request before the response.
 //
 // # Responses
 //
-// They are as from net/http: Date; Content-Length for a body that is complete when the handler returns and was not
-// flushed, else chunks; a detected Content-Type; announced and late trailers; interim responses; no body where none is
-// allowed. A handler that writes less than its Content-Length, or panics, ends the connection. A short response is sent
-// in one write. Headers are sorted, after the lines of ResponseWriter.SetHeaderLines.
+// Responses are the same as those of net/http. They have a Date and a detected Content-Type. A body that is complete
+// when the handler returns and was not flushed has a Content-Length; other bodies are sent in chunks. There can be
+// announced and late trailers, and interim responses. If a handler writes less than its Content-Length, or panics, the
+// connection ends. A short response is sent in one write. Headers are sorted, after the lines of
+// ResponseWriter.SetHeaderLines.
 //
 // # Timeouts
 //
-// HeaderTimeout bounds the TLS handshake, and a request's header from its first byte on, or from the beginning of the
-// connection for the first request. IdleTimeout bounds the wait for the next request. A handler bounds reading the body
-// and writing the response by SetReadDeadline and SetWriteDeadline; without the latter WriteTimeout bounds how long a
-// client may accept no bytes.
+// HeaderTimeout limits the time of the TLS handshake, and the time of a request's header: from its first byte on or,
+// for the first request, from the beginning of the connection. IdleTimeout limits the wait for the next request. A
+// handler can limit the times to read the body and to write the response with SetReadDeadline and SetWriteDeadline.
+// Without SetWriteDeadline, WriteTimeout limits how long a client may accept no bytes.
 package downstream

@@ -12,7 +12,7 @@ type exchange struct {
 	response response
 }
 
-// acquireExchange gives the connection the memory for its next request.
+// acquireExchange takes the memory for the next request from the pool, if the connection has none.
 func (c *conn) acquireExchange() {
 	if c.current != nil {
 		return
@@ -26,7 +26,7 @@ func (c *conn) acquireExchange() {
 	c.current = e
 }
 
-// releaseExchange returns the memory to the pool, unless it is large, after the response was sent.
+// releaseExchange returns the memory to the pool after the response was sent. It does not keep large memory.
 func (c *conn) releaseExchange() {
 	e := c.current
 	c.current = nil

@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// A framingScanner finds the headers on a connection that say where a body ends. If a request has both, another server
-// on its way may have used the other one, and for it the following bytes are part of the body. So no request may follow
-// (RFC 9112, 6.1). net/http does not report the header that it ignores, so this scans the bytes. Text of a body that
-// looks like such a header only costs the connection.
+// A framingScanner finds Content-Length and Transfer-Encoding in the bytes of a connection. Each of them says where a
+// body ends. If a request has both, another server between client and gateway may have used the other one: then it sees
+// the following bytes as part of the body. So no request may follow on the connection (RFC 9112, 6.1). net/http does
+// not report the header that it ignores, therefore the scanner reads all bytes. If the text of a body looks like such a
+// header, the connection is closed without need, which does no harm.
 type framingScanner struct {
-	length, coding lineScanner
+	length, coding lineScanner // for Content-Length and for Transfer-Encoding
 }
 
 // scan scans all bytes that are read, in their order.
@@ -30,17 +31,17 @@ func (f *framingScanner) closes(r *http.Request) bool {
 	case r.ProtoAtLeast(1, 1):
 		return false
 	default:
-		return f.coding.found.Load() // HTTP/1.0 has none, and net/http ignores it
+		return f.coding.found.Load() // HTTP/1.0 has no Transfer-Encoding, and net/http ignores it
 	}
 }
 
-// A lineScanner looks for a line with a certain beginning.
+// A lineScanner finds a line with a given beginning.
 type lineScanner struct {
-	matched int // bytes of the beginning
+	matched int // the number of bytes of the beginning that the last bytes match
 	found   atomic.Bool
 }
 
-// scan scans the next bytes. line begins with LF, and contains no other.
+// scan scans the next bytes of the connection. line is the beginning of the line in lower case, with an LF in front.
 func (s *lineScanner) scan(b []byte, line string) {
 	if s.found.Load() {
 		return

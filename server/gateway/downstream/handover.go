@@ -53,9 +53,9 @@ func (h *handover) Close() error {
 // Addr returns the address of the server's listener.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if that was
-// not possible. If a request has begun, Shutdown here still waits until net/http responds: net/http's own Shutdown
-// drops requests that it has just read.
+// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if the
+// handover is closed. If a request has begun, Server.Shutdown still waits until net/http responds, because
+// http.Server.Shutdown drops requests that net/http has just read.
 func (c *conn) handOver() bool {
 	c.clearReadDeadline()
 	c.link.clearWriteDeadline()
@@ -72,8 +72,8 @@ func (c *conn) handOver() bool {
 		return given
 	}
 	replayed := &replayedConn{Conn: c.link.rwc, rest: bytes.Clone(rest), plain: !bytes.HasPrefix(rest, http2Preface)}
-	// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is invalid: net/http refuses it, and
-	// never uses the bytes that are added here.
+	// net/http waits until it has as many bytes as the HTTP/2 preface. A shorter request is invalid: net/http refuses it
+	// without using the line breaks that are added here.
 	for len(replayed.rest) < len(http2Preface) {
 		replayed.rest = append(replayed.rest, '\n')
 	}
@@ -84,13 +84,13 @@ func (c *conn) handOver() bool {
 	return c.server.handover.give(replayed)
 }
 
-// A replayedConn is a connection whose first bytes have been read already, and are read again.
+// A replayedConn is a connection from which some bytes were read. Its Read returns these bytes first.
 type replayedConn struct {
 	net.Conn
-	rest    []byte
-	plain   bool // it is not HTTP/2
+	rest    []byte // the bytes to return first
+	plain   bool   // it is not HTTP/2
 	framing framingScanner
-	from    atomic.Pointer[conn] // the conn that Shutdown waits for; nil once there is a response
+	from    atomic.Pointer[conn] // the conn that Shutdown waits for; nil after net/http has responded
 }
 
 func (r *replayedConn) Read(p []byte) (int, error) {
@@ -104,8 +104,9 @@ func (r *replayedConn) Read(p []byte) (int, error) {
 func (r *replayedConn) read(p []byte) (int, error) {
 	if len(r.rest) > 0 {
 		n := copy(p, r.rest)
-		if r.rest = r.rest[n:]; len(r.rest) == 0 {
-			r.rest = nil
+		r.rest = r.rest[n:]
+		if len(r.rest) == 0 {
+			r.rest = nil // frees its memory
 		}
 		return n, nil
 	}
@@ -145,5 +146,5 @@ type replayedTLSConn struct {
 	secure *tls.Conn
 }
 
-// ConnectionState is how net/http recognizes TLS.
+// ConnectionState returns the state of TLS. net/http recognizes TLS connections by this method.
 func (r *replayedTLSConn) ConnectionState() tls.ConnectionState { return r.secure.ConnectionState() }

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// appendFields appends the header sorted by name, without the names that omit reports.
+// appendFields appends the header, sorted by name, without the fields for which omit returns true.
 func (w *response) appendFields(omit func(name string) bool) {
 	w.names = w.names[:0]
 	for name, lines := range w.header {

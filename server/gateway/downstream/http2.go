@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
 )
 
-// protocolHTTP2 is how TLS negotiates HTTP/2.
+// protocolHTTP2 is the name of HTTP/2 in TLS.
 const protocolHTTP2 = "h2"
 
 // Defaults of http.HTTP2Config that are used here.
@@ -47,14 +47,14 @@ var _ h2.States = (*conn)(nil)
 // http2Begin is the part of the preface that looks like an HTTP/1.1 request.
 var http2Begin = []byte("PRI * HTTP/2.0\r\n\r\n")
 
-// isHTTP2 reports whether a connection without TLS begins with HTTP/2, and may.
+// isHTTP2 reports whether a connection without TLS begins with HTTP/2, and NetHTTP allows that.
 func (c *conn) isHTTP2() bool {
 	p := c.server.NetHTTP.Protocols
 	return c.server.tls == nil && !c.used && p != nil && p.UnencryptedHTTP2() && bytes.HasPrefix(c.in.bytes(), http2Begin)
 }
 
-// serveHTTP2 serves an HTTP/2 connection; rest are its bytes that were read already. It runs in its own goroutine,
-// because the stack of a goroutine that has done a handshake stays large.
+// serveHTTP2 serves an HTTP/2 connection. rest has the bytes that were already read. It runs in a new goroutine,
+// because the stack of a goroutine that has done a TLS handshake stays large.
 func (c *conn) serveHTTP2(rest []byte) {
 	defer func() { c.end(recover(), true) }()
 	c.clearReadDeadline()

@@ -15,11 +15,11 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
 )
 
-// requestMemory is a request and its memory, which is reused for another one.
+// requestMemory is a request and its memory, which is reused for other requests.
 type requestMemory struct {
 	requestcontext.Request
 	head   requestHead
-	text   string // the head; the request's strings are parts of it
+	text   string // the bytes of the head; the strings of the request are parts of it
 	values []string
 	url    url.URL
 	body   *body // nil if the request has none
@@ -44,8 +44,8 @@ type readResult uint8
 const (
 	connEnded   readResult = iota // there is no further request
 	connIdle                      // no further request has arrived for Server.handOverAfter
-	requestRead                   // a request that is served here
-	forNetHTTP                    // something that net/http serves
+	requestRead                   // there is a request that this package serves
+	forNetHTTP                    // net/http must serve the connection
 )
 
 // next reads the head of the next request.
@@ -62,8 +62,8 @@ func (c *conn) next() readResult {
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
-		// The client has just got its response. While others are served it may send the next request, so that the read
-		// does not block.
+		// The client has just got its response. If other goroutines run first, its next request may arrive before fill reads,
+		// so that fill does not block.
 		runtime.Gosched()
 		switch err := c.fill(timeout); {
 		case err == nil:
@@ -87,9 +87,9 @@ func (c *conn) next() readResult {
 		case end > 0:
 			return c.parse(b[:end])
 		case isNoRequest(b):
-			return forNetHTTP // as soon as that is known, like net/http
+			return forNetHTTP // net/http also refuses it before the rest has arrived
 		}
-		// The head arrives in pieces, which have one timeout together.
+		// The head arrives in pieces. The timeout is for all of them together.
 		now := c.server.now()
 		if begun == 0 {
 			begun = now
@@ -118,7 +118,7 @@ func isNoRequest(b []byte) bool {
 // parse waits for the connection's turn, and parses the head of its next request.
 func (c *conn) parse(b []byte) readResult {
 	c.turn.Begin(c.server.Turns)
-	c.acquireExchange() // only now, so that connections that wait for their turn have none
+	c.acquireExchange() // only now, so that connections that wait for their turn need no memory for it
 	if !c.current.head.parse(b) {
 		return forNetHTTP
 	}
@@ -143,7 +143,8 @@ func (c *conn) accept(b []byte) readResult {
 	if r.Method == http.MethodPost {
 		c.blankBytes = maxBlanks
 	}
-	if c.in.use(len(m.text)); c.in.empty() {
+	c.in.use(len(m.text))
+	if c.in.empty() {
 		c.in.release()
 	}
 	r.RemoteAddr, r.TLS = c.link.remote, c.link.tls
@@ -156,18 +157,18 @@ func (c *conn) accept(b []byte) readResult {
 	return requestRead
 }
 
-// fill reads more bytes, within a limit unless that is 0.
-func (c *conn) fill(limit time.Duration) error {
+// fill reads more bytes. It waits for at most timeout, or without a limit if that is 0.
+func (c *conn) fill(timeout time.Duration) error {
 	if c.watcher.readErr != nil {
 		return c.watcher.readErr
 	}
 	end := time.Duration(math.MaxInt64)
-	if limit > 0 {
-		end = c.server.now() + limit
+	if timeout > 0 {
+		end = c.server.now() + timeout
 	}
 	for expired := false; ; expired = true {
-		// An earlier deadline may stay: when it has passed, a later one is set. That saves setting one for each request.
-		if limit == 0 {
+		// Keep an earlier deadline, and set the later one only if the earlier one expires. So most requests set none.
+		if timeout == 0 {
 			c.clearReadDeadline()
 		} else if c.deadline.at == 0 || c.deadline.at > end || expired {
 			c.setReadDeadline(end)
@@ -195,7 +196,7 @@ func (c *conn) read() error {
 // A readDeadline is the deadline for reading.
 type readDeadline struct {
 	at        time.Duration // by the server's clock; 0 if there is none
-	byHandler atomic.Bool   // the handler has set another one
+	byHandler atomic.Bool   // the handler has set another deadline
 }
 
 func (c *conn) setReadDeadline(at time.Duration) {

@@ -3,25 +3,25 @@ package downstream
 import "sync"
 
 const (
-	maxHead  = 16 << 10
-	keptHead = 4 << 10 // memory of longer heads is not reused
+	maxHead  = 16 << 10 // bytes of the longest head of a request that this package serves
+	keptHead = 4 << 10  // bytes of the longest head whose memory is reused
 
-	fewFields  = 8  // maps of up to 8 entries need only one group
-	manyFields = 64 // headers with more fields are not reused
+	fewFields  = 8  // entries of a new header: a map of up to 8 entries needs one group of memory
+	manyFields = 64 // fields of the largest header whose memory is reused
 )
 
-// A readBuffer has the bytes that were read and not yet used. While it is empty it needs no memory.
+// A readBuffer has the bytes that were read and not yet used. While it is empty, it needs no memory.
 type readBuffer struct {
 	pool *sync.Pool // of *[maxHead]byte
 	buf  []byte
-	r, w int
+	r, w int // the next byte to use, and the end of the bytes that were read
 }
 
 func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 func (b *readBuffer) empty() bool   { return b.r == b.w }
 func (b *readBuffer) use(n int)     { b.r += n }
 
-// maxBlanks is how many bytes of line breaks may follow a body: some clients send one. It is net/http's.
+// maxBlanks is how many bytes of line breaks may follow a body: some clients send one. net/http has the same limit.
 const maxBlanks = 4
 
 // skipBlanks skips line breaks, at most *left bytes, and subtracts what it has skipped from *left.

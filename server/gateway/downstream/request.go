@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A requestHead is a parsed request line and header: where its parts are in the bytes that were read.
+// A requestHead is a parsed request line and header. It has the positions of their parts in the bytes that were read.
 type requestHead struct {
 	method, target http1.Span
 	host           http1.Span
@@ -69,7 +69,7 @@ func (h *requestHead) parseLine(b []byte) int {
 	h.method = http1.Span{To: i}
 	h.target = http1.Span{From: i + 1, To: end}
 	target := b[i+1 : end]
-	// net/url takes what follows two slashes for a host.
+	// net/url would parse the text after two slashes as a host.
 	if len(target) == 0 || target[0] != '/' || len(target) > 1 && target[1] == '/' {
 		return 0
 	}
@@ -163,8 +163,8 @@ func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []st
 	return true
 }
 
-// isMethodByte reports whether a byte may be in the name of a method that is served here. Registered methods have no
-// others.
+// isMethodByte reports whether a byte may be in the name of a method that this package serves. All registered methods
+// consist of such bytes.
 func isMethodByte(c byte) bool { return c >= 'A' && c <= 'Z' || c == '-' }
 
 // isPlainHost reports whether a host consists only of bytes of names, addresses and ports.

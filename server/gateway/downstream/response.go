@@ -17,8 +17,8 @@ import (
 type response struct {
 	conn   *conn
 	header http.Header
-	names  []string // of the header, sorted; only the memory is kept
-	out    []byte   // not sent yet
+	names  []string // memory for appendFields
+	out    []byte   // bytes that were not sent yet
 
 	responsewriter.Preset
 	responsewriter.Timeout
@@ -34,9 +34,9 @@ type response struct {
 type responseFraming struct {
 	head     bool // the method is HEAD
 	bodyless bool // the status allows no body
-	framed   bool // the header states how the body is framed, and is complete in out or sent
-	chunked  bool
-	body     int // where the body begins in out, as long as it is not framed
+	framed   bool // the header is complete: it states how the body is framed
+	chunked  bool // the body is sent in chunks
+	body     int  // where the body begins in out, until framed is set
 }
 
 var (
@@ -78,17 +78,17 @@ func (w *response) WriteHeader(status int) {
 	w.bodyless = http1.BodyForbidden(status)
 	w.TakePreset(w.header)
 	if w.conn.current.bodyLeft() > maxDrain {
-		w.closes = true // or all of the request's body would have to be read
+		w.closes = true // otherwise the rest of the request's body would have to be read
 	}
 	w.beginHead()
 }
 
 const (
-	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. It is net/http's.
+	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. net/http has the same limit.
 	wholeBody = 2 << 10
-	// outBuffer is how much is buffered before it is sent.
+	// outBuffer is the number of bytes that are buffered before they are sent.
 	outBuffer = 16 << 10
-	// sniffed is how much of a body determines its Content-Type.
+	// sniffed is the number of bytes at the beginning of a body that determine its Content-Type.
 	sniffed = 512
 )
 
@@ -125,7 +125,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 			return len(p), nil
 		}
 		if short := sniffed - (len(w.out) - w.body); !w.NoSniff && short > 0 {
-			// The type depends on the first bytes, in however many writes they come.
+			// The type must not depend on how the handler divides the first bytes into writes.
 			short = min(short, len(p))
 			w.out = append(w.out, p[:short]...)
 			p = p[short:]
@@ -220,7 +220,7 @@ func (w *response) send(b []byte) {
 	link := &w.conn.link
 	if link.socket != nil {
 		if w.Expired() {
-			w.err = os.ErrDeadlineExceeded // which a socket that does not block would not return
+			w.err = os.ErrDeadlineExceeded // if the write does not block, the socket ignores the deadline
 			return
 		}
 		w.err = link.socket.write(b, &w.Timeout)
@@ -233,7 +233,7 @@ func (w *response) send(b []byte) {
 	_, w.err = link.rwc.Write(b)
 }
 
-// clearWriteDeadline removes the write deadline, for the connection's next user.
+// clearWriteDeadline removes the write deadline, before net/http or the caller of Hijack uses the connection.
 func (l *link) clearWriteDeadline() {
 	if l.hasWriteDeadline {
 		l.hasWriteDeadline = false

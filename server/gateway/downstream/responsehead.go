@@ -33,11 +33,12 @@ func (w *response) beginHead() {
 		w.out = append(w.out, "\r\n"...)
 		w.framed = true
 	default:
-		w.body = len(w.out) // length and type are known when there is a body
+		w.body = len(w.out) // frame adds the length and the type when they are known
 	}
 }
 
-// frame completes the header with the framing of the body. If whole, all of the body is in out.
+// frame completes the header with the type and the framing of the body, in front of the part of the body that is in
+// out. whole reports whether that is all of the body.
 func (w *response) frame(whole bool) {
 	w.framed = true
 	var room [128]byte

@@ -20,10 +20,10 @@ import (
 type Server struct {
 	// Handler serves requests. It must not keep them.
 	Handler http.Handler
-	// NetHTTP serves everything that is not served here. Its Handler should be the same. Its TLSConfig is used here too:
-	// if it is set, clients use TLS.
+	// NetHTTP serves the requests that this package does not serve. Its Handler should be the same. If its TLSConfig is
+	// set, all clients use TLS.
 	NetHTTP *http.Server
-	// OnlyNetHTTP lets NetHTTP serve everything, for comparison.
+	// OnlyNetHTTP makes NetHTTP serve all requests, for comparison.
 	OnlyNetHTTP bool
 	// HeaderTimeout bounds the header of a request, and the TLS handshake. 0: no bound.
 	HeaderTimeout time.Duration
@@ -32,7 +32,7 @@ type Server struct {
 	// WriteTimeout bounds how long a client may accept no bytes of a response, unless the handler sets a deadline. 0: no
 	// bound.
 	WriteTimeout time.Duration
-	// Turns bounds how many connections are served at once. Default: a queue without a limit.
+	// Turns limits how many connections are served at the same time. Default: a queue without a limit.
 	Turns *turns.Queue
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
@@ -94,7 +94,7 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	closeAmbiguous(s.NetHTTP)
 	s.http2 = s.newHTTP2()
-	s.netHTTPRuns.Add(1) // under the lock, so that Shutdown either waits for it or precedes it
+	s.netHTTPRuns.Add(1) // while mu is held: a Shutdown that begins later waits for it, an earlier one has set ending
 	return nil
 }
 
@@ -166,12 +166,12 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long Shutdown waits for the first request of a connection, which may be on its way. net/http waits
-// as long.
+// freshTime is how long Shutdown waits for the first request of a connection, which may have been sent already.
+// net/http waits for the same time.
 const freshTime = 5 * time.Second
 
-// Shutdown closes the listener and idle connections, and waits until all others have become idle and are closed. If the
-// context ends before that, the error is the context's.
+// Shutdown closes the listener and idle connections, and waits until all other connections have become idle and are
+// closed. If the context ends first, it returns the error of the context.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	wait := time.Millisecond
@@ -186,7 +186,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			timer.Reset(wait)
 		}
 	}
-	// Only now, because connections could be passed to NetHTTP until here.
+	// Only now, because the connections above could still be passed to NetHTTP.
 	err := s.NetHTTP.Shutdown(ctx)
 	if err == nil {
 		s.netHTTPRuns.Wait()
@@ -227,7 +227,7 @@ func (s *Server) closeIdle() bool {
 	return len(s.conns) == 0
 }
 
-// Close closes all connections at once.
+// Close closes all connections immediately.
 func (s *Server) Close() error {
 	s.stop()
 	s.mu.Lock()

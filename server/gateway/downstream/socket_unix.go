@@ -29,7 +29,7 @@ type socket struct {
 	err         error
 }
 
-// newSocket returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
+// newSocket returns the socket of a connection, or nil if the connection has none or its type is unknown.
 func newSocket(c net.Conn) *socket {
 	raw := http1.RawConn(c)
 	if raw == nil {
@@ -51,7 +51,7 @@ func (s *socket) read(b *readBuffer) error {
 	return err
 }
 
-// readSome reports whether read is done; if not, it is called again when the socket can be read from.
+// readSome reads once. It returns true if read is done. Otherwise it is called again when bytes have arrived.
 func (s *socket) readSome(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), s.in.room())
@@ -90,7 +90,8 @@ func (s *socket) write(b []byte, timeout *responsewriter.Timeout) error {
 	return err
 }
 
-// writeSome reports whether write is done; if not, it is called again when the socket can be written to.
+// writeSome writes until the socket would block. It returns true if write is done. Otherwise it is called again when
+// the socket accepts more bytes.
 func (s *socket) writeSome(fd uintptr) bool {
 	for len(s.out) > 0 {
 		n, err := syscall.Write(int(fd), s.out)

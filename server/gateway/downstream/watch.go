@@ -72,7 +72,8 @@ func (c *conn) watch() {
 	go c.readAhead(done, c.current.Context, c.in.room())
 }
 
-// readAhead reads the bytes that arrive before the response has ended. Usually none arrive until the client disconnects.
+// readAhead reads the bytes that arrive before the response has ended. Usually none arrive until the client
+// disconnects.
 func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room []byte) {
 	defer close(done)
 	n, err := c.link.rwc.Read(room)
