@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A budget is the number of bytes that may be sent.
+// A budget limits the number of bytes that are sent per second.
 type budget struct {
 	rate int64
 
@@ -17,14 +17,14 @@ type budget struct {
 	spent algorithm.Pair
 }
 
-// limit returns the limit of a budget whose bytes cost so much each. Its burst is a quarter of a second, or two packets
-// to all hosts if that is more.
+// limit returns the limit of the budget. cost is the number of bytes that all hosts together send for each byte of a
+// packet. The burst is the bytes of a quarter of a second or, if that is more, two packets.
 func (b *budget) limit(cost int) headgate.Limit {
 	return headgate.Limit{Count: b.rate, Period: time.Second, Burst: max(b.rate/4,
 		int64(cost)*2*(maxPacket+packetOverhead))}
 }
 
-// available returns how many bytes may be sent now, if each costs so much. It is negative after more were sent.
+// available returns how many bytes may be sent now; see limit. It is negative if more bytes were sent than allowed.
 func (b *budget) available(now time.Duration, cost int) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,7 @@ type clocks struct {
 	selfOff  bool         // this host's clock is off, and that was reported
 }
 
-// clockTolerance is the least change of the median that counts, as delays vary.
+// clockTolerance is the smallest change of the median that the clock follows. Smaller changes come from varying delays.
 const clockTolerance = 5 * time.Millisecond
 
 // Readings of a host's clock that are older than clockMemory are forgotten once there are enoughClockReadings newer
@@ -80,14 +80,14 @@ func (g *Limiter) updateClockLocked() {
 	c.hostsOff.Store(off + g.checkClock(&c.selfOff, g.self.Name, -median))
 }
 
-// checkClock returns 1 for a host whose clock is off, and reports that once.
+// checkClock returns 1 if the clock of a host is off, otherwise 0. It reports once that a clock is off.
 func (g *Limiter) checkClock(reported *bool, host string, off time.Duration) int64 {
-	isOff := skew.IsTooLarge(off, *reported)
-	if isOff && !*reported {
+	tooLarge := skew.IsTooLarge(off, *reported)
+	if tooLarge && !*reported {
 		g.events.notify(HostClockOff, host, "by "+off.Round(time.Millisecond).String())
 	}
-	*reported = isOff
-	if isOff {
+	*reported = tooLarge
+	if tooLarge {
 		return 1
 	}
 	return 0

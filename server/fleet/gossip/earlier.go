@@ -5,8 +5,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
-// earlierBits is the number of bits of each number in the sum of a tally with windows. Two billion units in a window and
-// more are sent as that many.
+// earlierBits is the number of bits of each number in the sum of a tally with windows. Two billion units in a window
+// and more are sent as that many.
 const (
 	earlierBits = 31
 	maxEarlier  = 1<<earlierBits - 1

@@ -45,28 +45,29 @@ type Options struct {
 	// Advertise is the host:port at which others reach this host. Default BindAddr or, if that is every address, the first
 	// private address.
 	Advertise string
-	// Join are hosts to join, as host:port. A name may resolve to several. One of them is enough, this host may be among
-	// them, and joining is retried until one is there.
+	// Join are hosts to join, as host:port. A name may resolve to several hosts. One of the hosts is enough, and this host
+	// may be among them. Joining is retried until one of the hosts responds.
 	Join []string
 	// Key encrypts all traffic with AES: 16, 24 or 32 bytes, the same on all hosts. Without one, anyone who reaches the
 	// port can use up limits, and read how they are used but not by which client.
 	Key []byte
-	// Bandwidth is the most bytes per second that this host sends, including network headers. At least 10,000. Default
-	// DefaultBandwidth. Updates that do not fit wait, the hottest first.
+	// Bandwidth is the maximum number of bytes per second that this host sends, including network headers. At least
+	// 10,000. Default DefaultBandwidth. Updates that do not fit wait, and the hottest keys are sent first.
 	Bandwidth int64
 	// Interval is how often changes are sent, 10ms to 10s. Default DefaultInterval.
 	Interval time.Duration
-	// MeshSize is the number of hosts up to which each sends to all. In a larger fleet each sends to Fanout random others,
-	// which forward. Defaults DefaultMesh and DefaultFanout.
+	// In a fleet of up to MeshSize hosts, each host sends to all others. In a larger fleet, each host sends to Fanout
+	// random others, which forward the packets. Defaults DefaultMesh and DefaultFanout.
 	MeshSize, Fanout int
-	// Probe is how often another host is probed, 50ms to 1m. A host that was silent for five times that, or five times
-	// Interval if that is longer, is lost; in a fleet of more than MeshSize hosts after up to 25 s. Default DefaultProbe.
+	// Probe is how often another host is probed, 50ms to 1m. A host is lost after it was silent for five times Probe or,
+	// if that is longer, five times Interval. In a fleet of more than MeshSize hosts, it is lost after up to 25 s. Default
+	// DefaultProbe.
 	Probe time.Duration
 	// Forget is the time after which a lost host that has neither returned nor left is no longer known. Default
 	// DefaultForget.
 	Forget time.Duration
-	// OnEvent is called with events, by one goroutine. Events that it is too slow for are dropped and counted. It must not
-	// close the Limiter. Default logs them with slog.
+	// OnEvent is called with events, by one goroutine. If it is too slow, events are dropped and counted. It must not
+	// close the Limiter. Default logs events with slog.
 	OnEvent func(Event)
 	// Random is the source of randomness. Default a ChaCha8 with a random seed.
 	Random rand.Source
@@ -164,8 +165,8 @@ type Listener interface {
 // Each host sends its total consumption of a key, not differences: a lost packet only delays, a repeated one has no
 // effect, and a late one is recognized. Packets are sent by UDP, to all hosts or, if there are more than
 // Options.MeshSize, to some that forward them. Forwarding takes more bytes, Fanout times as many, but works where not
-// every host reaches every other. Hosts also exchange the keys with the highest levels by TCP, when one joins and now
-// and then.
+// every host reaches every other. Hosts also exchange the keys with the highest levels by TCP: when a host joins, and
+// every ten times Options.Probe.
 //
 // # Membership
 //
@@ -334,7 +335,7 @@ func (g *Limiter) lostAfter() time.Duration {
 	return lostProbes * every
 }
 
-// checkHosts finds lost and forgotten hosts after some more time in which this host was running.
+// checkHosts finds lost and forgotten hosts. d is how long this host was running since the last call.
 func (g *Limiter) checkHosts(d time.Duration) {
 	lost, gone := g.members.advance(d, g.lostAfter())
 	for _, host := range lost {
@@ -349,7 +350,7 @@ func (g *Limiter) checkHosts(d time.Duration) {
 	}
 }
 
-// dropReplaced forgets lost hosts whose address a live one has: they were restarted under another name.
+// dropReplaced forgets lost hosts whose address a live host has: they were restarted under another name.
 func (g *Limiter) dropReplaced() {
 	m, ok := g.currentMesh().(*memberMesh)
 	if !ok || len(g.members.lost()) == 0 {

@@ -13,7 +13,7 @@ import (
 const (
 	// maxState is the maximum size of a state: about 9,000 keys.
 	maxState = 256 << 10
-	// stateTallies is the number of keys considered for it.
+	// stateTallies is the maximum number of keys in a state.
 	stateTallies = maxState / 27
 )
 
@@ -72,7 +72,7 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		return "", false
 	}
 	if string(name) == g.self.Name {
-		return "", false // our own, forwarded, or from before a restart
+		return "", false // a packet of this host that came back, or one from before its restart
 	}
 
 	in.mu.Lock()
@@ -144,14 +144,14 @@ func (in *inbox) resolveAliases(peer *peerState) {
 	}
 }
 
-// isCurrent reports whether a packet is of the current incarnation of its name. If the mesh knows the host of that
-// name, only that one counts, and a second host of the name cannot make the first one leave. Otherwise a new
-// incarnation replaces the former one.
+// isCurrent reports whether a packet is from the current incarnation of the host with its name. If the mesh knows a
+// host with that name, only the incarnation that the mesh knows is the current one. So a second host with the same name
+// cannot make the first one leave. Otherwise a new incarnation replaces the former one.
 func (g *Limiter) isCurrent(name []byte, head *header) bool {
 	peer := g.inbox.peers[string(name)]
 	running := peer != nil && peer.peer.Incarnation == head.from.Incarnation
 	if running && head.kind != leavePacket {
-		return true // until the next incarnation sends, if the mesh knows one
+		return true // even if the mesh knows the next incarnation, which has not sent a packet yet
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
 		if incarnation, known := m.incarnation(name); known {
@@ -193,7 +193,7 @@ func (r receiver) Merge(state []byte) {
 	}
 }
 
-// state returns the keys with the highest levels as whole tallies, in packets with their sizes in front. The packets
+// state returns whole tallies of the keys with the highest levels, in packets with their sizes in front. The packets
 // have no number, since they are not forwarded.
 func (g *Limiter) state() []byte {
 	keys := g.heaviestKeys(stateTallies, true)

@@ -16,11 +16,11 @@ const (
 	lookupTimeout = 5 * time.Second
 	// maxJoinPause is the longest pause between attempts to join, in probe intervals. The first pause is one interval.
 	maxJoinPause = 30
-	// maxJoinAddrs is the most addresses per attempt.
+	// maxJoinAddrs is the maximum number of addresses per attempt.
 	maxJoinAddrs = 5
 )
 
-// A joiner keeps joining the configured hosts and lost ones.
+// A joiner joins the configured hosts and lost hosts again and again, as long as they are not members.
 type joiner struct {
 	gossip *Limiter
 	mesh   *memberMesh
@@ -30,9 +30,9 @@ type joiner struct {
 	mu     sync.Mutex // held while it joins
 	closed bool
 	timer  clock.Timer
-	next   time.Duration // when it may try again
-	pause  time.Duration // after the next attempt
-	live   int
+	next   time.Duration // when the next attempt is due
+	pause  time.Duration // the pause after the next attempt
+	live   int           // number of live hosts at the latest check
 }
 
 func startJoiner(g *Limiter, m *memberMesh) *joiner {
@@ -44,7 +44,7 @@ func startJoiner(g *Limiter, m *memberMesh) *joiner {
 	return j
 }
 
-// close stops it and waits for the current attempt, which takes no longer than joining one host.
+// close stops the joiner and waits for the current attempt, which ends after the host that it is joining.
 func (j *joiner) close() {
 	j.cancel()
 	j.mu.Lock()
@@ -53,7 +53,7 @@ func (j *joiner) close() {
 	j.timer.Stop()
 }
 
-// check joins hosts that are missing, if it is time to.
+// check joins missing hosts, if the next attempt is due.
 func (j *joiner) check() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

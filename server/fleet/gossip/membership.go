@@ -9,10 +9,11 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// maxLost is the most lost hosts that are remembered.
+// maxLost is the maximum number of lost hosts that are remembered.
 const maxLost = 1024
 
-// A membership holds the other hosts. A host is live while its packets arrive, and lost when none has for some time.
+// A membership holds the other hosts. A host is live while its packets arrive, and lost after some time without a
+// packet.
 type membership struct {
 	forget time.Duration
 
@@ -20,15 +21,15 @@ type membership struct {
 	hosts map[string]*hostState
 
 	list    atomic.Pointer[hostList]
-	changed atomic.Bool // since it was last checked
+	changed atomic.Bool // the list has changed since Limiter.checkHosts last checked this
 }
 
 // A hostList has sorted names of hosts.
 type hostList struct{ live, lost []string }
 
-// A hostState is how long a host was silent while this host was running.
+// A hostState is the state of another host.
 type hostState struct {
-	silentFor time.Duration
+	silentFor time.Duration // for how long no packet has arrived while this host was running
 	lost      bool
 }
 
@@ -67,8 +68,8 @@ func (m *membership) join(name string) (isNew bool) {
 	return m.markLive(host)
 }
 
-// received records a packet of a host, and reports whether the host was lost. Hosts that left or did not join do not
-// count.
+// received records a packet of a host, and reports whether the host was lost. It ignores hosts that have left or that
+// did not join.
 func (m *membership) received(name string) (wasLost bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // An alias is a short number that stands for the fields of a tally that rarely change. A whole tally has all fields,
 // and a short one has the alias instead; see packet.go.
 const (
-	// maxOutbox is the most keys in the outbox: about 5 MB.
+	// maxOutbox is the maximum number of keys in the outbox. They take about 5 MB.
 	maxOutbox = 16 << 10
 	// maxHot is the maximum number of hot keys. They have aliases, and are checked in every round.
 	maxHot = 2048
@@ -31,11 +31,11 @@ const (
 	aliasSpan = 4096
 	// These are approximate sizes of tallies in a packet.
 	wholeSize, shortSize = 38, 13
-	// finishedFor is how long a key that is not hot stays after its total was sent often enough.
+	// finishedFor is how long a key that is not hot stays in the outbox after the last resend of its total.
 	finishedFor = time.Second
 )
 
-// resendAfter has the number of rounds after which an unchanged total is sent again, for each time that it is.
+// resendAfter has the number of rounds after which an unchanged total is sent again, for each resend.
 var resendAfter = [...]int64{1, 2, 4, 20, 100}
 
 // wholeResends is the number of sends of a total after which it is sent whole, for hosts that missed its alias.
@@ -54,7 +54,7 @@ type outgoingTally struct {
 	hot         int           // index among the hot keys, or -1
 }
 
-// sharesAlias reports whether an alias of this tally can stand for the other as well.
+// sharesAlias reports whether an alias of this tally can also stand for t, because the fields of the alias are equal.
 func (e *outgoingTally) sharesAlias(t *ledger.Tally) bool {
 	ours := &e.tally
 	return ours.Start == t.Start && ours.Window == t.Window && ours.Offset == t.Offset && ours.Reset == t.Reset &&
@@ -66,7 +66,7 @@ func (e *outgoingTally) heat(now time.Duration) float64 {
 	return e.rate / (1 + (now - e.changed).Seconds())
 }
 
-// needsWhole reports whether the tally must be sent whole, and not by its alias alone.
+// needsWhole reports whether the tally must be sent whole, because other hosts may not know its alias.
 func (e *outgoingTally) needsWhole(generation int, now time.Duration) bool {
 	since := now - e.wholeSentAt
 	return e.alias == 0 || e.aliasSends < minAliasSends || e.sends >= wholeResends || e.generation != generation ||
@@ -91,13 +91,13 @@ type outbox struct {
 	unsent     [2][]queueEntry                // by hotQueue and coldQueue
 	resends    [len(resendAfter)][]queueEntry // each in the order in which they are due
 	finished   []queueEntry
-	lastAlias  uint64 // assigned last
+	lastAlias  uint64 // the alias that was assigned last
 	generation int    // grows with each host that joins
 	randomInt  func(n int) int
 	skipped    int64 // resends that were skipped for lack of bandwidth
 }
 
-// Indices of outbox.unsent: hot keys, and others.
+// hotQueue and coldQueue are the indices in outbox.unsent of the queues of hot keys and of other keys.
 const hotQueue, coldQueue = 0, 1
 
 func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
@@ -165,8 +165,8 @@ func (o *outbox) addHot(e *outgoingTally, now time.Duration) {
 	}
 }
 
-// makeRoomFor makes room among the hot keys for one with that rate: it samples some hot keys, and removes the coldest
-// of them if that one is clearly colder.
+// makeRoomFor makes room among the hot keys for a key with the given rate: it samples some hot keys, and removes the
+// coldest of them if the rate is at least 1.5 times as high. It reports whether there is room.
 func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
 	coldest := o.hot[o.randomInt(len(o.hot))]
 	for range 15 {
@@ -214,15 +214,15 @@ func (o *outbox) assignAlias(e *outgoingTally) {
 	e.alias, e.aliasSends = o.lastAlias, 0
 }
 
-// choose appends the tallies to send now, of about size bytes: whole ones first, then short ones in the order of their
-// aliases.
+// choose appends the tallies to send now, about size bytes in total. Whole tallies come first, then short ones in the
+// order of their aliases.
 func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
 	o.dropFinished(now)
 	cold := 0
 	if len(o.unsent[coldQueue]) > 0 {
-		cold = size / 8 // reserved for keys that are not hot
+		cold = size / 8 // bytes that are reserved for keys that are not hot
 	}
-	reserve := min(o.countDue(now)*shortSize, size/8) // reserved for resends
+	reserve := min(o.countDue(now)*shortSize, size/8) // bytes that are reserved for resends
 	dst, left := o.chooseUnsent(dst, hotQueue, size-cold-reserve, now)
 	dst, left = o.chooseUnsent(dst, coldQueue, left+cold, now)
 	left += reserve
@@ -251,7 +251,7 @@ func (o *outbox) chooseUnsent(dst []*packetTally, queue, left int, now time.Dura
 // chooseOne adds one tally, and queues its next resend. It returns dst, and the bytes that are left.
 func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now time.Duration) ([]*packetTally, int) {
 	if e.alias != 0 && o.lastAlias-e.alias >= aliasSpan {
-		e.alias = 0 // other hosts have forgotten it
+		e.alias = 0 // other hosts have forgotten the alias
 		if e.hot >= 0 {
 			o.assignAlias(e)
 		}
@@ -272,7 +272,7 @@ func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now t
 	return append(dst, &e.packetTally), left
 }
 
-// queueResend queues a sent tally for its next resend, or as finished after the last.
+// queueResend queues a sent tally for its next resend or, after the last resend, as finished.
 func (o *outbox) queueResend(e *outgoingTally, now time.Duration) {
 	entry := queueEntry{tally: e, version: e.version}
 	if i := e.sends - 1; i < len(o.resends) {
@@ -284,7 +284,8 @@ func (o *outbox) queueResend(e *outgoingTally, now time.Duration) {
 	o.finished = append(o.finished, entry)
 }
 
-// chooseResends adds tallies of the i-th resend that are due, as far as there is room. The others count as sent.
+// chooseResends adds tallies whose i-th resend is due, as far as there is room. The i-th resend of the others is
+// skipped.
 func (o *outbox) chooseResends(dst []*packetTally, i, left int, now time.Duration) ([]*packetTally, int) {
 	n := 0
 	for ; n < len(o.resends[i]) && o.resends[i][n].due <= now; n++ {
@@ -327,7 +328,7 @@ func (o *outbox) dropFinished(now time.Duration) {
 		if entry.isStale() {
 			continue
 		}
-		if entry.tally.hot >= 0 { // it is dropped when it is no longer hot
+		if entry.tally.hot >= 0 { // drop the key later, when it is no longer hot
 			again = append(again, queueEntry{tally: entry.tally, version: entry.version, due: now + finishedFor})
 			continue
 		}

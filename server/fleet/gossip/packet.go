@@ -39,7 +39,7 @@ const (
 	// maxPacket keeps a packet, with the headers of memberlist and IP, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket = 1300
-	// maxLimits and maxTallies are what fits into a packet. One that announces more is refused before it is read.
+	// maxLimits and maxTallies are how many fit into a packet. A packet that announces more is refused before it is read.
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
@@ -116,7 +116,7 @@ func (w *packetWriter) size() int {
 	return len(w.head) + len(w.limitBytes) + len(w.wholeBytes) + len(w.shortBytes) + 6
 }
 
-// add adds a tally. It returns false if the packet is full. Short ones must be in the order of their aliases.
+// add adds a tally. It returns false if the packet is full. Short tallies must be added in the order of their aliases.
 func (w *packetWriter) add(t *packetTally) bool {
 	packed := *t
 	packEarlier(&packed.tally)

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// maxPeers is the most hosts that are accepted. Beyond it, the one that was silent for longest is forgotten.
+	// maxPeers is the maximum number of hosts whose state is kept. For a further host, the one that was silent for longest
+	// is forgotten.
 	maxPeers = 256
-	// numberWindow is how many packets back a duplicate is recognized.
+	// numberWindow is the number of latest packets of a host among which duplicates are recognized.
 	numberWindow = 1024
-	aliasPage    = 256
+	aliasPage    = 256 // number of aliases that memory is allocated for at once
 	// maxRecentKeys is the number of keys of a host that are remembered.
 	maxRecentKeys = 1024
 )
@@ -52,7 +53,7 @@ type peerClock struct {
 	off                 bool // it differs by more than fleet.MaxClockSkew, and that was reported
 }
 
-// isFormer reports whether another incarnation has replaced this one, whose packets are late then.
+// isFormer reports whether another incarnation has replaced the given one. Packets of the given one are then late.
 func (peer *peerState) isFormer(incarnation uint64) bool {
 	return slices.Contains(peer.former, incarnation)
 }
@@ -72,7 +73,8 @@ func (peer *peerState) setIncarnation(incarnation uint64) {
 	*peer = peerState{peer: peer.peer, former: peer.former, receivedAt: peer.receivedAt}
 }
 
-// isDuplicate records a packet's number and reports whether it was received before, or is too old to know.
+// isDuplicate records the number of a packet. It reports whether the packet was received before, or is so old that this
+// is not known.
 func (peer *peerState) isDuplicate(number uint64) bool {
 	if number > peer.newestNumber {
 		for n := max(peer.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
@@ -143,7 +145,7 @@ func (t limitTable) get(l *headgate.Limit) *headgate.Limit {
 // peerStates are the hosts that sent packets, by name.
 type peerStates map[string]*peerState
 
-// get returns the host of that name, and whether it is new.
+// get returns the state of the host with a name, and whether the state is new.
 func (states peerStates) get(name []byte, incarnation uint64, now time.Duration) (peer *peerState, first bool) {
 	if peer := states[string(name)]; peer != nil {
 		return peer, false

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// resendKeys is the number of keys that are sent again when a host joins, and now and then.
+	// resendKeys is the maximum number of keys that a resend sends.
 	resendKeys = 8192
-	// resendPause is the minimum time until they are sent once more, requestedPause if a host requests it, and
-	// resendInterval the maximum.
+	// resendInterval is the time from one resend to the next. It is resendPause if a resend is wanted, and requestedPause
+	// if another host requests it.
 	resendPause    = 5 * time.Second
 	requestedPause = time.Second
 	resendInterval = time.Minute
 )
 
-// A keyWeight is how much of a key's limit is consumed, in thousandths: the possible error of a host that does not know
-// it.
+// A keyWeight is the consumed part of a key's limit, in thousandths. A host that does not know the key can be wrong by
+// that much.
 type keyWeight struct {
 	key    ledger.Key
 	permil int64
@@ -30,7 +30,7 @@ type keyWeight struct {
 // A weightRanking keeps the keys with the highest weights.
 type weightRanking struct {
 	size      int
-	minWeight int64 // the least weight that counts
+	minWeight int64 // only keys with a higher weight are added
 	entries   []keyWeight
 }
 
@@ -69,10 +69,11 @@ func (r *weightRanking) keys() []ledger.Key {
 	return keys
 }
 
-// heaviestKeys returns up to so many keys with the highest weights, for a host that knows nothing: those that this host
-// has consumed and, if received is set, those recently received. The hosts that consumed the latter may be gone.
-func (g *Limiter) heaviestKeys(most int, received bool) []ledger.Key {
-	r := weightRanking{size: most}
+// heaviestKeys returns up to maxKeys keys with the highest weights, for a host that knows no keys. It considers the
+// keys that this host has consumed and, if received is set, also keys that other hosts recently sent. These hosts may
+// have left.
+func (g *Limiter) heaviestKeys(maxKeys int, received bool) []ledger.Key {
+	r := weightRanking{size: maxKeys}
 	g.ledger.Walk(func(t ledger.Tally) bool {
 		r.add(&t)
 		return true
@@ -85,7 +86,7 @@ func (g *Limiter) heaviestKeys(most int, received bool) []ledger.Key {
 	return r.keys()
 }
 
-// recentKeys returns the keys that were received last.
+// recentKeys returns the keys that were received recently.
 func (in *inbox) recentKeys() (keys []ledger.Key) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -102,17 +103,18 @@ func (in *inbox) recentKeys() (keys []ledger.Key) {
 	return keys
 }
 
-// A resend sends keys once more with spare bandwidth: when a host joins, for all it cannot know; after bandwidth was
-// short, for totals that were sent only once; and now and then, for totals that were lost each time.
+// A resend sends the heaviest keys once more, with spare bandwidth. It runs when a host has joined, which does not know
+// earlier updates, and after bandwidth was short, because totals were then sent only once. It also runs every
+// resendInterval, for totals that were lost each time.
 type resend struct {
 	keys      []ledger.Key
 	wanted    bool
-	requested bool // by a host that may have missed something
-	last      time.Duration
+	requested bool          // by a host that may have missed updates
+	last      time.Duration // when a resend last started
 	tallies   []ledger.Tally
 }
 
-// startIfDue starts again if it is time.
+// startIfDue starts the next resend if it is due.
 func (r *resend) startIfDue(g *Limiter, now time.Duration) {
 	pause := resendInterval
 	switch {

@@ -14,15 +14,15 @@ import (
 // packetOverhead is the approximate size of headers of a packet: IP, UDP, memberlist's checksum, label and encryption.
 const packetOverhead = 80
 
-// minPacket is the least size that a round sends, as smaller packets are mostly header.
+// minPacket is the minimum size of the tallies that a round sends. Smaller packets would consist mostly of headers.
 const minPacket = 256
 
 // A sender sends this host's updates to the others in rounds, one per Options.Interval. In fleets that are too large
 // for a full mesh, it also forwards the updates of others.
 type sender struct {
 	gossip        *Limiter
-	ownBudget     budget // for this host's updates, and for forwarding them on other hosts
-	forwardBudget budget // for updates of other hosts that this one forwards
+	ownBudget     budget // for this host's updates, including the bytes with which other hosts forward them
+	forwardBudget budget // for updates of other hosts that this host forwards
 	received      receiveSignals
 	counts        sendCounts
 
@@ -32,7 +32,7 @@ type sender struct {
 	out    *outbox
 	resend resend
 	round  roundState
-	number uint64 // of the last packet
+	number uint64 // number of the last packet
 	packet packetWriter
 	// These are reused in every round.
 	changes []ledger.Tally
@@ -46,7 +46,7 @@ type sender struct {
 
 // receiveSignals are set when packets are received, and tell the next round what to do.
 type receiveSignals struct {
-	hostJoined     atomic.Bool  // a host sent for the first time: it knows neither aliases nor earlier updates
+	hostJoined     atomic.Bool  // a host sent its first packet: it knows neither aliases nor earlier updates
 	keysRequested  atomic.Bool  // a host requests all keys
 	updatesMissed  atomic.Bool  // another host was silent for some rounds: this host has to request all keys
 	roundRequested atomic.Bool  // the next round should start at once
@@ -55,13 +55,13 @@ type receiveSignals struct {
 
 // A roundState is what a round knows of the rounds before it.
 type roundState struct {
-	due           time.Duration // when this round was to start
-	startedAt     time.Duration // when the last one started
+	due           time.Duration // when this round should have started
+	startedAt     time.Duration // when the last round started
 	uptime        time.Duration // when this round read the ledger
 	packetSentAt  time.Duration // when a packet was last sent; 0 if some host has received none
 	updateSentAt  time.Duration // when a packet with tallies was last sent
 	requestRounds int           // in how many more rounds this host requests all keys
-	peerCount     int           // number of others in the last round
+	peerCount     int           // number of other live hosts in the last round
 	probes        int           // number of packets sent to lost hosts
 }
 
@@ -143,7 +143,8 @@ func (s *sender) sendUpdates() {
 		s.round.packetSentAt = 0
 	}
 	if s.round.peerCount == 0 && len(others) > 0 {
-		s.round.requestRounds = requestRepeats // this host has just joined or was alone: no single host may know all keys
+		// This host has just joined or was alone. It requests all keys from all hosts: maybe no single host knows all.
+		s.round.requestRounds = requestRepeats
 	}
 	s.round.peerCount = len(others)
 	s.probeLost(now)
@@ -151,7 +152,7 @@ func (s *sender) sendUpdates() {
 		s.discardChanges()
 		return
 	}
-	hops, copies, cost := s.shape(len(others))
+	hops, copies, cost := s.spread(len(others))
 	size := int(s.ownBudget.available(now, cost)) / cost
 	if size < minPacket {
 		return
@@ -161,7 +162,7 @@ func (s *sender) sendUpdates() {
 	s.refresh()
 	s.counts.backlog.Store(int64(s.out.waiting()))
 	if s.counts.skipped.Swap(s.out.skipped) != s.out.skipped {
-		s.resend.wanted = true // when there is room again
+		s.resend.wanted = true // sends the skipped totals when there is bandwidth again
 	}
 	s.writePackets(hops)
 	if len(s.packets) == 0 && (s.round.packetSentAt == 0 || s.round.requestRounds > 0 ||
@@ -179,7 +180,7 @@ func (s *sender) sendUpdates() {
 	s.send(others, copies, cost, now)
 }
 
-// probeLost sends an empty packet to lost hosts, so that they notice this one when they can.
+// probeLost sends an empty packet to lost hosts, so that they notice this host as soon as they can be reached.
 func (s *sender) probeLost(now time.Duration) {
 	lost := s.gossip.members.lost()
 	if len(lost) == 0 {
@@ -196,11 +197,12 @@ func (s *sender) probeLost(now time.Duration) {
 	s.ownBudget.spend(now, n*(len(s.packets[0])+packetOverhead))
 }
 
-// maxProbed is the number of lost hosts that are sent a packet per round. If there are more, they take turns.
+// maxProbed is the maximum number of lost hosts to which a round sends a packet. If there are more lost hosts, the next
+// round continues with the others.
 const maxProbed = 16
 
-// discardChanges takes changes while there is no other host, so that the ledger can drop them in time. A host that
-// joins gets the state.
+// discardChanges takes changes from the ledger while there is no other host, so that the ledger can drop drained keys.
+// A host that joins gets the state.
 func (s *sender) discardChanges() {
 	s.changes = s.gossip.ledger.Changes(s.changes[:0], maxOutbox)
 }
@@ -214,9 +216,10 @@ func (s *sender) talliesOf(keys []ledger.Key) (uptime time.Duration, tallies []l
 	return uptime, s.gossip.ledger.Tallies(nil, keys)
 }
 
-// shape returns how packets spread among so many others: how often one may be forwarded, to how many hosts it is sent
-// at once, and how many times its size it costs each host, including forwarding.
-func (s *sender) shape(others int) (hops uint8, copies, cost int) {
+// spread returns how a packet spreads among the other hosts. hops is how often it may be forwarded. copies is the
+// number of hosts to which each host sends it. cost is the number of bytes that all hosts together send for each byte
+// of the packet.
+func (s *sender) spread(others int) (hops uint8, copies, cost int) {
 	o := &s.gossip.options
 	if others < o.MeshSize {
 		return 0, others, others
@@ -228,7 +231,8 @@ func (s *sender) shape(others int) (hops uint8, copies, cost int) {
 	return hops + 1, copies, copies * (others + 1)
 }
 
-// gather adds changes to the outbox: those of hot keys, and of other keys about as many as can be sent.
+// gather adds changes to the outbox: the changes of all hot keys, and about as many changes of other keys as can be
+// sent.
 func (s *sender) gather(now time.Duration, size int) {
 	ledger := s.gossip.ledger
 	s.keys = s.out.hotKeys(s.keys[:0], now)
@@ -321,12 +325,12 @@ func (s *sender) send(others []string, copies, cost int, now time.Duration) {
 func (s *sender) sendPacket(to string, packet []byte) {
 	mesh := s.gossip.currentMesh()
 	if mesh == nil {
-		return // it is being created
+		return // the mesh is being created
 	}
 	s.counts.sent.Add(1)
 	s.counts.sentBytes.Add(int64(len(packet) + packetOverhead))
 	if err := mesh.Send(to, packet); err != nil {
-		s.counts.sendErrors.Add(1) // it counts as lost
+		s.counts.sendErrors.Add(1) // the packet counts as lost
 	}
 }
 
@@ -358,7 +362,7 @@ func (s *sender) forward(packet []byte, origin string) {
 	s.forwardBudget.spend(now, copies*(len(packet)+packetOverhead))
 }
 
-// close sends what is left, leaves, and stops the rounds.
+// close sends the remaining updates and a leave packet, and stops the rounds.
 func (s *sender) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +379,7 @@ func (s *sender) close() {
 		return
 	}
 	now := s.gossip.clock.Elapsed()
-	hops, _, _ := s.shape(len(others))
+	hops, _, _ := s.spread(len(others))
 	s.packets = s.packets[:0]
 	for range leaveRepeats {
 		s.startPacketKind(hops, leavePacket)
@@ -384,5 +388,5 @@ func (s *sender) close() {
 	s.send(others, len(others), len(others), now)
 }
 
-// leaveRepeats is how often a leave packet is sent: if all are lost, the host becomes lost instead.
+// leaveRepeats is how often a leave packet is sent. If all of these packets are lost, other hosts see a lost host.
 const leaveRepeats = 3

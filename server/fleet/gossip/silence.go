@@ -7,8 +7,9 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/skew"
 )
 
-// maxSilence returns how long a host may be silent, so that others know its clock, that it is live, and that they have
-// missed nothing: 0 while keys are in use, and longer in a large fleet, where all hosts forward.
+// maxSilence returns how long this host may send no packets. Its packets show the other hosts that it is live, what its
+// clock says, and whether they have missed a packet. The result is 0 while keys are in use. It is longer in a large
+// fleet, where all hosts forward packets.
 func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	switch {
 	case others >= s.gossip.options.MeshSize:
@@ -25,12 +26,14 @@ func maxSilenceInLarge(others int) time.Duration {
 	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 
-// missedAfter returns how long a host, or this one, must be silent for updates to be missed.
+// missedAfter returns for how long a host must be silent, or this host must be stopped, before it has probably missed
+// updates.
 func (g *Limiter) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (
-	// missedRounds is the number of rounds after which a silent host has probably missed updates, or its were lost.
+	// missedRounds is the number of rounds after which a host that was silent has probably missed updates, or updates of
+	// that host were lost.
 	missedRounds = 5
-	// requestRepeats is how often a request for all keys is sent, as a packet may be lost.
+	// requestRepeats is how often a request for all keys is sent. One packet may be lost.
 	requestRepeats = 3
 )

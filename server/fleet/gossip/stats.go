@@ -10,8 +10,8 @@ import (
 type Stats struct {
 	// Live and Known are the numbers of hosts, including this one.
 	Live, Known int
-	// Sent and SentBytes count packets and bytes sent, including headers. Forwarded counts packets of other hosts that
-	// were forwarded, and NotForwarded those that were not for lack of bandwidth.
+	// Sent and SentBytes count packets and bytes sent, including headers. Forwarded is the number of packets of other
+	// hosts that were forwarded. NotForwarded is the number of packets that were not forwarded for lack of bandwidth.
 	Sent, SentBytes         int64
 	Forwarded, NotForwarded int64
 	// SendErrors counts packets that could not be sent. They count as lost.
@@ -23,17 +23,18 @@ type Stats struct {
 	Duplicates, Outdated int64
 	// Malformed counts malformed packets and those of another version.
 	Malformed int64
-	// UnknownAliases counts tallies with an alias whose meaning was missed. It is sent again within a second.
+	// UnknownAliases counts tallies with an alias whose meaning this host has missed. The meaning is sent again within a
+	// second.
 	UnknownAliases int64
 	// Waiting is the number of changes that did not fit the bandwidth in the last round. Skipped counts resends that were
 	// skipped for lack of it.
 	Waiting, Skipped int64
-	// WrongKey, OtherCluster and Foreign count refused packets and attempts to join. Foreign ones are of a cluster of the
-	// same name with another secret.
+	// WrongKey, OtherCluster and Foreign count refused packets and attempts to join. Foreign counts those of a cluster
+	// with the same name and another secret.
 	WrongKey, OtherCluster, Foreign int64
 	// StreamsRefused counts streams that were closed because too many were open.
 	StreamsRefused int64
-	// EventsDropped counts events that OnEvent was too slow for.
+	// EventsDropped counts events that were dropped because OnEvent was too slow.
 	EventsDropped int64
 	// ClockAhead is how far the fleet's clock is ahead of this host's. ClocksOff is the number of hosts, including this
 	// one, whose clock differs by more than fleet.MaxClockSkew.

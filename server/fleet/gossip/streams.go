@@ -16,16 +16,18 @@ import (
 )
 
 // memberlist reads a whole stream into memory before it decrypts it, up to 20 MB, for any number of streams. So anyone
-// who reaches the port could use up a host's memory, with or without the key. A streamGate bounds both.
+// who reaches the port could use up a host's memory, with or without the key. A streamGate limits the size and the
+// number of streams.
 const (
-	// maxStreamBytes is the most that is read of a stream: a state, and the names and addresses of some thousand hosts.
+	// maxStreamBytes is the maximum number of bytes that are read from a stream: enough for a state, and the names and
+	// addresses of some thousand hosts.
 	maxStreamBytes = 1 << 20
-	// maxStreams is the most open streams from hosts that are not members, and maxStreamsFrom the most from one address. A
-	// stream lasts at most streamTimeout.
+	// maxStreams is the maximum number of open streams from hosts that are not members. maxStreamsFrom is the maximum
+	// number from one address. A stream lasts at most streamTimeout.
 	maxStreams     = 32
 	maxStreamsFrom = 8
-	// maxStreamNodes is the most hosts that a stream may announce, as memberlist allocates memory for them before it reads
-	// them.
+	// maxStreamNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all of
+	// them before it reads them.
 	maxStreamNodes = maxStreamBytes / 64
 )
 
@@ -57,7 +59,7 @@ type streamGate struct {
 	open     int                  // from hosts that are not members
 	openFrom map[netip.Prefix]int // by address
 
-	refused atomic.Int64 // of refused streams
+	refused atomic.Int64 // number of refused streams
 }
 
 var _ memberlist.NodeAwareTransport = (*streamGate)(nil)
@@ -73,7 +75,7 @@ func newStreamGate(
 	return g
 }
 
-// accept passes streams on until Shutdown.
+// accept passes accepted streams to memberlist until Shutdown.
 func (g *streamGate) accept() {
 	defer close(g.ended)
 	for {
@@ -107,7 +109,7 @@ func (g *streamGate) Shutdown() error {
 	return err
 }
 
-// DialAddressTimeout implements memberlist.NodeAwareTransport. It bounds responses as well.
+// DialAddressTimeout implements memberlist.NodeAwareTransport. It limits the size of responses, too.
 func (g *streamGate) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	conn, err := g.NodeAwareTransport.DialAddressTimeout(to, timeout)
 	if err != nil {
@@ -153,7 +155,8 @@ func (g *streamGate) release(from netip.Prefix, member bool) {
 	}
 }
 
-// sourceOf returns the addresses that count as one: of IPv6 a network of 64 bits, which a single host has.
+// sourceOf returns the network whose addresses count as one. For IPv6 it has a prefix of 64 bits, because a single host
+// can use all addresses of such a network.
 func sourceOf(ip netip.Addr) netip.Prefix {
 	bits := ip.BitLen()
 	if ip.Is6() {
@@ -163,7 +166,7 @@ func sourceOf(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-// A stream is a connection of which at most maxStreamBytes are read, and nothing if it announces more.
+// A stream is a connection from which at most maxStreamBytes are read. If it announces more bytes, nothing is read.
 type stream struct {
 	net.Conn
 	in      *bufio.Reader

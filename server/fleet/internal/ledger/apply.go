@@ -54,7 +54,7 @@ type arrival struct {
 	slot   int32         // of the peer in Ledger.peers
 	gen    uint32        // of the slot
 	uptime time.Duration // of the peer's ledger when it sent the tallies
-	lag    time.Duration // by how much longer than the peer's fastest tallies these took
+	lag    time.Duration // how much longer these tallies took to arrive than the fastest tallies of the peer
 }
 
 // Impossible returns why a tally cannot be true, or "".
@@ -90,7 +90,7 @@ type update struct {
 	reduced    bool          // the tally is only the part of the received one that can be true
 	age        time.Duration // of the peer's record
 	silence    time.Duration // time between the peer's previous tally and this one
-	units      int64         // that are not charged yet
+	units      int64         // units of the tally that are not charged yet
 	missed     int64         // units of the window before the tally's that are not charged yet
 }
 

@@ -7,14 +7,15 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Nodes that do not know of each other yet can together admit more than the limit in a fixed window. The excess counts as
-// consumed in the next window, so it is repaid. If it is more than the limit, the rest counts in the window after that,
-// and so on.
+// Nodes that do not know of each other yet can together admit more than the limit in a fixed window. The excess counts
+// as consumed in the next window, so it is repaid. If it is more than the limit, the rest counts in the window after
+// that, and so on.
 //
 // Each node computes the excess from totals, so all nodes get the same result. The units of a window are those carried
 // into it plus, for each node, the part of its total that its own counter can have allowed. Units beyond that part were
-// charged regardless of the limit (see [headgate.Limiter.Charge]), and end with their window as in any store. Updates of
-// a past window count as soon as they arrive. Tallies contain the excess, for nodes that have not received all totals.
+// charged regardless of the limit (see [headgate.Limiter.Charge]), and end with their window as in any store. Updates
+// of a past window count as soon as they arrive. Tallies contain the excess, for nodes that have not received all
+// totals.
 
 // carries reports whether the excess of one window of a record is carried into the next.
 func (r *record) carries() bool { return r.plan.Kind == algorithm.KindWindow && r.plan.Shared }

@@ -1,12 +1,13 @@
 package ledger
 
 // Changes appends up to maxTallies tallies to dst, and marks them as sent. If sending fails, [Ledger.Resend] must be
-// called. The hottest keys come first: those with the most units consumed since their last tally, relative to the limit.
-// An eighth of the tallies is reserved for other keys, which come in rotation.
+// called. The hottest keys come first: those with the most units consumed since their last tally, relative to the
+// limit. An eighth of the tallies is reserved for other keys, which come in rotation.
 //
-// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys that
-// callers used: at first in every second call, because updates may be late, and then, until the key has drained, sixteen
-// times in the time in which the limit refills. When the key is used again, the known consumption of peers is recent.
+// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys
+// that callers used: at first in every second call, because updates may be late, and then, until the key has drained,
+// sixteen times in the time in which the limit refills. When the key is used again, the known consumption of peers is
+// recent.
 func (l *Ledger) Changes(dst []Tally, maxTallies int) []Tally {
 	now := l.now()
 	end := len(dst) + maxTallies
@@ -107,8 +108,8 @@ func (l *Ledger) ResendGroups(groups uint64) {
 	}
 }
 
-// Tallies appends the current tallies of keys to dst, and leaves out keys without a tally. The tallies are not marked as
-// sent.
+// Tallies appends the current tallies of keys to dst, and leaves out keys without a tally. The tallies are not marked
+// as sent.
 func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	now := l.now()
 	for i := range keys {
@@ -122,8 +123,9 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 	return dst
 }
 
-// Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, in no particular order, until f returns false.
-// The tallies are not marked as sent. f must not call the ledger, because a shard is locked.
+// Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, in no
+// particular order, until f returns false. The tallies are not marked as sent. f must not call the ledger, because a
+// shard is locked.
 func (l *Ledger) Walk(f func(Tally) bool) {
 	now := l.now()
 	for i := range l.shards {

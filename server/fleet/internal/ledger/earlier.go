@@ -99,7 +99,7 @@ func (l *Ledger) chargeEarlier(r *record, u *update, now moment) {
 	switch {
 	case u.Window == r.window.start:
 		if r.tookOver() {
-			return // what it took over includes them
+			return // the units that this record took over include those of earlier windows
 		}
 		r.raiseCarried(u.Carried, now)
 		if r.plan.Kind == algorithm.KindWindows {

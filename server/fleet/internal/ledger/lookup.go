@@ -14,14 +14,15 @@ import (
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
 // would allow wait for the lookup, but at most MaxLookup, and not at all if lookups fail or too many decisions wait. So
-// the consumption of peers counts in full from the second decision on, and decisions on a key in regular use never wait.
+// the consumption of peers counts in full from the second decision on, and decisions on a key in regular use never
+// wait.
 
 // MaxLookup is the longest wait for a lookup. It is enough for two round trips to a distant store, because the current
 // exchange may have to end first.
 const MaxLookup = 250 * time.Millisecond
 
-// MaxWaiting is the maximum number of decisions that wait for lookups at once. Further decisions use this node's counter
-// alone, and count in LookupsDropped.
+// MaxWaiting is the maximum number of decisions that wait for lookups at once. Further decisions use this node's
+// counter alone, and count in LookupsDropped.
 const MaxWaiting = 4096
 
 // lookupClass is the heat class of keys that decisions wait for. Its queue is sent first.
@@ -85,7 +86,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lo
 	return lookup
 }
 
-// noteRequest records that units of a key were requested, in a call that does not wait for a lookup.
+// noteRequest records that units of a key were requested, for calls that do not wait for a lookup.
 func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
 	if r.clock(now)-r.requestedAt > l.lookups.maxAge {
 		l.checkLookup(sh, r, &request{peek: true}, now)
@@ -118,7 +119,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
 	defer timer.Stop()
 	for _, lookup := range lookups {
-		if s, ok := l.clock.Clock.(clock.Scheduler); ok { // the virtual clock of a simulation
+		if s, ok := l.clock.Clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
 			s.Wait(func() bool { return isClosed(lookup.ended) || isClosed(expired) || ctx.Err() != nil })
 		}
 		select {

@@ -79,13 +79,13 @@ type debtState struct {
 	deepest int64 // the largest debt since the key last had none
 }
 
-// A joinState says which units of peers this node has counted already, and how comparable its sums are; see startPeer
-// and applySum.
+// A joinState says which units of peers this node has counted already, and whether its sums can be compared with those
+// of peers; see startPeer and applySum.
 type joinState struct {
 	oldestStart  int64 // start of the oldest total of this node and its peers
-	adoptedAt    int64 // when this node last took over a peer's level; 0 if never
+	adoptedAt    int64 // when this node last adopted a peer's level; 0 if never
 	chargedApart int32 // units charged for peers that were unreachable; see drainedSeparately
-	levelGuessed bool  // the level that was taken over is a guess; see applySum
+	levelGuessed bool  // the adopted level is a guess; see applySum
 	totalsVoid   bool  // the key was reset: totals include units that do not count any more
 	grewAt       stamp // when this node last sent a total that had grown; see isRecent
 }

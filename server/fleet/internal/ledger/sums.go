@@ -72,8 +72,8 @@ func (r *record) isRecent(now moment) bool {
 	return stampOf(r.clock(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
 }
 
-// A stamp is a time in units of 2^17 µs, modulo 2.4 hours. A total that has not grown for so long looks recent for some
-// seconds. Then digests differ, and levels are not compared.
+// A stamp is a time in units of 2^17 µs, modulo 2.4 hours. A total that has not grown for 2.4 hours looks recent for
+// some seconds. Then digests differ, and levels are not compared.
 type stamp uint16
 
 func stampOf(micros int64) stamp { return stamp(micros >> 17) }
@@ -102,7 +102,7 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 	// Levels are measured in the time they take to drain, including parts of units.
 	ownTime := r.timeToEmpty(now)
 	peerTime := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
-	peerTime = max(0, peerTime-t.MinAge.Microseconds()) // since it was sent
+	peerTime = max(0, peerTime-t.MinAge.Microseconds()) // drained since the tally was sent
 	peerTime = max(0, peerTime+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
 	targetTime := ownTime + r.plan.TimeFor(units)
 	excess := targetTime - peerTime
@@ -134,15 +134,16 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 	return true
 }
 
-// While two nodes do not reach each other, each drains only what its own side consumes. So neither F is right when they
-// meet again. Units that one side consumed and drained then count as drained while the other's bucket was empty, at
-// most. Two sides that stayed within the limit together owe nothing, and two that each used all of it owe the excess.
+// While two nodes do not reach each other, each drains only the units that its own side consumes. So neither F is right
+// when they reach each other again. Units that were consumed and have drained on one side then also count as drained on
+// the other side, but no more units than could have drained there while its bucket was empty. So if both sides together
+// stayed within the limit, there is no debt. If each side used the whole limit, the excess is a debt.
 
-// unreachableAfter is the time without an update after which a peer was unreachable.
+// unreachableAfter is the time without an update after which a peer counts as unreachable.
 const unreachableAfter = 500 * time.Millisecond
 
-// drainedSeparately returns how many units of an update have drained while this node did not know of them. The peer's
-// level has not: it belongs to all nodes on its side, and is charged once for all of them.
+// drainedSeparately returns how many units of an update have drained while this node did not know of them. Units in the
+// peer's level have not drained. The level is that of all nodes on the peer's side, so its units are charged only once.
 func (r *record) drainedSeparately(u *update) int64 {
 	emptyTime := min(r.emptyTime-u.peer.emptyTime, u.silence.Microseconds())
 	if emptyTime <= 0 || u.units <= 0 {

@@ -58,7 +58,8 @@ type Delivery struct {
 	// HasKnownUnits is set.
 	KnownUnits    int64
 	HasKnownUnits bool
-	// Unlearned is set if the consumption of peers is not known, and AllNotes if no notes of peers were received yet.
+	// Unlearned is set if the consumption of peers is not known. AllNotes is set if all notes of peers have to be read,
+	// because none were received yet.
 	Unlearned, AllNotes bool
 	Added               time.Duration // uptime when the record was added
 }

@@ -14,8 +14,8 @@ type Plan struct {
 	Limit  headgate.Limit
 	Kind   algorithm.Kind
 	Period int64 // µs
-	Shared bool  // nodes can share it; other algorithms need more than totals
-	Width  int   // of the capacity, in bits
+	Shared bool  // nodes can share the limit by exchanging totals
+	Width  int   // number of bits of the capacity
 }
 
 // NewPlan prepares a limit.
@@ -206,7 +206,7 @@ func (c *Counter) ChangeRate(from, to *Plan, changedAt, now int64) bool {
 // AllowedPart returns the part of a node's total in one window that its own counter can have allowed.
 func (p *Plan) AllowedPart(total int64) int64 { return max(0, min(total, p.Capacity())) }
 
-// Set makes the counter that of a key that consumed units at a time and nothing before.
+// Set sets the counter to that of a key that consumed units at the time at, and nothing before.
 func (c *Counter) Set(p *Plan, at, units int64) {
 	s := p.NewState(at, units)
 	if p.IsPair() {
@@ -271,7 +271,7 @@ func (c *Counter) Consumed(p *Plan, now int64) (at, units int64) {
 	return c.state.Consumed(now)
 }
 
-// Share returns live/known of a limit, and at least one unit.
+// Share returns part/whole of a limit, and at least one unit.
 func Share(l headgate.Limit, part, whole int64) headgate.Limit {
 	l.Count = max(1, Scale(l.Count, part, whole))
 	if l.Burst != 0 {
@@ -282,5 +282,5 @@ func Share(l headgate.Limit, part, whole int64) headgate.Limit {
 	return l
 }
 
-// Scale returns n × live / known without overflow, for n up to headgate.MaxCount.
+// Scale returns n × part / whole without overflow, for n up to headgate.MaxCount.
 func Scale(n, part, whole int64) int64 { return n/whole*part + n%whole*part/whole }
