@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// decodeClient decodes a client, whose attributes hold those that identify it and its properties.
+// decodeClient decodes a client. In a file, its attributes include its properties.
 func decodeClient(d *source.Decoder, n *source.Node, path string, dst *rules.Client) {
 	d.Fields(n, path, dst)
 	attributes := n.Field("attributes")
@@ -14,7 +14,7 @@ func decodeClient(d *source.Decoder, n *source.Node, path string, dst *rules.Cli
 	}
 	for i := range attributes.Fields {
 		f := &attributes.Fields[i]
-		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has refused the others
+		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has read or refused other names
 			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), dst)
 		}
 	}
@@ -52,11 +52,11 @@ func encodeClient(c *source.Codec, v rules.Client) *source.Node {
 	if len(v.Properties) == 0 {
 		return c.Struct(v)
 	}
-	named := v.Attributes
-	v.Attributes = []rules.Test{{}} // keeps the position of the field
+	tests := v.Attributes
+	v.Attributes = []rules.Test{{}} // not empty, so that Struct adds the field in its place
 	n := c.Struct(v)
 	attributes := n.Field("attributes")
-	*attributes = *encodeTests(named)
+	*attributes = *encodeTests(tests)
 	for _, p := range v.Properties {
 		attributes.Append(p.Name, source.Text(p.Value))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// newCodec returns a codec for the types of the model that are not encoded as structs.
+// newCodec returns a codec for rules and clients. It registers the types that are not mappings of their fields.
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
@@ -33,8 +33,8 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// parseKey parses an attribute of a key. Attributes that only conditions can have are refused, with the reason, when
-// the rule is validated.
+// parseKey parses an attribute of a key. It accepts attributes that only conditions can have: validation refuses these,
+// and explains why.
 func parseKey(text string) (headgate.Attribute, error) {
 	if a, err := rules.ParseTested(text); err == nil {
 		return a, nil
@@ -95,7 +95,8 @@ func decodeCost(d *source.Decoder, n *source.Node, path string, dst *rules.Cost)
 		d.Refuse(n, path, "", "a whole number, or a header, as in { header: X-Cost, max: 100 }")
 		return
 	}
-	if d.Decode(n, path, &dst.Units); n.Text == "0" {
+	d.Decode(n, path, &dst.Units)
+	if n.Text == "0" {
 		d.Refuse(n, path, "0", "at least 1; with a cost of 0 the rule would limit nothing")
 	}
 }
@@ -147,7 +148,7 @@ func decodeTest(d *source.Decoder, f *source.Field, path string, dst *[]rules.Te
 	decodeValues(d, f, path, a, dst)
 }
 
-// refuseName refuses a field that is no attribute.
+// refuseName refuses a field whose name is not an attribute. err is the error of parsing the name.
 func refuseName(d *source.Decoder, f *source.Field, path string, err error) {
 	_, want := rules.Explain(err)
 	d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, path, "unknown attribute", want)

@@ -12,22 +12,22 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// codec is shared by all functions for single rules and clients, because creating it takes longer than using it. It is
-// read-only.
+// codec is the codec for single rules and clients. It is created once, because that takes longer than decoding a rule.
+// It is read-only.
 var codec = sync.OnceValue(newCodec)
 
-// ReadRule parses one rule, written as in the list of a file. Messages use the name; it also selects YAML or JSON as in
-// Parse. The rule is validated on its own.
+// ReadRule parses one rule, written like a rule in the list of a file, and validates it. name is the name of the file
+// in messages, and selects YAML or JSON as in Parse.
 //
-// The error is as that of Parse, with paths relative to the rule: "limits[0]".
+// The error is the same as that of Parse, with paths relative to the rule: "limits[0]".
 func ReadRule(name string, data []byte) (rules.Rule, error) {
 	var r rules.Rule
 	err := readOne(name, data, &r, func() error { return rules.Validate([]rules.Rule{r}) })
 	return r, err
 }
 
-// ReadClient parses one client, like ReadRule. It does not check the client's limits against the rules, nor its values
-// against other clients: match.Set.Check and registry.Registry.Put do.
+// ReadClient parses one client, as ReadRule does for a rule. It does not check the client's limits against rules, as
+// match.Set.Check does, nor its attributes against those of other clients, as registry.Registry.Put does.
 func ReadClient(name string, data []byte) (rules.Client, error) {
 	var c rules.Client
 	err := readOne(name, data, &c, func() error { return nil })
@@ -41,12 +41,12 @@ func readOne(name string, data []byte, dst any, validate func() error) error {
 	}
 	problems := codec().Decode(f, dst)
 	if slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" }) {
-		return f.Error(problems, 0, rules.ErrInvalid) // it is not even a mapping
+		return f.Error(problems, 0, rules.ErrInvalid) // it is not a mapping, so there is nothing to validate
 	}
-	more := 0
-	var invalid *rules.Error
+	unlisted := 0            // the number of problems that are not in the list
+	var invalid *rules.Error // validate returns no other errors
 	if err := validate(); errors.As(err, &invalid) {
-		more = invalid.More
+		unlisted = invalid.More
 		for _, p := range invalid.Problems {
 			p.Path = strings.TrimPrefix(strings.TrimPrefix(p.Path, "rules[0]"), ".")
 			if source.Follows(p.Path, problems) {
@@ -57,7 +57,7 @@ func readOne(name string, data []byte, dst any, validate func() error) error {
 			problems = append(problems, problem)
 		}
 	}
-	return f.Error(problems, more, rules.ErrInvalid)
+	return f.Error(problems, unlisted, rules.ErrInvalid)
 }
 
 // RuleJSON formats one rule on one line. ReadRule parses it.
@@ -66,12 +66,13 @@ func RuleJSON(r *rules.Rule) []byte { return line(codec().Encode(*r)) }
 // ClientJSON formats one client on one line. ReadClient parses it.
 func ClientJSON(c *rules.Client) []byte { return line(codec().Encode(*c)) }
 
-// RuleYAML formats one rule as a file of its own.
+// RuleYAML formats one rule as YAML. ReadRule parses it.
 func RuleYAML(r *rules.Rule) []byte { return source.YAML(codec().Encode(*r)) }
 
-// ClientYAML formats one client as a file of its own.
+// ClientYAML formats one client as YAML. ReadClient parses it.
 func ClientYAML(c *rules.Client) []byte { return source.YAML(codec().Encode(*c)) }
 
+// line formats a node as JSON on one line.
 func line(n *source.Node) []byte {
 	var b bytes.Buffer
 	if err := json.Compact(&b, source.JSON(n)); err != nil {

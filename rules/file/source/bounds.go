@@ -15,9 +15,10 @@ var ErrTooLarge = errors.New("too large")
 // Bounds limit the memory for parsing a text from an untrusted sender. They are checked before parsing, because a
 // parser takes hundreds of bytes for each token.
 type Bounds struct {
-	// JSONTokens limits the brackets, commas and colons of JSON, JSONItems the values of each list.
+	// JSONTokens is the maximum number of brackets, commas and colons of JSON, JSONItems that of the values of each list.
 	JSONTokens, JSONItems int
-	// YAMLBytes limits the bytes of YAML, YAMLTokens an upper estimate of its tokens.
+	// YAMLBytes is the maximum number of bytes of YAML. YAMLTokens is the maximum number of its tokens, which is
+	// estimated: the estimate is never too low.
 	YAMLBytes, YAMLTokens int
 }
 
@@ -92,8 +93,8 @@ func (b Bounds) checkJSON(data []byte) error {
 	return nil
 }
 
-// yamlTokens returns an upper bound on the tokens that the lexer finds: each character that can be an indicator, the
-// scalar after it, and a scalar for each line.
+// yamlTokens returns an upper bound of the number of tokens that the lexer finds. It counts each character that can be
+// an indicator, one scalar after each of these, and one scalar for each line.
 func yamlTokens(data []byte) int {
 	indicators, lines := 0, 1
 	atStart := true // the next character may begin a token

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// A Codec converts nodes to values and back. A struct is a mapping whose names are the tags of its fields:
-// `field:"name"`. With the tag `field:"name,not"`, the file has the negation of a bool. Fields without a tag are
-// ignored. Fields with their zero value are not encoded.
+// A Codec converts nodes to values and back. A struct is a mapping in the file. The tag `field:"name"` of a field is
+// its name in the file. With the tag `field:"name,not"`, the file has the negation of a bool. Fields without a tag are
+// ignored, and fields with their zero value are not encoded.
 type Codec struct {
 	types map[reflect.Type]typeCodec
-	// Explain describes the error of a registered function. By default the error itself is the value.
+	// Explain returns the invalid value and a description of valid ones, for an error of a function given to
+	// RegisterScalar. By default, the value is the text of the error.
 	Explain func(error) (value, want string)
 }
 
@@ -23,7 +24,7 @@ type typeCodec struct {
 // NewCodec returns a codec for structs, slices, pointers, strings, bools and ints.
 func NewCodec() *Codec { return &Codec{types: map[reflect.Type]typeCodec{}} }
 
-// RegisterScalar registers a type whose values are scalars.
+// RegisterScalar registers a type whose values are scalars in files.
 func RegisterScalar[T any](c *Codec, parse func(string) (T, error), format func(T) string) {
 	c.types[reflect.TypeFor[T]()] = typeCodec{
 		decode: func(d *Decoder, n *Node, path string, v reflect.Value) {
@@ -58,13 +59,14 @@ func (c *Codec) explain(err error) (value, want string) {
 	return err.Error(), "a valid value"
 }
 
-// tag returns the name of a field in files, or "" if it has none, and whether files have its negation.
+// tag returns the name that a field has in files, or "" if it has none. negated reports whether files have its
+// negation.
 func tag(f reflect.StructField) (name string, negated bool) {
 	name, option, _ := strings.Cut(f.Tag.Get("field"), ",")
 	return name, option == "not"
 }
 
-// Names returns the names of the fields of a struct in files.
+// Names returns the names that the fields of a struct have in files.
 func Names(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {

@@ -10,7 +10,7 @@ import (
 // A Decoder converts the nodes of one file to values, and collects problems.
 type Decoder struct {
 	codec    *Codec
-	problems []Problem // decoding stops after MaxProblems+1
+	problems []Problem // decoding stops when there are more than MaxProblems
 }
 
 // Decode decodes a file into the value that v points to, and returns all problems. Invalid parts are left unchanged.
@@ -150,7 +150,7 @@ func fieldOf(v reflect.Value, name string) (field reflect.Value, negated bool) {
 	return reflect.Value{}, false
 }
 
-// describe returns a node for a message.
+// describe describes a node in a message.
 func (n *Node) describe() string {
 	if n.Kind != Scalar {
 		return n.Kind.String()
@@ -168,7 +168,8 @@ func suggest(name string, names []string) string {
 	return cmp.Or(Closest(name, names), joinWords(names))
 }
 
-// Closest returns the name that is most similar to name, or "" if all differ by more than two letters.
+// Closest returns the one of names that is most similar to name, or "" if all differ from name by more than two
+// letters.
 func Closest(name string, names []string) string {
 	best, distance := "", 3
 	for _, n := range names {

@@ -21,11 +21,11 @@ func readJSON(data []byte) (*Node, *Problem) {
 	return r.value(0)
 }
 
-// maxShared is the size in bytes up to which extracted texts are substrings of the whole text: one string takes less
-// memory than its parts.
+// maxShared is the size in bytes of the longest text whose values are substrings of it. One string takes less memory than
+// a string for each value.
 const maxShared = 4 << 10
 
-// notJSON describes the syntax error in a text.
+// notJSON returns the syntax error in a text that is not valid JSON.
 func notJSON(data []byte) *Problem {
 	var value json.RawMessage
 	err := json.Unmarshal(data, &value)
@@ -46,10 +46,10 @@ func notJSON(data []byte) *Problem {
 // A jsonReader extracts nodes from valid JSON.
 type jsonReader struct {
 	data         []byte
-	text         string // the same, if nodes may refer to parts of it
+	text         string // the same text, if values are substrings of it; otherwise ""
 	next         int    // offset of the next byte
-	positionAt   int    // offset that line and column refer to
-	lineBegin    int
+	positionAt   int    // the offset whose position is line and column
+	lineBegin    int    // offset of the first byte of the line
 	line, column int
 }
 

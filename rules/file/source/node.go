@@ -39,7 +39,7 @@ type Field struct {
 	Value        *Node
 }
 
-// Field returns the value of a name, nil if there is none.
+// Field returns the value of the field with a name, or nil if there is none.
 func (n *Node) Field(name string) *Node {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -52,7 +52,7 @@ func (n *Node) Field(name string) *Node {
 // Word returns a scalar that is written without quotes.
 func Word(text string) *Node { return &Node{Kind: Scalar, Text: text} }
 
-// Text returns a scalar that is a text. It is quoted if it could be taken for something else.
+// Text returns a scalar that is a text. It is written in quotes if it could be read as a number, a bool or null.
 func Text(text string) *Node { return &Node{Kind: Scalar, Text: text, Quoted: true} }
 
 // Append adds a field to a mapping.

@@ -31,8 +31,8 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, "want "+p.Want), ": ")
 }
 
-// Follows reports whether a path is above or below one with a known problem: another problem there may be only a
-// consequence.
+// Follows reports whether a problem at a path may be a consequence of a known problem: one of the paths contains the
+// other.
 func Follows(path string, problems []Problem) bool {
 	for _, p := range problems {
 		if isWithin(path, p.Path) || isWithin(p.Path, path) {
@@ -51,16 +51,16 @@ func isWithin(path, outer string) bool {
 type Error struct {
 	// File is the file's name.
 	File string
-	// Problems are the first MaxProblems.
+	// Problems are the first MaxProblems problems.
 	Problems []Problem
-	// More is the number of other problems.
+	// More is the number of problems that are not in the list.
 	More int
 
 	excerpts []string // of the lines of the problems
 	err      error
 }
 
-// MaxProblems limits how many problems are listed.
+// MaxProblems is the maximum number of problems that an Error lists.
 const MaxProblems = 100
 
 // Error returns every problem with its position and its line:
@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 // Unwrap returns the error that File.Error was given.
 func (e *Error) Unwrap() error { return e.err }
 
-// hasUser reports whether a line has a URL with a user, and so probably a password.
+// hasUser reports whether a line has a URL with a user, and therefore probably a password.
 func hasUser(line []byte) bool {
 	for {
 		_, rest, found := bytes.Cut(line, []byte("//"))
@@ -145,8 +145,8 @@ func excerpt(line []byte, column int) string {
 	return "\n    " + visible + "\n    " + strings.Repeat(" ", caret) + "^"
 }
 
-// Error returns problems as an error, ordered by position, nil if there are none. More is the number of further
-// problems. The error wraps wrap.
+// Error returns an *Error that lists problems in the order of their positions, or nil if there are none. more is the
+// number of problems that are not in the list. The error wraps wrap.
 func (f *File) Error(problems []Problem, more int, wrap error) error {
 	if len(problems) == 0 {
 		return nil

@@ -11,15 +11,15 @@ import (
 
 // Bounds of a file.
 const (
-	// MaxJSON limits the bytes of JSON.
+	// MaxJSON is the maximum size of JSON in bytes.
 	MaxJSON = 64 << 20
-	// MaxYAML limits the bytes of YAML, which takes much longer to parse.
+	// MaxYAML is the maximum size of YAML in bytes. YAML takes much longer to parse.
 	MaxYAML = 16 << 20
-	// MaxDepth limits the nesting of lists and mappings.
+	// MaxDepth is the maximum nesting of lists and mappings.
 	MaxDepth = 64
-	// MaxFields limits the fields of a mapping.
+	// MaxFields is the maximum number of fields of a mapping.
 	MaxFields = 1000
-	// MaxExpanded limits the nodes that all aliases together expand to.
+	// MaxExpanded is the maximum number of nodes that all aliases together expand to.
 	MaxExpanded = 1 << 20
 )
 
@@ -35,13 +35,13 @@ type File struct {
 // ErrSyntax is wrapped by errors of Read.
 var ErrSyntax = errors.New("invalid file")
 
-// Read parses a file. It is JSON if its name ends in .json, or has no known extension and is valid JSON; otherwise it
-// is YAML. The error is an *Error and wraps ErrSyntax.
+// Read parses a file. The file is JSON if its name ends in .json. If the name has no known extension, the file is JSON
+// if it is valid JSON. All other files are YAML. The error is an *Error and wraps ErrSyntax.
 func Read(name string, data []byte) (*File, error) {
 	f := &File{Name: name, data: bytes.TrimPrefix(data, []byte("\uFEFF"))}
-	json := isJSON(name, f.data)
+	readsJSON := isJSON(name, f.data)
 	kind, limit := "YAML", MaxYAML
-	if json {
+	if readsJSON {
 		kind, limit = "JSON", MaxJSON
 	}
 	var p *Problem
@@ -49,7 +49,7 @@ func Read(name string, data []byte) (*File, error) {
 		p = &Problem{Value: strconv.Itoa(len(f.data)) + " bytes", Want: "at most " + strconv.Itoa(limit) + " of " + kind}
 	} else if !utf8.Valid(f.data) {
 		p = f.badByte()
-	} else if json {
+	} else if readsJSON {
 		f.Root, p = readJSON(f.data)
 	} else {
 		f.Root, p = readYAML(f.data)
@@ -97,8 +97,8 @@ func (f *File) line(n int) []byte {
 	return bytes.TrimSuffix(rest, []byte{'\r'})
 }
 
-// Locate returns the line and column of a path such as "rules[3].limits[0]", or of its longest prefix that exists. The
-// position of a field whose value is no scalar is that of its name.
+// Locate returns the line and column of a path such as "rules[3].limits[0]", or of its longest prefix that exists. For
+// a field with a list or a mapping, it returns the position of the name.
 func (f *File) Locate(path string) (line, column int) {
 	n := f.Root
 	if n == nil {
@@ -133,7 +133,8 @@ func (f *File) Locate(path string) (line, column int) {
 	return line, column
 }
 
-// longestField returns the field with the longest name that a path begins with. Names may contain dots.
+// longestField returns the field whose name a path begins with. Names may contain dots: if several fit, it returns the
+// longest.
 func (n *Node) longestField(path string) *Field {
 	var best *Field
 	for i := range n.Fields {
@@ -151,7 +152,7 @@ type fieldNames struct{ seen map[string]struct{} }
 
 // add reports whether one of the fields has the name already.
 func (s *fieldNames) add(fields []Field, name string) (duplicate bool) {
-	const maxCompared = 8 // so many names are compared faster than looked up
+	const maxCompared = 8 // for up to 8 names, comparing all is faster than a map
 	if len(fields) <= maxCompared {
 		return slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name })
 	}

@@ -29,7 +29,7 @@ const (
 
 type yamlWriter struct{ strings.Builder }
 
-// block writes a node at the beginning of a line, or after a dash.
+// block writes a node at the beginning of a line, or after a dash, over as many lines as it needs.
 func (w *yamlWriter) block(n *Node, indent int) {
 	switch {
 	case n.Kind == List && len(n.Items) > 0:

@@ -16,7 +16,7 @@ import (
 // readYAML parses YAML.
 func readYAML(data []byte) (root *Node, p *Problem) {
 	defer func() {
-		if fault := recover(); fault != nil { // a fault of the third-party parser
+		if fault := recover(); fault != nil { // the third-party parser has panicked
 			root, p = nil, &Problem{Value: fmt.Sprint(fault), Want: "valid YAML"}
 		}
 	}()
