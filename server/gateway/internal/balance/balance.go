@@ -1,5 +1,6 @@
-// Package balance chooses among the upstreams of a route. Upstreams take turns. One gets no requests while its health
-// checks fail, or for a while after consecutive requests to it have failed, and its share grows slowly when it is back.
+// Package balance chooses among the upstreams of a route. Upstreams take turns. An upstream gets no requests while its
+// health checks fail, and for some time after consecutive requests to it have failed. When it gets requests again, its
+// share grows slowly.
 package balance
 
 import (
@@ -13,13 +14,13 @@ import (
 type Options struct {
 	// EjectAfter is the number of consecutive failed requests after which an upstream is ejected. Negative for never.
 	EjectAfter int
-	// EjectFor is the time of the first ejection; it doubles with each further one, up to 16 times.
+	// EjectFor is the duration of the first ejection. Each further ejection lasts twice as long, up to 16 times EjectFor.
 	EjectFor time.Duration
-	// SlowReturn is the time in which the share of an upstream that is back grows from a tenth to all. Negative for at
-	// once.
+	// SlowReturn is the time in which the share of an upstream that returns grows from a tenth to its full share. Negative
+	// for the full share immediately.
 	SlowReturn time.Duration
-	// DownAfter and UpAfter are the numbers of consecutive health checks that take an upstream out of service, by
-	// failing, and back, by succeeding.
+	// DownAfter is the number of consecutive failed health checks after which an upstream is down, UpAfter the number of
+	// consecutive successful ones after which it is up again.
 	DownAfter, UpAfter int
 }
 
@@ -30,25 +31,25 @@ type Clock interface{ Now() time.Duration }
 type Group struct {
 	options Options
 	members []member
-	next    atomic.Uint32 // counts the turns
+	turns   atomic.Uint32 // the number of turns so far
 }
 
-// New returns a Group of n upstreams, all of which are in service.
+// New returns a Group of n upstreams. All of them get requests.
 func New(n int, o Options) *Group { return &Group{options: o, members: make([]member, n)} }
 
-// A member is what is known about an upstream.
+// A member is the state of an upstream.
 type member struct {
-	state atomic.Uint32 // isDown, isEjected and isReturning; 0 in full service
+	state atomic.Uint32 // a combination of isDown, isEjected and isReturning; 0 if it gets its full share
 
 	failed, ejections, checks, checksFailed atomic.Int64
 
-	mu        sync.Mutex    // guards the following
-	failures  int           // consecutive failed requests
-	ejected   int           // consecutive ejections
-	until     time.Duration // end of the ejection
-	returned  time.Duration // when it was back in service
-	differing int           // consecutive checks whose result differs from the state
-	lastErr   error
+	mu         sync.Mutex    // guards the following
+	failures   int           // consecutive failed requests
+	ejected    int           // consecutive ejections
+	ejectedTo  time.Duration // when the ejection ends
+	returnedAt time.Duration // when it got requests again
+	differing  int           // consecutive checks whose result differs from the state
+	lastErr    error
 }
 
 // States of a member, which may combine.
@@ -58,7 +59,8 @@ const (
 	isReturning                    // it does not get its full share yet
 )
 
-// Tried is a set of upstreams by index. Above 64 several share a bit, so that fewer upstreams are tried.
+// Tried is a set of upstreams, by index. It has 64 bits: in a larger Group, several upstreams share a bit, so that not
+// all of them are tried.
 type Tried uint64
 
 // Add adds an upstream.
@@ -66,8 +68,8 @@ func (t *Tried) Add(i int) { *t |= 1 << (i & 63) }
 
 func (t Tried) has(i int) bool { return t&(1<<(i&63)) != 0 }
 
-// Pick returns the upstream whose turn it is, without those that were tried, or -1 if there is none. If all that are
-// not down are ejected, it returns one of them.
+// Pick returns the upstream whose turn it is. It leaves out upstreams that are down, ejected or tried. If all that are
+// neither down nor tried are ejected, it returns one of the ejected. It returns -1 if there is none.
 func (g *Group) Pick(c Clock, tried Tried) int {
 	n := len(g.members)
 	if n == 1 {
@@ -76,7 +78,7 @@ func (g *Group) Pick(c Clock, tried Tried) int {
 		}
 		return -1
 	}
-	first := int(g.next.Add(1)) % n
+	first := int(g.turns.Add(1)) % n
 	returning, ejected := -1, -1
 	for i := range n {
 		at := first + i
@@ -111,7 +113,7 @@ func (g *Group) Pick(c Clock, tried Tried) int {
 	return ejected
 }
 
-// current updates the state by the time, and returns it.
+// current returns the state of a member, after it has ended an ejection or a slow return whose time has passed.
 func (g *Group) current(m *member, now time.Duration) uint32 {
 	state := m.state.Load()
 	if state == 0 || state&isDown != 0 {
@@ -119,11 +121,11 @@ func (g *Group) current(m *member, now time.Duration) uint32 {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if state = m.state.Load(); state&isEjected != 0 && now >= m.until {
-		g.comeBack(m, now)
+	if state = m.state.Load(); state&isEjected != 0 && now >= m.ejectedTo {
+		g.beginReturn(m, now)
 		state = m.state.Load()
 	}
-	if state&isReturning != 0 && now-m.returned >= g.options.SlowReturn {
+	if state&isReturning != 0 && now-m.returnedAt >= g.options.SlowReturn {
 		m.state.And(^isReturning)
 		m.ejected = 0
 		state = m.state.Load()
@@ -131,21 +133,21 @@ func (g *Group) current(m *member, now time.Duration) uint32 {
 	return state
 }
 
-// comeBack returns an upstream to service. m.mu is held.
-func (g *Group) comeBack(m *member, now time.Duration) {
+// beginReturn ends the ejection of an upstream, and begins its slow return. m.mu is held.
+func (g *Group) beginReturn(m *member, now time.Duration) {
 	m.failures = 0
-	m.returned = now
+	m.returnedAt = now
 	m.state.And(^isEjected)
 	if g.options.SlowReturn > 0 {
 		m.state.Or(isReturning)
 	}
 }
 
-// takesTurn decides randomly whether an upstream that is returning takes its turn: a tenth of the turns at first, all
-// of them at the end of SlowReturn.
+// takesTurn decides randomly whether a returning upstream takes its turn. At first it takes a tenth of its turns, and
+// at the end of SlowReturn all of them.
 func (g *Group) takesTurn(m *member, now time.Duration) bool {
 	m.mu.Lock()
-	since := now - m.returned
+	since := now - m.returnedAt
 	m.mu.Unlock()
 	share := max(float64(since)/float64(g.options.SlowReturn), 0.1)
 	return rand.Float64() < share
@@ -155,15 +157,15 @@ func (g *Group) takesTurn(m *member, now time.Duration) bool {
 func (g *Group) Succeeded(i int) {
 	m := &g.members[i]
 	if m.failed.Load() == 0 {
-		return // without the lock as long as nothing has failed
+		return // without the lock, because no request has failed
 	}
 	m.mu.Lock()
 	m.failures = 0
 	m.mu.Unlock()
 }
 
-// Failed records that a request to an upstream has failed, with an error if there is one. It reports whether the
-// upstream is ejected now.
+// Failed records that a request to an upstream has failed. err may be nil. It reports whether this failure has ejected
+// the upstream.
 func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	m := &g.members[i]
 	m.failed.Add(1)
@@ -180,7 +182,7 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	if m.failures < g.options.EjectAfter && m.state.Load()&isReturning == 0 {
 		return false
 	}
-	m.until = now + g.options.EjectFor<<min(m.ejected, 4)
+	m.ejectedTo = now + g.options.EjectFor<<min(m.ejected, 4)
 	m.ejected++
 	m.ejections.Add(1)
 	m.state.And(^isReturning)
@@ -188,7 +190,7 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	return true
 }
 
-// Checked records the result of a health check. It reports whether the upstream is now down or up, and was not before.
+// Checked records the result of a health check. It reports whether the upstream has become down or up because of it.
 func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
 	m := &g.members[i]
 	m.checks.Add(1)
@@ -211,7 +213,7 @@ func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
 		m.state.Or(isDown)
 	case down && m.differing >= g.options.UpAfter:
 		m.ejected = 0
-		g.comeBack(m, now)
+		g.beginReturn(m, now)
 		m.state.And(^isDown)
 	default:
 		return false
@@ -222,16 +224,20 @@ func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
 
 // Stats describe one upstream.
 type Stats struct {
-	// Down reports whether its health checks fail, Ejected whether it gets no requests because some have failed, and
-	// Returning whether it does not get its full share yet.
-	Down, Ejected, Returning bool
-	// Failed and Ejections count since New, as do Checks and ChecksFailed.
+	// Down reports whether health checks of the upstream fail.
+	Down bool
+	// Ejected reports whether the upstream gets no requests because requests to it have failed.
+	Ejected bool
+	// Returning reports whether the upstream gets requests again, but not its full share yet.
+	Returning bool
+	// Failed counts failed requests, Ejections ejections, Checks health checks, and ChecksFailed failed health checks, all
+	// since New.
 	Failed, Ejections, Checks, ChecksFailed int64
-	// LastErr is the last error of a request or check, nil if there was none.
+	// LastErr is the last error of a request or a check, or nil if there was none.
 	LastErr error
 }
 
-// Stats returns those of an upstream.
+// Stats returns the Stats of an upstream.
 func (g *Group) Stats(i int, now time.Duration) Stats {
 	m := &g.members[i]
 	state := g.current(m, now)

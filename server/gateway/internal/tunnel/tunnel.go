@@ -1,5 +1,6 @@
-// Package tunnel connects a client and an upstream after an upgrade such as that to WebSocket: it copies bytes both
-// ways until both sides have ended, one has failed, nothing has passed for too long, or the set of tunnels is closed.
+// Package tunnel connects a client and an upstream after an upgrade, such as to WebSocket. It copies bytes in both
+// directions until both sides have ended, one side has failed, no bytes have passed for too long, or the set of tunnels
+// is closed.
 package tunnel
 
 import (
@@ -19,7 +20,7 @@ import (
 type Options struct {
 	// Max is the maximum number of tunnels.
 	Max int64
-	// IdleTimeout closes a tunnel that nothing has passed for so long.
+	// IdleTimeout is the time without any bytes after which a tunnel is closed.
 	IdleTimeout time.Duration
 	// MaxAge bounds the lifetime of a tunnel. 0: no bound.
 	MaxAge time.Duration
@@ -36,7 +37,7 @@ type Set struct {
 	mu      sync.Mutex
 	tunnels map[*Tunnel]struct{}
 	closed  bool
-	empty   chan struct{} // closed when the last tunnel is removed; nil if nobody waits for that
+	empty   chan struct{} // closed when the last tunnel is removed; nil unless Wait waits for that
 }
 
 // NewSet returns a Set without tunnels.
@@ -44,9 +45,13 @@ func NewSet(o Options) *Set {
 	return &Set{options: o, epoch: time.Now(), tunnels: make(map[*Tunnel]struct{})}
 }
 
-// Stats count tunnels: those that are open or being opened now, all since NewSet, and those that the Set has closed, by
-// reason.
-type Stats struct{ Open, Total, Idle, Aged, Shut int64 }
+// Stats count tunnels.
+type Stats struct {
+	// Open is the number of tunnels that are open or being opened. Total counts all tunnels since NewSet.
+	Open, Total int64
+	// Idle counts tunnels that were closed because of IdleTimeout, Aged because of MaxAge, and Shut by CloseAll.
+	Idle, Aged, Shut int64
+}
 
 // Stats returns the current figures.
 func (s *Set) Stats() Stats {
@@ -123,13 +128,13 @@ func (s *Set) Wait(ctx context.Context) error {
 	}
 }
 
-// CloseAll closes all tunnels, and lets none be added from now on.
+// CloseAll closes all tunnels. From then on, Add adds none.
 func (s *Set) CloseAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	for t := range s.tunnels {
-		t.closeFor(&s.shut)
+		t.closeAndCount(&s.shut)
 	}
 }
 
@@ -138,11 +143,11 @@ func (s *Set) now() time.Duration { return time.Since(s.epoch) }
 // Close closes both connections.
 func (t *Tunnel) Close() { t.closeOnce.Do(t.closeBoth) }
 
-// closeFor closes both connections, and counts the tunnel if they were open.
-func (t *Tunnel) closeFor(reason *atomic.Int64) {
+// closeAndCount closes both connections, and adds one to count if they were open.
+func (t *Tunnel) closeAndCount(count *atomic.Int64) {
 	t.closeOnce.Do(func() {
 		t.closeBoth()
-		reason.Add(1)
+		count.Add(1)
 	})
 }
 
@@ -151,8 +156,8 @@ func (t *Tunnel) closeBoth() {
 	_ = t.upstream.Close()
 }
 
-// Copy copies bytes both ways until the tunnel ends. The client may have sent some already: early has them in its
-// buffer. Copy returns how many bytes the client was sent.
+// Copy copies bytes in both directions until the tunnel ends. early has bytes in its buffer that the client has sent
+// before. Copy returns the number of bytes that were sent to the client.
 func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	s := t.set
 	t.active.Store(int64(s.now()))
@@ -161,7 +166,7 @@ func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	t.mu.Unlock()
 	defer t.idle.Stop()
 	if age := s.options.MaxAge; age > 0 {
-		defer time.AfterFunc(age, func() { t.closeFor(&s.aged) }).Stop()
+		defer time.AfterFunc(age, func() { t.closeAndCount(&s.aged) }).Stop()
 	}
 
 	done := make(chan struct{})
@@ -180,7 +185,7 @@ func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	return n
 }
 
-// closeIfIdle closes a tunnel that nothing has passed for too long, or sets the timer again.
+// closeIfIdle closes a tunnel that no bytes have passed for IdleTimeout. Otherwise it sets the timer again.
 func (t *Tunnel) closeIfIdle() {
 	if left := t.set.options.IdleTimeout - (t.set.now() - time.Duration(t.active.Load())); left > 0 {
 		t.mu.Lock()
@@ -188,13 +193,13 @@ func (t *Tunnel) closeIfIdle() {
 		t.mu.Unlock()
 		return
 	}
-	t.closeFor(&t.set.idled)
+	t.closeAndCount(&t.set.idled)
 }
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// copyOneWay copies one direction up to its end, and closes the sending side of to then. If that fails, it closes the
-// tunnel.
+// copyOneWay copies the bytes of one direction until from ends, and then closes the sending side of to. If something
+// fails, it closes the tunnel.
 func (t *Tunnel) copyOneWay(to io.Writer, from io.Reader) (n int64) {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
