@@ -59,14 +59,14 @@ func TestLogLinesStayShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log.With("part", "rules").Error("rules refused, those in force stay", args...)
+			log.With("part", "rules").Error("rules refused, keeping the rules in force", args...)
 			if b.Len() > 1024 || strings.Count(b.String(), "\n") != 1 {
 				t.Errorf("%s, %s: got %d bytes and %d lines, want at most 1024 in one", format, name, b.Len(), strings.Count(b.String(), "\n"))
 			}
 			if format == telemetry.LogJSON && !json.Valid(b.Bytes()) {
 				t.Errorf("%s: got %s, want JSON", name, b.Bytes())
 			}
-			if !strings.Contains(b.String(), "rules refused, those in force stay") || name != "many long texts" && !strings.Contains(b.String(), "search") {
+			if !strings.Contains(b.String(), "rules refused, keeping the rules in force") || name != "many long texts" && !strings.Contains(b.String(), "search") {
 				t.Errorf("%s, %s: got %s, want its short parts whole", format, name, b.String())
 			}
 			if cut := strings.Contains(b.String(), " B)"); cut != (name != "a short line") {

@@ -88,9 +88,10 @@ type FollowStatus struct {
 	FromDisk bool `json:"from_disk"`
 	// Push reports that the service signals changes.
 	Push bool `json:"push"`
-	// Unreachable says why the service is unreachable, Disk why the rules cannot be saved to the node's disk.
+	// Unreachable says why the service is unreachable, and is empty otherwise.
 	Unreachable string `json:"unreachable,omitempty"`
-	Disk        string `json:"disk,omitempty"`
+	// DiskError says why the rules cannot be saved to the node's disk or read from it, and is empty otherwise.
+	DiskError string `json:"disk,omitempty"`
 	// Suspicious is the last suspicious client.
 	Suspicious string `json:"suspicious,omitempty"`
 }

@@ -27,7 +27,7 @@ func TestChangedRulesFileIsLoaded(t *testing.T) {
 
 	// What is wrong changes nothing, and everybody who looks is told.
 	writeFile(t, rules, "rules:\n  - { id: a, key: [api_key], limits: [5/fortnight] }\n")
-	line := p.waitLog("rules refused, those in force stay")
+	line := p.waitLog("rules refused, keeping the rules in force")
 	if text, _ := line["err"].(string); !strings.Contains(text, "rules.yaml:2:") || !strings.Contains(text, "rules[0].limits[0]") {
 		t.Errorf("got %v, want where it is wrong", line)
 	}

@@ -75,7 +75,7 @@ func (b *build) String() string {
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	var out output.Format
+	out := output.Table
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the commit and its date",
@@ -85,11 +85,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := currentBuild()
-			if out != output.Table {
-				return p.Show(out, b, nil, nil)
-			}
-			p.Printf("%s\n", b.String())
-			return nil
+			return p.ShowOrPrint(out, b, "%s\n", b.String())
 		},
 	}
 	output.AddFlag(c, &out)

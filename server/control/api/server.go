@@ -236,7 +236,7 @@ func (s *Server) authorize(route *Route, c *call.Call) error {
 		}
 		c.Caller = caller
 		if !slices.Contains(route.Roles, caller.Role) {
-			return problem.New(http.StatusForbidden, "The token %s has the role %s. This is for %s.",
+			return problem.New(http.StatusForbidden, "The token %s has the role %s. This call requires the role %s.",
 				caller.ID, caller.Role, token.JoinRoles(route.Roles))
 		}
 	}

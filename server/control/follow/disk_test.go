@@ -45,7 +45,7 @@ func TestNodeStartsFromDisk(t *testing.T) {
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 20 * time.Millisecond})
 	s := n.Status()
-	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.Unreachable == "" || s.Disk != "" || s.Rules != 1 {
+	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.Unreachable == "" || s.DiskError != "" || s.Rules != 1 {
 		t.Errorf("got %+v", s)
 	}
 	for user, want := range map[string]int64{"acme": 60, "b": 70, "x": 80, "other": 10} {
@@ -129,7 +129,7 @@ func TestTruncatedFileIsUsable(t *testing.T) {
 		if got := n.limit("c"); got != want {
 			t.Fatalf("cut off at %d of %d: got %d, want %d", cut, len(all), got, want)
 		}
-		if s := n.Status(); s.Ready != (want > 0) || s.Ready == (s.Disk != "") {
+		if s := n.Status(); s.Ready != (want > 0) || s.Ready == (s.DiskError != "") {
 			t.Fatalf("cut off at %d of %d: got %+v", cut, len(all), s)
 		}
 		if err := n.Close(); err != nil {
@@ -158,12 +158,12 @@ func TestModifiedFileIsRefused(t *testing.T) {
 	}
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 20 * time.Millisecond})
-	if s := n.Status(); s.Ready || !strings.Contains(s.Disk, "not a whole snapshot") {
+	if s := n.Status(); s.Ready || !strings.Contains(s.DiskError, "not a whole snapshot") {
 		t.Errorf("got %+v", s)
 	}
 	n.run(t)
 	source.away.Store(false)
-	until(t, "a good file", func() bool { return n.limit("x") == 10 && n.Status().Disk == "" })
+	until(t, "a good file", func() bool { return n.limit("x") == 10 && n.Status().DiskError == "" })
 	again, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(again, data) {
 		t.Errorf("got %s, %v, want %s", again, err, data)
@@ -208,7 +208,7 @@ func TestDamagedFileDoesNotPreventTheStart(t *testing.T) {
 			}
 			source.away.Store(true)
 			n = open(t, follow.Config{Source: source, Dir: dir})
-			if s := n.Status(); s.Ready || !strings.Contains(s.Disk, test.says) {
+			if s := n.Status(); s.Ready || !strings.Contains(s.DiskError, test.says) {
 				t.Errorf("without the source: got %+v, want %q", s, test.says)
 			}
 			if err := n.Close(); err != nil {
@@ -217,7 +217,7 @@ func TestDamagedFileDoesNotPreventTheStart(t *testing.T) {
 			source.away.Store(false)
 			n = open(t, follow.Config{Source: source, Dir: dir})
 			defer func() { _ = n.Close() }()
-			if s := n.Status(); !s.Ready || n.limit("x") != 10 || (s.Disk != "") != test.stays {
+			if s := n.Status(); !s.Ready || n.limit("x") != 10 || (s.DiskError != "") != test.stays {
 				t.Errorf("with the source: got %+v", s)
 			}
 			if again, err := os.ReadFile(path); !test.stays && !bytes.Equal(again, data) {
@@ -248,14 +248,14 @@ func TestReadOnlyDiskIsRead(t *testing.T) {
 	}
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 10 * time.Millisecond})
-	if s := n.Status(); !s.Ready || !s.FromDisk || n.limit("x") != 10 || !strings.Contains(s.Disk, ".lock") {
+	if s := n.Status(); !s.Ready || !s.FromDisk || n.limit("x") != 10 || !strings.Contains(s.DiskError, ".lock") {
 		t.Errorf("got %+v, want the rules of the disk, and why it is not written to", s)
 	}
 	n.run(t)
 	source.away.Store(false)
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
 	until(t, "a change", func() bool { return n.limit("x") == 20 })
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) || n.Status().Disk == "" {
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) || n.Status().DiskError == "" {
 		t.Errorf("got %s, %v, %+v, want the file as it was", after, err, n.Status())
 	}
 }
@@ -345,7 +345,7 @@ func TestTwoNodesDoNotShareAFile(t *testing.T) {
 	defer func() { _ = one.Close() }()
 	two := open(t, follow.Config{Source: follow.Database(db, namespace, nil), Dir: dir})
 	defer func() { _ = two.Close() }()
-	if s := two.Status(); !s.Ready || !strings.Contains(s.Disk, "another process") {
+	if s := two.Status(); !s.Ready || !strings.Contains(s.DiskError, "another process") {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -362,7 +362,7 @@ func TestRulesChangeWithoutDisk(t *testing.T) {
 	n.run(t)
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
 	until(t, "a change", func() bool { return n.limit("x") == 20 })
-	if s := n.Status(); s.Disk == "" {
+	if s := n.Status(); s.DiskError == "" {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -268,7 +268,7 @@ func (f *Follower) setDiskStatus(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if f.Status().Disk == text {
+	if f.Status().DiskError == text {
 		return
 	}
 	if err != nil {
@@ -276,5 +276,5 @@ func (f *Follower) setDiskStatus(err error) {
 		return
 	}
 	f.log.Info("rules are stored on disk again")
-	f.change(func(s *Status) { s.Disk = "" })
+	f.change(func(s *Status) { s.DiskError = "" })
 }

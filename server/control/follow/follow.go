@@ -179,7 +179,7 @@ func (f *Follower) openDisk() {
 	case err != nil:
 		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules",
 			"err", err.Error())
-		f.change(func(s *Status) { s.Disk = err.Error() })
+		f.change(func(s *Status) { s.DiskError = err.Error() })
 	default:
 		f.current, f.fromSource, f.fromOtherSource = state, sameOrigin, !sameOrigin
 		f.setInForce(control.Header{Revision: state.mark.Revision}, true, slog.LevelInfo)
@@ -192,7 +192,7 @@ func (f *Follower) openDisk() {
 func (f *Follower) diskFailed(err error) {
 	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, "+
 		"or none", "err", err.Error())
-	f.change(func(s *Status) { s.Disk = err.Error() })
+	f.change(func(s *Status) { s.DiskError = err.Error() })
 }
 
 // Refresh requests a fetch from the source.

@@ -29,9 +29,9 @@ type Status struct {
 	// Push reports that the source signals changes, and PushError why it does not.
 	Push      bool
 	PushError string
-	// Unreachable is why the source is unreachable, Refused why its rules cannot be used here, Disk why rules are not
-	// stored. Each is empty if all is well.
-	Unreachable, Refused, Disk string
+	// Unreachable says why the source is unreachable, Refused why its rules cannot be used here, and DiskError why rules
+	// cannot be stored on disk or read from it. Each is empty if there is no such problem.
+	Unreachable, Refused, DiskError string
 	// Suspicious describes the last client that Config.CheckClient found suspicious, empty if there is none.
 	Suspicious string
 	// Counts of snapshots, changes, fetches without changes, refused rules, and failed fetches.
@@ -110,7 +110,7 @@ func (f *Follower) setRefused(err error) {
 		s.Refusals++
 	})
 	if before.Refused != err.Error() { // do not log the same error again
-		f.log.Error("rules refused, those in force stay",
+		f.log.Error("rules refused, keeping the rules in force",
 			"revision", before.Revision, "refused", f.refused.Revision, "err", err.Error())
 		trySend(f.heartbeatNow)
 	}

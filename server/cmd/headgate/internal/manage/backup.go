@@ -38,28 +38,36 @@ you can read the file.`,
 	return c
 }
 
-// backup writes a complete file, or none.
+// backup saves the database to a file. If that fails, it leaves no incomplete file.
 func (p *commands) backup(ctx context.Context, client *remote.Client, name string) error {
-	f, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	err = client.Backup(ctx, f)
+	part := name + ".part"
+	err := writeBackup(ctx, client, part)
 	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = os.Rename(part, name)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error matters more
+		_ = os.Remove(part) // the first error matters more
 		return err
 	}
 	p.Printf("saved to %s\n", name)
 	return nil
+}
+
+// writeBackup writes a backup to a new file.
+func writeBackup(ctx context.Context, client *remote.Client, name string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := client.Backup(ctx, f); err != nil {
+		_ = f.Close() // the first error matters more
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
 }
 
 func (p *commands) restoreCommand() *cobra.Command {
@@ -73,14 +81,14 @@ func (p *commands) restoreCommand() *cobra.Command {
 tokens. FILE may be - for standard input.
 
 The rules service must be new: its database has only the first token and the demo rules. If it has anything else, the
-command fails, unless --replace allows it to delete all of that. The database may be of another kind than the one in
-the backup. Nodes apply the restored rules at once.
+command fails, unless --replace allows it to delete all of that. The database may be of another kind than the database
+that was saved. Nodes apply the restored rules immediately.
 
-Afterwards only the tokens of the backup and that of --admin-token-file are valid. If none of them has all
+Afterwards only the tokens of the backup and the token of --admin-token-file are valid. If none of them has all
 permissions, the rules service creates one, and the command prints it.
 
-It shows progress on standard error. With --db the command restores into a database before a rules service is started
-with it, and needs no token.`,
+The command shows progress on standard error. With --db it restores into a database before a rules service is started
+with that database, and needs no token.`,
 		Example: `  headgate restore --token-file first-token rules-2027-01-31.backup
   headgate restore --replace rules-2027-01-31.backup
   headgate restore --db /var/lib/headgate/rules.db rules-2027-01-31.backup`,
@@ -113,7 +121,7 @@ with it, and needs no token.`,
 	return c
 }
 
-// restore opens the backup and calls apply with it, and shows progress.
+// restore opens a backup, calls apply with it, and shows progress.
 func (p *commands) restore(name string, apply func(io.Reader) error) error {
 	from := p.Stdin
 	if name != "-" {
@@ -135,7 +143,7 @@ func (p *commands) restore(name string, apply func(io.Reader) error) error {
 	return nil
 }
 
-// openDBTimeout is how long opening a database may take.
+// openDBTimeout is the time limit for opening a database.
 const openDBTimeout = 30 * time.Second
 
 // restoreDatabase restores a backup into a database.
@@ -152,7 +160,7 @@ func restoreDatabase(ctx context.Context, url string, from io.Reader, replace bo
 	}
 	err = db.Restore(ctx, from, base)
 	if errors.Is(err, control.ErrNotEmpty) {
-		err = fmt.Errorf("%w; --replace deletes that", err)
+		err = fmt.Errorf("%w; with --replace, its content is deleted", err)
 	}
 	return errors.Join(err, db.Close())
 }

@@ -24,9 +24,9 @@ const (
 	// lines ends after maxImportBatch bytes.
 	importBatch    = 5_000
 	maxImportBatch = 4 << 20
-	// The times between two lines of progress: on a terminal, where a line replaces the last one, and in a log.
-	progressEvery    = 250 * time.Millisecond
-	progressEveryLog = 5 * time.Second
+	// The times between two lines of progress on a terminal, where a line replaces the last one, and in a log.
+	terminalProgressEvery = 250 * time.Millisecond
+	logProgressEvery      = 5 * time.Second
 )
 
 func (p *commands) importCommand(f *cli.ServerFlags) *cobra.Command {
@@ -34,12 +34,13 @@ func (p *commands) importCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Register many clients at once",
-		Long: `Register many clients at once. FILE has a line of JSON for each client, or is a rules file with clients. - is
-standard input.
+		Short: "Register many clients",
+		Long: `Register many clients. FILE has a line of JSON for each client, or is a rules file with clients. FILE may be -
+for standard input.
 
-Clients that are already registered are updated. With --prune, clients that are not in the file are removed. It shows
-progress on standard error. Clients that are registered when Ctrl-C or an error ends it stay.`,
+Clients that are already registered are updated. With --prune, clients that are not in the file are removed. The
+command shows progress on standard error. If Ctrl-C or an error ends it, the clients that it has registered so far stay
+registered.`,
 		Example: `  headgate clients import clients.ndjson
   echo '{"id":"acme","limits":["500/s"]}' | headgate clients import -`,
 		Args: cobra.ExactArgs(1),
@@ -49,9 +50,9 @@ progress on standard error. Clients that are registered when Ctrl-C or an error 
 		if err != nil {
 			return err
 		}
-		defer func() { _ = from.Close() }() // only read, so an error to close loses nothing
+		defer func() { _ = from.Close() }() // it was only read, so an error loses nothing
 		var result *edit.Imported
-		if prune { // the rules service must know all clients to remove the others
+		if prune { // in one call: the rules service must know all clients of the file to remove the others
 			file := newUpload(from, "removing other clients")
 			stop := file.show(p.Stderr)
 			result, err = client.Import(ctx, file, true)
@@ -78,8 +79,8 @@ progress on standard error. Clients that are registered when Ctrl-C or an error 
 	return c
 }
 
-// A clientImport registers clients, one line of JSON each, in batches: a call that has all of them would show progress
-// only of the network buffers.
+// A clientImport registers clients in batches of lines, one line of JSON for each client. It can show progress after
+// each batch. In a single call, it would know only how much was written to network buffers.
 type clientImport struct {
 	send     func(ctx context.Context, lines io.Reader) (*edit.Imported, error)
 	progress io.Writer
@@ -87,18 +88,18 @@ type clientImport struct {
 	now      func() time.Time
 }
 
-// run imports all lines. If a batch fails, it returns the sum of the batches in front of it, too.
+// run imports all lines. With an error, it also returns the sum of what was imported before the error.
 func (i *clientImport) run(ctx context.Context, from io.Reader) (*edit.Imported, error) {
 	sum := &edit.Imported{}
 	start := i.now()
-	last, lines := start, 0
+	lastShown, lines := start, 0
 	in := bufio.NewReaderSize(from, 64<<10)
 	for first := true; ; first = false {
 		batch, n, err := readBatch(in)
 		if err != nil {
 			return sum, err
 		}
-		if n == 0 && !first { // an empty import is a call, too: the rules service says what is wrong
+		if n == 0 && !first { // an import without lines is sent as well: the rules service says what is wrong
 			i.clear()
 			return sum, nil
 		}
@@ -109,18 +110,18 @@ func (i *clientImport) run(ctx context.Context, from io.Reader) (*edit.Imported,
 		}
 		addImported(sum, done)
 		lines += n
-		every := progressEveryLog
+		every := logProgressEvery
 		if i.terminal {
-			every = progressEvery
+			every = terminalProgressEvery
 		}
-		if now := i.now(); now.Sub(last) >= every {
-			last = now
+		if now := i.now(); now.Sub(lastShown) >= every {
+			lastShown = now
 			i.show(sum.Clients, now.Sub(start))
 		}
 	}
 }
 
-// readBatch returns the next lines, and how many they are.
+// readBatch returns the next lines and their number.
 func readBatch(in *bufio.Reader) (batch []byte, lines int, err error) {
 	for lines < importBatch && len(batch) < maxImportBatch {
 		part, err := in.ReadSlice('\n')
@@ -140,7 +141,8 @@ func readBatch(in *bufio.Reader) (batch []byte, lines int, err error) {
 	return batch, lines, nil
 }
 
-// addFailed returns the sum with the part of a failed batch that was registered, and corrects the lines in the error.
+// addFailed adds the clients of a failed batch that were registered to sum, and returns sum. In the error, it changes
+// line numbers of the batch to line numbers of the file. lines is the number of lines before the batch.
 func addFailed(sum *edit.Imported, err error, lines int) *edit.Imported {
 	var failed *remote.Error
 	if !errors.As(err, &failed) {

@@ -63,11 +63,12 @@ func (p *commands) setContextCommand() *cobra.Command {
 			if _, err := remote.New(remote.Config{URL: target.Server}); err != nil {
 				return errors.New("--server: want the URL of a rules service, such as https://rules.example.com:8084")
 			}
-			for _, path := range []*string{&target.TokenFile, &target.CAFile} { // the next command may run in another directory
-				if *path != "" {
-					if *path, err = filepath.Abs(*path); err != nil {
-						return err
-					}
+			for _, path := range []*string{&target.TokenFile, &target.CAFile} {
+				if *path == "" {
+					continue
+				}
+				if *path, err = filepath.Abs(*path); err != nil { // the next command may run in another directory
+					return err
 				}
 			}
 			file.Contexts[args[0]] = target

@@ -22,13 +22,13 @@ func (p *commands) decisionsCommand(f *cli.ServerFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:   "decisions [ATTRIBUTE=VALUE...]",
-		Short: "Show the last decisions, of all clients or one",
-		Long: `Show the last decisions of all nodes, the latest first. Attributes select a client; values that may be secret
-are hashed before they are compared. A node remembers its last decisions, and separately its last denials; while it
-has many requests it remembers a random sample, and the column SAMPLE says how large.
+		Short: "Show the last decisions for all clients, or for one",
+		Long: `Show the last decisions of all nodes, the latest first. Attributes select a client. Values that may be secret
+are hashed before they are compared. A node remembers its last decisions, and separately its last denials. While it has
+many requests, it remembers only a random sample of them; the column SAMPLE shows which share.
 
-The exit code is 0 on success and 1 on an error, such as a node that does not respond. The decisions of the others are
-shown nevertheless.`,
+The exit code is 0 on success and 1 on an error, such as a node that does not respond. Decisions of the other nodes are
+shown even then.`,
 		Example: `  headgate traffic decisions user=noisy
   headgate traffic decisions user=noisy --denied
   headgate traffic decisions --rule search-per-user -o json`,

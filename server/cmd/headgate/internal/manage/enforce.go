@@ -56,7 +56,7 @@ ends.`,
 }
 
 func (p *commands) enforceOffCommand(f *enforceFlags) *cobra.Command {
-	var length time.Duration
+	var duration time.Duration
 	c := &cobra.Command{
 		Use:   "off [RULE]",
 		Short: "Admit and count requests over the limits of a rule, or of all rules, for a time",
@@ -68,9 +68,9 @@ func (p *commands) enforceOffCommand(f *enforceFlags) *cobra.Command {
 		ValidArgsFunction: p.completeIDs(&ruleResource, &f.ServerFlags),
 	}
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
-		return p.switchEnforcement(ctx, client, f, "off", args, map[string]any{"for": length.String()})
+		return p.switchEnforcement(ctx, client, f, "off", args, map[string]any{"for": duration.String()})
 	})
-	c.Flags().DurationVar(&length, "for", 30*time.Minute, "how long, 1s to 168h")
+	c.Flags().DurationVar(&duration, "for", 30*time.Minute, "how long, 1s to 168h")
 	cli.AddNoteFlag(c, &f.ServerFlags)
 	output.AddFlag(c, &f.out)
 	return c
@@ -114,7 +114,7 @@ func (p *commands) enforceStatusCommand(f *enforceFlags) *cobra.Command {
 	return c
 }
 
-// path returns the path of the calls: of the rules service or of one node.
+// path returns the path of calls to the rules service or, with --this-node, to one node.
 func (f *enforceFlags) path() string {
 	if f.thisNode {
 		return "/v1/node/enforcement"
@@ -122,9 +122,9 @@ func (f *enforceFlags) path() string {
 	return "/v1/enforcement"
 }
 
-// switchEnforcement turns enforcement on or off.
+// switchEnforcement turns enforcement on or off. state is "on" or "off", and args may have the id of a rule.
 func (p *commands) switchEnforcement(
-	ctx context.Context, client *remote.Client, f *enforceFlags, to string, args []string, request map[string]any,
+	ctx context.Context, client *remote.Client, f *enforceFlags, state string, args []string, request map[string]any,
 ) error {
 	if len(args) > 0 {
 		request["rule"] = args[0]
@@ -132,7 +132,7 @@ func (p *commands) switchEnforcement(
 	if f.allNamespaces {
 		request["all_namespaces"] = true
 	}
-	return p.callEnforcement(ctx, client, f, http.MethodPost, f.path()+":"+to, nil, request)
+	return p.callEnforcement(ctx, client, f, http.MethodPost, f.path()+":"+state, nil, request)
 }
 
 // callEnforcement makes a call and shows its response.
@@ -162,7 +162,7 @@ func (p *commands) callEnforcement(
 	return p.Show(f.out, report, []string{"NOT ENFORCED", where, "UNTIL", "LEFT", "BY", "NOTE"}, rows)
 }
 
-// adviseThisNode adds to the error of a node without a rules service that it can be switched alone.
+// adviseThisNode adds advice to an error if the rules service is unreachable: --this-node switches single nodes.
 func adviseThisNode(f *enforceFlags, err error) error {
 	var refused *remote.Error
 	if f.thisNode || !errors.As(err, &refused) ||

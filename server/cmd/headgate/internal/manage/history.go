@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// changesText lists the changed objects, as many as fit into a column, and the number of others.
+// changesText lists as many of the changed objects as fit into a column, and the number of the others.
 func changesText(r *edit.Revision) string {
 	const width = 60
 	changes := r.Changes
@@ -71,8 +71,8 @@ func describeEvent(after json.RawMessage) string {
 	return text
 }
 
-// listRevisions returns up to limit changes, of the history or of the audit log, and the failed logins of the audit
-// log.
+// listRevisions returns up to limit changes of the history or of the audit log, depending on path. From the audit log,
+// it also returns the failed logins.
 func listRevisions(
 	ctx context.Context, client *remote.Client, path string, query url.Values, limit int,
 ) (list []edit.Revision, failed *logins.Report, err error) {
@@ -160,7 +160,7 @@ func (p *commands) showRevision(ctx context.Context, client *remote.Client, n in
 		return err
 	}
 	if out != output.Table {
-		return output.WriteJSON(p.Stdout, out, raw)
+		return output.WriteData(p.Stdout, out, raw)
 	}
 	var r edit.Revision
 	if err := json.Unmarshal(raw, &r); err != nil {

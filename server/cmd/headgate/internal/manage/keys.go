@@ -23,8 +23,8 @@ func location(c *nodequery.Counter) string {
 	return output.OrDash(c.Node)
 }
 
-// reportNodes prints the nodes that were not queried because they have sent no heartbeat for long. It returns the
-// failures of the others as an error.
+// reportNodes prints the nodes that were not queried because they have not sent a heartbeat for some time. It returns
+// failures of the other nodes as an error.
 func (p *commands) reportNodes(nodes []nodequery.NodeStatus, failures string) error {
 	for _, n := range nodes {
 		if n.State == "silent" {
@@ -55,8 +55,8 @@ func (p *commands) keysCommand() *cobra.Command {
 		Long: `Show what remains for a client, or reset its counters, on all nodes of a namespace. The rules service queries
 each node that counts in its own memory, and one of the nodes that share a store.
 
-The exit code is 0 on success and 1 on an error, such as a node or a store that does not respond. The results of the
-others are shown nevertheless.`,
+The exit code is 0 on success and 1 on an error, such as a node or a store that does not respond. Results of the other
+nodes are shown even then.`,
 		Example: `  headgate keys get user=acme
   headgate keys reset user=acme --rule search-per-user`,
 	}
@@ -90,11 +90,11 @@ func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
 				rows = append(rows, []string{k.ID, k.Effect, "-", "-", location(k), output.OrDash(k.Client)})
 			}
 			for _, l := range k.Limits {
-				left, full := "unknown", "unknown"
+				remaining, reset := "unknown", "unknown"
 				if l.Remaining != nil && l.ResetAfterMS != nil {
-					left, full = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), output.InMillis(*l.ResetAfterMS)
+					remaining, reset = fmt.Sprintf("%d of %d", *l.Remaining, l.Capacity), output.InMillis(*l.ResetAfterMS)
 				}
-				rows = append(rows, []string{k.ID, l.Limit, left, full, location(k), output.OrDash(k.Client)})
+				rows = append(rows, []string{k.ID, l.Limit, remaining, reset, location(k), output.OrDash(k.Client)})
 			}
 		}
 		if err := p.Show(out, response, []string{"RULE", "LIMIT", "LEFT", "FULL", "NODE", "CLIENT"}, rows); err != nil {
@@ -136,7 +136,7 @@ func (p *commands) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		return p.reportNodes(response.Nodes, response.Error)
 	})
 	output.AddFlag(c, &out)
-	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all rules that count the client)")
+	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all rules whose key identifies the client)")
 	cli.AddNoteFlag(c, f)
 	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleResource, f)) // the flag exists
 	return c

@@ -1,5 +1,6 @@
 // Package manage has the commands that read and change a rules service: its rules, clients, overrides, tokens, webhooks
-// and nodes, the counters and statistics of its nodes, and its database. "headgate context" saves where it is.
+// and nodes, the counters and statistics of its nodes, and its database. "headgate context" saves the addresses of
+// rules services.
 package manage
 
 import (

@@ -62,8 +62,8 @@ func (p *commands) deleteNodesCommand(f *cli.ServerFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:   "delete ID...",
 		Short: "Remove stopped nodes from the list",
-		Long: `Remove stopped nodes from the list. Nodes that stop normally are removed at once, and nodes without a
-heartbeat are removed after an hour. The command does not affect the nodes: a running one is listed again with its
+		Long: `Remove stopped nodes from the list. Nodes that stop normally are removed immediately, and nodes without a
+heartbeat are removed after an hour. The command does not affect the nodes: a running node is listed again after its
 next heartbeat.`,
 		Example:           `  headgate nodes delete eu-1`,
 		ValidArgsFunction: p.completeNodes(f),

@@ -272,7 +272,7 @@ func (p *commands) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done,
 	return c
 }
 
-// maxCompletions is the maximum number of ids that a shell is offered.
+// maxCompletions is the number of ids after which findIDs reads no more pages.
 const maxCompletions = 1000
 
 // listAll returns all tokens or webhooks of the rules service.
@@ -306,8 +306,8 @@ func (p *commands) writeSecret(path, noun, id, secret string) error {
 	return nil
 }
 
-// findIDs returns completions for the ids that begin with prefix. The service also finds objects with the prefix in
-// other fields, so findIDs reads pages until it has enough ids. With an error, it returns the ids found so far.
+// findIDs returns completions for the ids that begin with prefix. The service also finds objects with prefix in other
+// fields, so findIDs reads pages until it has enough ids. With an error, it also returns the ids that it found before.
 func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix string) (ids []string, err error) {
 	for q := (remote.Query{Search: prefix, Limit: 1000}); ; {
 		page, err := client.List(ctx, s.collection, q)

@@ -113,7 +113,7 @@ func (p *commands) listTokensCommand(f *cli.ServerFlags) *cobra.Command {
 func (p *commands) revokeTokenCommand(f *cli.ServerFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:     "revoke ID...",
-		Short:   "Revoke tokens at once",
+		Short:   "Revoke tokens immediately",
 		Example: `  headgate tokens revoke alice`,
 		ValidArgsFunction: func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// An upload is a file that is sent, of which it shows the progress: how much was read, and then that the receiver works.
+// An upload is a file that is sent, of which it shows the progress: how much was read, and then that the receiver
+// works.
 type upload struct {
 	from io.Reader
 	size int64  // 0 if unknown
@@ -59,9 +60,9 @@ func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 // show shows the progress on w until the returned function is called: on a terminal in one line, else in a line every
 // few seconds.
 func (u *upload) show(w io.Writer) (stop func()) {
-	every, terminal := progressEveryLog, terminal.IsDevice(w)
+	every, terminal := logProgressEvery, terminal.IsDevice(w)
 	if terminal {
-		every = progressEvery
+		every = terminalProgressEvery
 	}
 	start, done := time.Now(), make(chan struct{})
 	var group sync.WaitGroup

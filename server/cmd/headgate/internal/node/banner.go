@@ -55,7 +55,7 @@ func (n *Node) announce() {
 	}
 }
 
-// printFirstToken prints the admin token of a new database, once.
+// printFirstToken prints the admin token of a new database, unless it was already printed.
 func (n *Node) printFirstToken() {
 	if token := n.rulesService.firstToken.Swap(nil); token != nil && n.options.Secrets != nil {
 		_, _ = fmt.Fprintf(n.options.Secrets,
@@ -170,7 +170,8 @@ func (n *Node) gatewayURL() string {
 	return scheme + localAddress(addr.String()) + "/"
 }
 
-// localAddress returns the address at which this host reaches its own listener: localhost for all addresses.
+// localAddress returns the address at which this host can reach its own listener. For a listener on all addresses, that
+// is localhost.
 func localAddress(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -37,7 +37,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	}
 	d := &Decider{}
 	settings := c.IdentityConfig(secret, nil)
-	settings.UserFrom = nil // the caller of Read provides the attributes
+	settings.UserFrom = nil // the argument of Read has the user
 	if d.identity, err = identity.New(settings); err != nil {
 		return nil, err
 	}

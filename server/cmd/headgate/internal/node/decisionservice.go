@@ -25,11 +25,11 @@ import (
 
 // A decisionService serves the engine's decisions over several protocols.
 type decisionService struct {
-	token      *service.Token   // required of callers; nil if none is required
-	resetToken *service.Token   // allows to reset keys; nil if there is none
-	grpc       *grpcapi.Server  // nil if it is off
-	envoy      *envoyrls.Server // served over gRPC and HTTP; nil if both are off
-	protocols  []*protocol      // without those that are off
+	token      *service.Token   // the token that callers must send; nil if none is required
+	resetToken *service.Token   // the token with which callers may reset keys; nil if there is none
+	grpc       *grpcapi.Server  // nil if gRPC is off
+	envoy      *envoyrls.Server // serves Envoy's protocol over gRPC and HTTP; nil if both are off
+	protocols  []*protocol      // the protocols that are not off
 }
 
 // A protocol is a listener of the decision service.
@@ -43,7 +43,7 @@ type protocol struct {
 type protocolServer interface {
 	// Serve serves until Shutdown, and then returns nil.
 	Serve(net.Listener) error
-	// Shutdown waits for current calls to finish. If ctx ends before, it aborts them.
+	// Shutdown waits until the current calls have finished. If ctx ends first, it aborts them.
 	Shutdown(context.Context) error
 	// Reload reads the certificates again, and logs the result.
 	Reload() error
@@ -163,7 +163,7 @@ func (n *Node) openEnvoy() error {
 		Limits:  envoyrls.Limits{Body: int(settings.MaxBody)},
 		OnError: n.faultLogger("envoy"), Logger: n.componentLogger("service").With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
-			if d.grpc != nil { // else openGRPC sets the state
+			if d.grpc != nil { // before that, openGRPC sets the state
 				d.grpc.SetServing(envoyrls.HealthName, healthy)
 			}
 		},
@@ -217,16 +217,16 @@ func (n *Node) openRESP() (protocolServer, error) {
 }
 
 // serveDecisionService starts to serve. If a server fails, it calls stop.
-func (n *Node) serveDecisionService(ctx context.Context, group *sync.WaitGroup, stop context.CancelCauseFunc) {
+func (n *Node) serveDecisionService(ctx context.Context, tasks *sync.WaitGroup, stop context.CancelCauseFunc) {
 	for _, p := range n.service.protocols {
-		group.Go(func() {
+		tasks.Go(func() {
 			if err := p.server.Serve(p.listener); err != nil {
 				stop(fmt.Errorf("%s: %w", p.name, err))
 			}
 		})
 	}
 	if e := n.service.envoy; e != nil && n.config.EnvoyConfig != "" {
-		group.Go(func() {
+		tasks.Go(func() {
 			if err := e.Watch(ctx); err != nil {
 				n.log.Error("limits for Envoy not watched", "err", err.Error())
 			}
@@ -234,8 +234,8 @@ func (n *Node) serveDecisionService(ctx context.Context, group *sync.WaitGroup, 
 	}
 }
 
-// drainDecisionService waits for current calls to finish. Health checks fail at once; new calls are accepted until load
-// balancers had the drain delay to notice.
+// drainDecisionService waits until the current calls have finished. Health checks fail immediately, but new calls are
+// accepted during the drain delay, in which load balancers notice the failed checks.
 func (n *Node) drainDecisionService() {
 	d := &n.service
 	if len(d.protocols) == 0 {
@@ -251,15 +251,15 @@ func (n *Node) drainDecisionService() {
 	time.Sleep(delay) // a second signal ends the program
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	var group sync.WaitGroup
+	var tasks sync.WaitGroup
 	for _, p := range d.protocols {
-		group.Go(func() {
+		tasks.Go(func() {
 			if err := p.server.Shutdown(ctx); err != nil {
 				n.log.Warn("drain incomplete", "listener", p.name, "err", err.Error())
 			}
 		})
 	}
-	group.Wait()
+	tasks.Wait()
 }
 
 // closeDecisionService closes all servers and listeners, whether they have served or not.
@@ -272,7 +272,7 @@ func (n *Node) closeDecisionService() {
 	}
 }
 
-// shutDown closes a server without waiting for its calls.
+// abort closes a server without waiting for its calls.
 func abort(s protocolServer) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -289,7 +289,7 @@ func (n *Node) reloadDecisionService() {
 	}
 }
 
-// measure adds the statistics of the decision service to sources.
+// addSources adds the statistics of the decision service to sources.
 func (d *decisionService) addSources(sources *telemetry.Sources) {
 	if len(d.protocols) > 0 {
 		sources.Listeners = func() []telemetry.Listener {

@@ -38,7 +38,7 @@ func (n *Node) openDemoTraffic() {
 	}
 	n.demoTraffic = &demo.Traffic{
 		URL: strings.TrimSuffix(url, "/"), Logger: n.log,
-		// Under other rules, the traffic would use up the limits of the user's own requests from this host.
+		// Under other rules, the demo traffic would consume units that requests of users on this host need.
 		Allowed: func() bool { return n.engine.Rules().Rule(trafficRule) != nil },
 	}
 	n.demoTraffic.Switch(n.config.WantsDemoTraffic())
@@ -52,7 +52,7 @@ func (n *Node) demoSwitch() api.Switch {
 	return n.demoTraffic
 }
 
-// demoRulesRemoved reports whether removeDemoRules made the last change of the rules and no rules are left.
+// demoRulesRemoved reports whether there are no rules because removeDemoRules has deleted the last ones.
 func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
 	db, namespace := n.rulesService.db, n.config.ControlNamespace()
 	count, err := db.Count(ctx, control.Query{Namespace: namespace, Kind: control.KindRule})
@@ -66,7 +66,7 @@ func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
 	return last[0].Actor == demoActor && last[0].Action == demoRemoval, nil
 }
 
-// addDemoRules gives a database without rules the rules for the built-in service.
+// addDemoRules writes the rules for the built-in service to a database without rules.
 func (n *Node) addDemoRules(ctx context.Context) error {
 	s := n.rulesService
 	if _, err := s.api.Load().Apply(ctx, n.config.ControlNamespace(), demoActor, "demo.yaml", demoRules); err != nil {
@@ -76,8 +76,8 @@ func (n *Node) addDemoRules(ctx context.Context) error {
 	return nil
 }
 
-// removeDemoRules deletes the demo rules that an earlier start without an upstream has left in the database: in front
-// of a user's service nothing is limited until a rule says so. Rules that a user has changed since stay.
+// removeDemoRules deletes the demo rules that an earlier start without an upstream has written to the database. In
+// front of a user's service, only the user's rules may limit requests. It keeps demo rules that a user has changed.
 func (n *Node) removeDemoRules(ctx context.Context) error {
 	db, namespace := n.rulesService.db, n.config.ControlNamespace()
 	found, err := db.List(ctx, control.Query{

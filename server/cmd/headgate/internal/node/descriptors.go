@@ -10,14 +10,15 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// otherFiles is the number of descriptors reserved for everything else: files, the database, Redis, gossip, webhooks.
+// otherFiles is the number of descriptors reserved for files, the database, Redis, gossip and webhooks.
 const otherFiles = 128
 
 // descriptors describes how the listeners share the process's file descriptors.
 type descriptors struct {
-	limit, needed int
-	share         conns.Share // of each listener
-	perUpstream   int         // maximum connections to one upstream; 0 for the configured number
+	limit       int         // the number that the process may open
+	needed      int         // the number that the configured connections may use
+	share       conns.Share // the share of each listener
+	perUpstream int         // the maximum number of connections to one upstream; 0 for the configured number
 }
 
 // A descriptorNeed counts the descriptors that the configured connections may use.
@@ -25,7 +26,7 @@ type descriptorNeed struct {
 	listeners   map[string]int // connections by listener
 	upstreams   int            // number of upstream servers
 	connections int            // connections to all upstreams
-	upgraded    int            // upgraded connections, both sides
+	upgraded    int            // connections of upgrades, to clients and to upstreams
 }
 
 func (n *descriptorNeed) total() int {
@@ -36,8 +37,9 @@ func (n *descriptorNeed) total() int {
 	return sum
 }
 
-// planDescriptors divides limit descriptors. If they are enough, nothing is limited. Otherwise a quarter is for
-// connections to upstreams. Half of the rest is reserved for the listeners in equal parts; they share the other half.
+// planDescriptors divides limit descriptors. If they are enough for n, nothing is limited. Otherwise connections to
+// upstreams get a quarter. Half of the rest is reserved for the listeners in equal parts, and the listeners share the
+// other half.
 func planDescriptors(limit int, n *descriptorNeed) descriptors {
 	d := descriptors{limit: limit, needed: n.total()}
 	if limit == 0 || d.needed <= limit {
@@ -54,10 +56,11 @@ func planDescriptors(limit int, n *descriptorNeed) descriptors {
 	return d
 }
 
-// short reports whether the process has fewer descriptors than it needs.
+// isShort reports whether the process has fewer descriptors than it needs.
 func (d *descriptors) isShort() bool { return d.share.Shared != nil }
 
-// divideDescriptors divides limit, the descriptors that the process may open, and logs if they are too few.
+// divideDescriptors divides the descriptors that the process may open, given their number, and logs if they are too
+// few.
 func (n *Node) divideDescriptors(limit int) error {
 	need, err := countDescriptors(n.config)
 	if err != nil {
@@ -68,8 +71,8 @@ func (n *Node) divideDescriptors(limit int) error {
 	return nil
 }
 
-// Descriptors returns how many file descriptors the process may open, 0 if that is not known, and how many a node with
-// this configuration needs at most.
+// Descriptors returns the number of file descriptors that the process may open, 0 if it is unknown, and the number that
+// a node with this configuration needs at most.
 func Descriptors(c *config.Config) (limit, needed int, err error) {
 	need, err := countDescriptors(c)
 	if err != nil {
@@ -113,8 +116,8 @@ func (n *descriptorNeed) addGateway(settings *gateway.Config) {
 	}
 }
 
-// logShortage logs if the process has fewer descriptors than it needs: as a warning if there is a configuration file or
-// the limit is below few, else as information.
+// logShortage logs if the process has fewer descriptors than it needs. It is a warning if there is a configuration
+// file, or if the process may open very few. Otherwise it is information.
 func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 	if !d.isShort() {
 		return

@@ -16,16 +16,16 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// enforcement puts rules in force, those that are suspended as shadow rules, and ends suspensions when they expire.
-// Suspensions come from the rules service and from the admin listener of this node. Those of the node are lost when the
-// process ends.
+// enforcement puts rules in force. Suspended rules become shadow rules until their suspension expires. Suspensions come
+// from the rules service and from the admin listener of this node. The suspensions from the admin listener are lost
+// when the process ends.
 type enforcement struct {
 	engine  *engine.Engine
 	shared  bool // see telemetry.RuleLoad
 	metrics *telemetry.Metrics
 	log     *slog.Logger
 	now     func() time.Time
-	wake    chan struct{} // the time of the next expiry may have changed
+	wake    chan struct{} // receives if the time of the next expiry may have changed
 
 	mu               sync.Mutex
 	loaded           *match.Set // the rules as they were loaded; nil until then
@@ -57,7 +57,7 @@ func (e *enforcement) apply(set *match.Set) (*match.Set, error) {
 	return effective, nil
 }
 
-// suspended returns a function that reports whether a suspension in force is for a rule.
+// suspensionFilter returns a function that reports whether a rule is suspended.
 func (e *enforcement) suspensionFilter() func(*rules.Rule) bool {
 	ids := make(map[string]bool, len(e.active))
 	for i := range e.active {
@@ -66,7 +66,7 @@ func (e *enforcement) suspensionFilter() func(*rules.Rule) bool {
 	return func(r *rules.Rule) bool { return ids[""] || ids[r.ID] }
 }
 
-// setFleet sets the suspensions of the rules service.
+// setFleetSuspensions sets the suspensions of the rules service.
 func (e *enforcement) setFleetSuspensions(list []control.Suspension) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func (e *enforcement) turnOff(s control.Suspension) {
 	e.refresh()
 }
 
-// turnOn ends the suspension of a rule on this node, or all of this node if it is empty.
+// turnOn ends the suspension of a rule on this node. If rule is empty, it ends all suspensions of this node.
 func (e *enforcement) turnOn(rule string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,10 +107,10 @@ func (e *enforcement) refresh() {
 	e.logChanges(previous)
 	select {
 	case e.wake <- struct{}{}:
-	default: // run looks at the times soon anyway
+	default: // run will already look at the times
 	}
 	if e.loaded == nil {
-		return // the first rules follow
+		return // apply has not been called yet, and will use e.active
 	}
 	effective, offCount := e.loaded.Shadowed(e.suspensionFilter())
 	e.metrics.ExpectRules(effective, e.shared)
@@ -122,7 +122,7 @@ func (e *enforcement) refresh() {
 	e.metrics.KeepRules(e.engine.Rules(), e.shared)
 }
 
-// updateActive sets active to the suspensions that have not expired, and forgets those of this node that have.
+// updateActive sets active to the suspensions that have not expired, and removes expired suspensions of this node.
 func (e *enforcement) updateActive() {
 	now := e.now()
 	var list []control.Suspension
@@ -145,7 +145,8 @@ func (e *enforcement) updateActive() {
 	e.active = list
 }
 
-// logChanges logs the difference to the suspensions before. It is the audit log of a node without a rules service.
+// logChanges logs which suspensions have begun and ended, given the previous ones. Without a rules service, this is the
+// node's audit log.
 func (e *enforcement) logChanges(previous []control.Suspension) {
 	for _, s := range e.active {
 		if !slices.Contains(previous, s) {
@@ -184,14 +185,14 @@ func (e *enforcement) run(ctx context.Context) {
 	}
 }
 
-// list returns the suspensions in force.
+// activeSuspensions returns the suspensions in force.
 func (e *enforcement) activeSuspensions() []control.Suspension {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.active)
 }
 
-// figures returns the figures for the metrics.
+// stats returns the figures for the metrics.
 func (e *enforcement) stats() telemetry.Enforcement {
 	e.mu.Lock()
 	defer e.mu.Unlock()

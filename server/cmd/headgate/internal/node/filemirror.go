@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/internal/watch"
 )
 
-// mirrorTimeout is how long copying a file to the database may take.
+// mirrorTimeout is the time limit for copying a file to the database.
 const mirrorTimeout = time.Minute
 
 // fileActor is the author of changes from a file, in the history.
@@ -48,14 +48,14 @@ func (m *fileMirror) load(ctx context.Context) error {
 	}
 	if text := err.Error(); text != m.lastErr { // log each error once
 		m.lastErr = text
-		m.log.Error("rules refused, those in the database stay", "file", m.path, "err", text)
+		m.log.Error("rules refused, keeping the rules in the database", "file", m.path, "err", text)
 	}
 	return err
 }
 
 func (m *fileMirror) reload() { _ = m.load(context.Background()) } // load logs its error
 
-// problem returns the error of the last load, or "".
+// lastError returns the error of the last load, or "" if it succeeded.
 func (m *fileMirror) lastError() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,9 +33,9 @@ type fileRules struct {
 	reloadMu sync.Mutex // serializes reload
 
 	mu     sync.Mutex // protects the fields below
-	data   []byte     // the file whose rules are in force
+	data   []byte     // the content of the file whose rules are in force
 	state  telemetry.RulesStatus
-	mirror *fileMirror // shows the rules in the API; nil without an API
+	mirror *fileMirror // copies the rules to the database of the API; nil without an API
 }
 
 // mirrorTo copies the rules to the database of the API, now and after each change.
@@ -70,7 +70,7 @@ func compile(name string, data []byte, lengths clientip.PrefixLengths) (*match.S
 	return doc.Compile()
 }
 
-// loadFirst returns the rules to create the engine with.
+// loadFirst reads the rules with which the engine is created.
 func (r *fileRules) loadFirst() (*match.Set, error) {
 	data, err := r.read()
 	if err != nil {
@@ -84,13 +84,13 @@ func (r *fileRules) loadFirst() (*match.Set, error) {
 	return set, nil
 }
 
-// start sets what applies later rules. The first ones are in force.
+// start must be called when the first rules are in force. e applies later rules.
 func (r *fileRules) start(e *enforcement) {
 	r.enforcement = e
 	r.setLoaded(e.engine.Rules())
 }
 
-// heavyFile is the size in bytes above which compiling a file creates so much garbage that decisions slow down.
+// heavyFile is the size in bytes from which compiling a file creates so much garbage that decisions would slow down.
 const heavyFile = 128 << 10
 
 // reload reads the file and applies its rules, if they have changed and are valid.
@@ -140,7 +140,7 @@ func (r *fileRules) setUnchanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state.Error != "" {
-		r.log.Info("rules file valid again, same rules as those in force", "file", r.path)
+		r.log.Info("rules file valid again, its rules are already in force", "file", r.path)
 		r.state.Error = ""
 	}
 	r.metrics.RulesUnchanged()
@@ -152,18 +152,18 @@ func (r *fileRules) setRefused(err error) {
 	r.metrics.RulesRefused()
 	if text := err.Error(); text != r.state.Error { // log each error once
 		r.state.Error = text
-		r.log.Error("rules refused, those in force stay", "file", r.path, "revision", r.state.Revision, "err", text)
+		r.log.Error("rules refused, keeping the rules in force", "file", r.path, "revision", r.state.Revision, "err", text)
 	}
 }
 
-// status returns which rules are in force.
+// status describes the rules in force.
 func (r *fileRules) status() telemetry.RulesStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// Locate adds lines of the rules file to an error of the engine about its rules.
+// Locate adds the positions in a rules file to an error of the engine about these rules.
 func Locate(name string, data []byte, err error) error {
 	var rulesErr *rules.Error
 	if !errors.As(err, &rulesErr) {
@@ -181,7 +181,7 @@ func Locate(name string, data []byte, err error) error {
 	var problems []source.Problem
 	for _, p := range rulesErr.Problems {
 		problem := source.Problem{Path: p.Path, Value: p.Value, Want: p.Want}
-		// "rule search-per-user: consistency"
+		// The path is "rule search-per-user: consistency", for example.
 		if id, field, ok := strings.Cut(strings.TrimPrefix(p.Path, "rule "), ": "); ok {
 			if i, known := indexes[id]; known {
 				problem.Path = "rules[" + strconv.Itoa(i) + "]." + field

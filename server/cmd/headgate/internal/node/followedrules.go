@@ -54,7 +54,7 @@ func (f *followedRules) onStatus(status follow.Status) {
 	}
 }
 
-// reload makes the follower poll now.
+// reload copies the rules file to the database, if it follows a file, and makes the follower poll now.
 func (f *followedRules) reload() {
 	if m := f.mirror.Load(); m != nil {
 		m.reload()
@@ -65,7 +65,7 @@ func (f *followedRules) reload() {
 // ready reports whether rules have been loaded.
 func (f *followedRules) ready() bool { return f.follower.Status().Ready }
 
-// status returns which rules are in force.
+// status describes the rules in force.
 func (f *followedRules) status() telemetry.RulesStatus {
 	s := f.follower.Status()
 	result := telemetry.RulesStatus{
@@ -73,7 +73,7 @@ func (f *followedRules) status() telemetry.RulesStatus {
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
 			LagMS:    s.Lag.Milliseconds(),
-			FromDisk: s.FromDisk, Push: s.Push, Unreachable: s.Unreachable, Disk: s.Disk, Suspicious: s.Suspicious,
+			FromDisk: s.FromDisk, Push: s.Push, Unreachable: s.Unreachable, DiskError: s.DiskError, Suspicious: s.Suspicious,
 		},
 	}
 	if m := f.mirror.Load(); m != nil && result.Error == "" {
@@ -93,7 +93,7 @@ func (n *Node) openDeferred(ctx context.Context) bool {
 	return true
 }
 
-// retryDatabase tries to open the database until it succeeds. It returns false if ctx ends before.
+// retryDatabase tries to open the database until that succeeds. It returns false if ctx ends first.
 func (n *Node) retryDatabase(ctx context.Context) bool {
 	const maxPause = 15 * time.Second
 	for pause := time.Second; n.rulesService.deferred.Err() != nil; pause = min(2*pause, maxPause) {

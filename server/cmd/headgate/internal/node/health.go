@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// A healthMeter measures the figures of a heartbeat that are rates. It is safe for concurrent use.
+// A healthMeter measures the rates in heartbeats. It is safe for concurrent use.
 type healthMeter struct {
 	mu          sync.Mutex
 	measuredAt  time.Time
@@ -19,7 +19,8 @@ type healthMeter struct {
 	figures     control.HealthFigures // the rates of the last measurement
 }
 
-// minMeasured is the time that rates are measured over. Heartbeats in quicker succession repeat the last ones.
+// minInterval is the shortest time that rates are measured over. A heartbeat that follows sooner has the same rates as
+// the last one.
 const minInterval = time.Second
 
 // measure returns the rates since the last measurement.

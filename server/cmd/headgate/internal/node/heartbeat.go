@@ -126,5 +126,5 @@ func (n *Node) heartbeat(ctx context.Context, server *api.Server) error {
 	return err
 }
 
-// heartbeatTimeout bounds a heartbeat to the API in this process.
+// heartbeatTimeout is the time limit for a heartbeat to the API in this process.
 const heartbeatTimeout = 5 * time.Second

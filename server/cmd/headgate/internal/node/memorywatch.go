@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// memoryCheckInterval is how often the memory store is checked for keys that it has lost.
+// memoryCheckInterval is the time between two checks of the memory store.
 const memoryCheckInterval = 10 * time.Second
 
-// watchMemory logs when the memory store, being full, has evicted keys that still counted or refused new ones. It
+// watchMemory logs when the memory store has evicted keys that were in use, or refused new keys, because it is full. It
 // returns when ctx ends, after a last check.
 func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
 	tick := time.NewTicker(memoryCheckInterval)

@@ -4,7 +4,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// registerMetrics registers the parts of the node whose statistics each scrape reads.
+// registerMetrics registers the parts of the node whose statistics are metrics.
 func (n *Node) registerMetrics() error {
 	sources := &telemetry.Sources{
 		Waiting: n.engine.Waiting, Fleet: n.fleet.Stats, Enforcement: n.enforcement.stats, Overload: n.overload.Stats,

@@ -32,17 +32,18 @@ import (
 	"github.com/headgate/headgate/server/ui"
 )
 
-// Options are the parameters of a node besides its configuration.
+// Options are the parameters of a node that are not in its configuration.
 type Options struct {
 	// Version is the version of the program.
 	Version string
 	// Logger is required.
 	Logger *slog.Logger
-	// LogLines is what Logger writes to, for the access log, which writes many lines at once. Default: one by one.
+	// LogLines is the destination of Logger. It writes many lines of the access log together. Default nil: each line is
+	// written separately.
 	LogLines *telemetry.LineWriter
-	// Banner, if not nil, receives the addresses and commands to try, once the node listens.
+	// Banner, if not nil, receives the addresses of the node and commands to try, when the node listens.
 	Banner io.Writer
-	// Secrets, if not nil, receives the first admin token of a new database, once.
+	// Secrets, if not nil, receives the first admin token of a new database.
 	Secrets io.Writer
 	// Docs, if not nil, builds the documentation that the admin listener serves at /docs/.
 	Docs func() (*docsite.Site, error)
@@ -96,8 +97,8 @@ type listeners struct {
 	gateway     *gateway.Gateway // nil if it is off
 	service     decisionService
 	admin       *server       // nil if it is off
-	demo        *server       // the built-in upstream; nil if one is configured
-	demoTraffic *demo.Traffic // to the built-in upstream; nil without it
+	demo        *server       // the built-in upstream; nil if an upstream is configured
+	demoTraffic *demo.Traffic // sends requests to the built-in upstream; nil without it
 }
 
 var errNothingToServe = errors.New("all addresses are off: there is nothing to serve")
@@ -138,7 +139,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openIdentity(ctx, secret, secondSecret); err != nil {
 		return err
 	}
-	// It validates the settings of the gateway, so it comes before the database is opened.
+	// Before the database is opened, because this validates the settings of the gateway.
 	if err := n.divideDescriptors(conns.DescriptorLimit()); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (n *Node) openAdmin() error {
 	return nil
 }
 
-// withDocs adds the documentation to a handler. It needs no token: it says nothing about this node.
+// withDocs adds the documentation to a handler. Readers need no token, because it contains nothing about this node.
 func (n *Node) withDocs(next http.Handler) http.Handler {
 	const prefix = "/docs/"
 	if n.options.Docs == nil {
@@ -219,7 +220,7 @@ func (n *Node) withDocs(next http.Handler) http.Handler {
 	})
 }
 
-// keysTimeout is how long Open waits for the keys that verify tokens. Without them, a request has no user.
+// keysTimeout is how long Open waits for the keys that verify tokens. Without these keys, requests have no user.
 const keysTimeout = 3 * time.Second
 
 func (n *Node) openIdentity(ctx context.Context, secret, secondSecret []byte) error {
@@ -237,7 +238,7 @@ func (n *Node) openIdentity(ctx context.Context, secret, secondSecret []byte) er
 		waitCtx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
 		if err := n.tokens.Wait(waitCtx); err != nil {
-			n.log.Warn("no keys to verify tokens yet, ignoring tokens until there are", "err", err.Error())
+			n.log.Warn("no keys to verify tokens yet, ignoring tokens until they can be read", "err", err.Error())
 		}
 	}
 	identityConfig := n.config.IdentityConfig(secret, tokens)
@@ -291,7 +292,7 @@ func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error 
 	return n.openReadOnlyAPI(ctx)
 }
 
-// wrapRulesError adds where the rules file is configured.
+// wrapRulesError adds the setting of the rules file to an error.
 func (n *Node) wrapRulesError(err error) error {
 	return fmt.Errorf("%s: %w", n.config.Origin("rules"), err)
 }
@@ -334,7 +335,7 @@ func (n *Node) openGateway() error {
 	return nil
 }
 
-// logOf returns the logger of a component, one of telemetry.Components.
+// componentLogger returns the logger of a component, one of telemetry.Components.
 func (n *Node) componentLogger(component string) *slog.Logger {
 	return n.log.With(telemetry.ComponentKey, component)
 }

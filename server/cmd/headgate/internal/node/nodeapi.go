@@ -22,7 +22,7 @@ import (
 // accepts the token of --admin-token-file.
 type nodeAPI struct {
 	enforcement   *enforcement
-	control       *rulesService
+	rulesService  *rulesService
 	namespace     string
 	tokens        *token.Store // knows only the token of --admin-token-file
 	hasAdminToken bool         // --admin-token-file is set
@@ -38,12 +38,12 @@ func (n *Node) newNodeAPI() (*nodeAPI, error) {
 		return nil, err
 	}
 	return &nodeAPI{
-		enforcement: n.enforcement, control: n.rulesService, namespace: n.config.ControlNamespace(), tokens: tokens,
+		enforcement: n.enforcement, rulesService: n.rulesService, namespace: n.config.ControlNamespace(), tokens: tokens,
 		hasAdminToken: secret != "",
 	}, nil
 }
 
-// handler returns the handler of the paths of this node, and others for all other paths.
+// handler returns a handler that serves the paths of this API and passes all other requests to next.
 func (a *nodeAPI) handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	viewers := []token.Role{token.Viewer, token.Editor, token.Admin}
@@ -71,7 +71,8 @@ func (a *nodeAPI) handler(next http.Handler) http.Handler {
 // A nodeHandler serves a call of a caller whose token was accepted.
 type nodeHandler func(w http.ResponseWriter, r *http.Request, caller *token.Principal)
 
-// only returns a handler for tokens with one of these roles that are valid for the namespace of this node.
+// requireRole returns a handler that serves callers whose token has one of the roles and is valid for the namespace of
+// this node.
 func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller := a.authenticate(w, r)
@@ -79,7 +80,7 @@ func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.Handle
 		case caller == nil: // the response was sent
 		case !slices.Contains(roles, caller.Role):
 			hostguard.WriteProblem(w, http.StatusForbidden, "The token "+caller.ID+" has the role "+string(caller.Role)+
-				". This is for "+token.JoinRoles(roles)+".")
+				". This call requires the role "+token.JoinRoles(roles)+".")
 		case !caller.Covers(a.namespace):
 			hostguard.WriteProblem(w, http.StatusForbidden,
 				"The token "+caller.ID+" is not for the namespace "+a.namespace+" of this node.")
@@ -89,7 +90,7 @@ func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.Handle
 	}
 }
 
-// admins returns a handler for admin tokens of all namespaces.
+// requireGlobalAdmin returns a handler that serves callers with an admin token that is valid for all namespaces.
 func (a *nodeAPI) requireGlobalAdmin(serve http.HandlerFunc) http.HandlerFunc {
 	return a.requireRole([]token.Role{token.Admin}, func(w http.ResponseWriter, r *http.Request, caller *token.Principal) {
 		if !caller.CoversAll() {
@@ -108,10 +109,16 @@ func (a *nodeAPI) authenticate(w http.ResponseWriter, r *http.Request) *token.Pr
 		hostguard.WriteProblem(w, http.StatusUnauthorized, "Send a token: Authorization: Bearer TOKEN.")
 		return nil
 	}
-	tokens := a.tokens
-	if server := a.control.api.Load(); server != nil {
+	// A node with its own rules service accepts the tokens of that service; other nodes accept only the token of
+	// --admin-token-file.
+	var tokens *token.Store
+	server := a.rulesService.api.Load()
+	switch {
+	case server != nil:
 		tokens = server.Tokens()
-	} else if !a.hasAdminToken {
+	case a.hasAdminToken:
+		tokens = a.tokens
+	default:
 		hostguard.WriteProblem(w, http.StatusForbidden,
 			"This node knows no tokens: it has no rules service of its own. Start it with --admin-token-file.")
 		return nil
@@ -140,7 +147,7 @@ func addressOf(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// A nodeEnforcement is the response of all calls about the enforcement on this node.
+// A nodeEnforcement is the response of all calls about enforcement on this node.
 type nodeEnforcement struct {
 	Namespace string               `json:"namespace"`
 	Off       []control.Suspension `json:"off"`
@@ -161,7 +168,8 @@ func (a *nodeAPI) writeEnforcement(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(response) // fails only if the caller has disconnected
 }
 
-// checkNamespace reports whether the call is for the namespace of this node, or for none. If not, it sends an error.
+// checkNamespace reports whether the call names the namespace of this node, or no namespace. Otherwise it sends an
+// error.
 func (a *nodeAPI) checkNamespace(w http.ResponseWriter, r *http.Request) bool {
 	namespace := r.URL.Query().Get("namespace")
 	if namespace == "" || namespace == a.namespace {
@@ -175,10 +183,10 @@ func (a *nodeAPI) checkNamespace(w http.ResponseWriter, r *http.Request) bool {
 // maxNodeBody is the maximum size of a body in bytes.
 const maxNodeBody = 16 << 10
 
-// A switchRequest says which rule to enforce or not. Without a rule, it is all rules of the node.
+// A switchRequest is the body of enforcement:on and enforcement:off.
 type switchRequest struct {
-	Rule string `json:"rule"`
-	For  string `json:"for"`
+	Rule string `json:"rule"` // the id of a rule, or "" for all rules of the node
+	For  string `json:"for"`  // how long enforcement stays off, for enforcement:off
 }
 
 // readSwitch reads the body of a call. If it is invalid, it sends an error and returns false.
@@ -206,7 +214,7 @@ func (a *nodeAPI) turnOff(w http.ResponseWriter, r *http.Request, caller *token.
 	}
 	duration, err := rules.ParseDuration(request.For)
 	if err != nil {
-		duration = 0
+		duration = 0 // CheckSuspensionTime refuses it
 	}
 	if want := control.CheckSuspensionTime(duration); want != "" {
 		hostguard.WriteProblem(w, http.StatusUnprocessableEntity, "for: got "+rules.Quote(request.For)+", want "+want+".")
@@ -214,7 +222,8 @@ func (a *nodeAPI) turnOff(w http.ResponseWriter, r *http.Request, caller *token.
 	}
 	note := r.URL.Query().Get("note")
 	if len(note) > rules.MaxText {
-		hostguard.WriteProblem(w, http.StatusUnprocessableEntity, "note: want a shorter one.")
+		hostguard.WriteProblem(w, http.StatusUnprocessableEntity,
+			"note: want at most "+strconv.Itoa(rules.MaxText)+" bytes.")
 		return
 	}
 	now := a.enforcement.now().UTC().Truncate(time.Second)
@@ -230,20 +239,21 @@ func (a *nodeAPI) turnOn(w http.ResponseWriter, r *http.Request, _ *token.Princi
 		return
 	}
 	if request.For != "" {
-		hostguard.WriteProblem(w, http.StatusUnprocessableEntity, "for: want nothing: enforcement stays on.")
+		hostguard.WriteProblem(w, http.StatusUnprocessableEntity,
+			"for: must not be set: enforcement stays on without a time limit.")
 		return
 	}
 	a.enforcement.turnOn(request.Rule)
 	a.writeEnforcement(w)
 }
 
-// profileTime is how long a profile may take, beyond the timeout of other calls.
+// profileTime is the time limit of a response with a profile. It replaces the time limit of other calls.
 const profileTime = 5 * time.Minute
 
-// extendDeadline returns a handler with the time for a profile of some minutes.
+// extendDeadline returns a handler that has profileTime to write its response.
 func extendDeadline(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// A connection without deadlines needs none.
+		// An error means that the connection has no deadlines. Then there is nothing to extend.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(profileTime))
 		serve(w, r)
 	}

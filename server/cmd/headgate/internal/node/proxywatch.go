@@ -19,7 +19,7 @@ const (
 	maxProxyNames = 4
 )
 
-// watchProxies samples requests and logs load balancers that are not trusted, until ctx ends.
+// watchProxies checks a sample of the requests for load balancers that are not trusted, and logs them, until ctx ends.
 func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger) {
 	tick := time.NewTicker(proxySampleInterval)
 	defer tick.Stop()
@@ -41,24 +41,25 @@ func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger
 	}
 }
 
-// untrustedProxies returns a warning if requests come through load balancers that are not trusted, or "".
+// proxyWarning returns a warning if requests come through load balancers that are not trusted, or "".
 func proxyWarning(id *identity.Identifier) string {
 	found, ok := id.UntrustedProxies()
 	if !ok {
 		return ""
 	}
+	listed := found.Peers[:min(len(found.Peers), maxProxyNames)]
 	var names []string
-	for _, addr := range found.Peers {
-		switch {
-		case len(names) == maxProxyNames:
-			names = append(names, fmt.Sprintf("%d more", len(found.Peers)-maxProxyNames))
-		case len(names) > maxProxyNames: // part of "more"
-		case addr.IsValid():
+	for _, addr := range listed {
+		if addr.IsValid() {
 			names = append(names, addr.String())
-		default:
+		} else {
 			names = append(names, "a Unix socket")
 		}
 	}
-	return fmt.Sprintf("requests with %s come from %s, not in --trusted-proxies: all clients behind an address share its "+
-		"limits; if these are your load balancers, list them in --trusted-proxies", found.Header, strings.Join(names, ", "))
+	if more := len(found.Peers) - len(listed); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("requests with %s come from %s, which --trusted-proxies does not list: all clients behind such an "+
+		"address share its limits; if these are your load balancers, add them to --trusted-proxies",
+		found.Header, strings.Join(names, ", "))
 }

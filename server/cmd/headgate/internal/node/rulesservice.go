@@ -30,9 +30,9 @@ import (
 // A rulesService is the rules service in this process, with its database and API, or the client of a remote one.
 type rulesService struct {
 	db         control.DB                      // nil with a remote rules service
-	monitor    atomic.Pointer[control.Monitor] // of db; nil if db cannot be changed or is not open yet
-	deferred   *follow.Deferred                // nil if the database is a file
-	api        atomic.Pointer[api.Server]      // nil without a database, and until it is open
+	monitor    atomic.Pointer[control.Monitor] // checks whether db accepts changes; nil if db is read-only or not open yet
+	deferred   *follow.Deferred                // a database that may be opened later; nil if the database is a file
+	api        atomic.Pointer[api.Server]      // nil without a database, and until the database is open
 	remote     *remote.Client                  // nil if the rules service is in this process
 	hook       http.Handler                    // receives webhooks; nil if none are configured
 	keyQueries *nodequery.Responder            // serves queries about clients; nil without an admin listener
@@ -43,7 +43,7 @@ type rulesService struct {
 // sourceTimeout is how long Open waits for a database on another host.
 const sourceTimeout = 10 * time.Second
 
-// dbTimeout is how long opening a database may take, including its first rules.
+// dbTimeout is the time limit for opening a database and for writing its first rules.
 const dbTimeout = 30 * time.Second
 
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
@@ -63,11 +63,17 @@ func (n *Node) openControl(ctx context.Context) error {
 		Poll: n.config.PollEvery(), CheckClient: clientip.New(n.config).Warn,
 		HeavyWork: func() func() { return gcpause.Start(gcpause.ForRules) },
 	})
-	if databaseStatus := n.rulesService.deferred; err == nil && databaseStatus != nil &&
-		(!f.ready() || errors.Is(databaseStatus.Err(), control.ErrNewer)) {
-		err = databaseStatus.Err() // no rules on disk either, or the database needs a newer version of Headgate
+	if err != nil {
+		return err
 	}
-	return err
+	deferred := n.rulesService.deferred
+	if deferred == nil {
+		return nil
+	}
+	if dbErr := deferred.Err(); !f.ready() || errors.Is(dbErr, control.ErrNewer) {
+		return dbErr // there are no rules on disk either, or the database needs a newer version of Headgate
+	}
+	return nil
 }
 
 // openSource returns the source of the rules, and the directory of the copy that is used while the source is
@@ -83,7 +89,7 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 		}
 		return follow.Database(s.db, c.ControlNamespace(), s.api.Load()), "", nil
 	}
-	// A database on another host may be unreachable. The node starts with the rules on disk then.
+	// A database on another host may be unreachable. Then the node starts with the rules on disk.
 	s.deferred = follow.NewDeferred(c.DB, c.ControlNamespace())
 	openCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
@@ -128,7 +134,7 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	return follow.Remote(n.rulesService.remote), n.nodeDir(), nil
 }
 
-// openDatabase opens the database and its API, and gives a new one its first rules.
+// openDatabase opens the database and its API, and writes the first rules to a new database.
 func (n *Node) openDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
@@ -205,7 +211,7 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	return n.openTemporaryDB(ctx)
 }
 
-// openTemporary opens a database that is deleted when the node is closed.
+// openTemporaryDB opens a database that is deleted when the node is closed.
 func (n *Node) openTemporaryDB(ctx context.Context) (control.DB, error) {
 	dir, err := os.MkdirTemp("", "headgate-")
 	if err != nil {
@@ -239,8 +245,8 @@ func (n *Node) openAPIServer(settings api.Config) (err error) {
 	return nil
 }
 
-// openReadOnlyAPI creates an API that shows the rules of a file and cannot change them. If it has no directory for its
-// temporary database, the node runs without the API.
+// openReadOnlyAPI creates an API that shows the rules of a file, but cannot change them. If its temporary database
+// cannot be created, the node runs without the API.
 func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
@@ -274,7 +280,7 @@ func (n *Node) pruneHistory(ctx context.Context) {
 	if keep == 0 {
 		return
 	}
-	wait := mathrand.N(time.Hour) // so that instances with the same database do not prune at the same time
+	wait := mathrand.N(time.Hour) // random, so that nodes with the same database do not prune at the same time
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -296,7 +302,8 @@ func (n *Node) pruneHistory(ctx context.Context) {
 	}
 }
 
-// handler returns the handler of the admin listener: the API of the rules service, and others for all other paths.
+// handler returns a handler for the admin listener. It serves the API of the rules service, and passes requests for all
+// other paths to next.
 func (s *rulesService) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
@@ -320,7 +327,8 @@ func (s *rulesService) handler(next http.Handler) http.Handler {
 	})
 }
 
-// database returns whether the database accepts changes, or nil if this process has no database to change.
+// databaseStatus reports whether the database accepts changes. It returns nil if this process has no database to
+// change.
 func (s *rulesService) databaseStatus() *telemetry.DatabaseStatus {
 	m := s.monitor.Load()
 	if m == nil {

@@ -17,14 +17,14 @@ import (
 func (n *Node) Run(ctx context.Context) error {
 	heap := ballast()
 	defer runtime.KeepAlive(heap)
-	serving, stop := context.WithCancelCause(ctx)
+	serveCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The servers in backends stop last: while the gateway drains, it needs the demo upstream, and operators need the
+	// The servers in lastTasks stop last: while the gateway drains, it needs the demo upstream, and operators need the
 	// admin listener.
-	var group, backends sync.WaitGroup
+	var tasks, lastTasks sync.WaitGroup // tasks end with serveCtx, lastTasks after the last request
 	for _, s := range []*server{n.admin, n.demo} {
 		if s != nil {
-			backends.Go(func() {
+			lastTasks.Go(func() {
 				if err := s.serve(); err != nil {
 					stop(err)
 				}
@@ -32,47 +32,47 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 	}
 	if n.gateway != nil {
-		group.Go(func() {
-			if err := n.gateway.Serve(serving); err != nil && serving.Err() == nil {
+		tasks.Go(func() {
+			if err := n.gateway.Serve(serveCtx); err != nil && serveCtx.Err() == nil {
 				stop(fmt.Errorf("gateway: %w", err))
 			} else if err != nil {
 				n.log.Warn("drain incomplete", "listener", "gateway", "err", err.Error())
 			}
 		})
 	}
-	n.serveDecisionService(serving, &group, stop)
-	n.maintainRules(serving, &group)
+	n.serveDecisionService(serveCtx, &tasks, stop)
+	n.maintainRules(serveCtx, &tasks)
 	if n.fileRules != nil {
-		group.Go(func() {
-			if err := watch.File(serving, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
+		tasks.Go(func() {
+			if err := watch.File(serveCtx, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
 				n.log.Error("rules file not watched", "err", err.Error())
 			}
 		})
 	}
 	if n.stores.Shared() {
-		group.Go(func() { n.stores.WatchServers(serving) })
-		group.Go(func() { n.reportStoreChanges(serving) })
+		tasks.Go(func() { n.stores.WatchServers(serveCtx) })
+		tasks.Go(func() { n.reportStoreChanges(serveCtx) })
 	}
-	group.Go(func() { n.enforcement.run(serving) })
-	group.Go(func() { n.overload.Run(serving) })
-	group.Go(func() { n.reloadOnDemand(serving) })
-	group.Go(func() { n.recordDecisions(serving) })
+	tasks.Go(func() { n.enforcement.run(serveCtx) })
+	tasks.Go(func() { n.overload.Run(serveCtx) })
+	tasks.Go(func() { n.reloadOnDemand(serveCtx) })
+	tasks.Go(func() { n.recordDecisions(serveCtx) })
 	if n.demoTraffic != nil {
-		group.Go(func() { n.demoTraffic.Run(serving) })
+		tasks.Go(func() { n.demoTraffic.Run(serveCtx) })
 	}
-	group.Go(func() { watchProxies(serving, n.identity, n.log) })
+	tasks.Go(func() { watchProxies(serveCtx, n.identity, n.log) })
 	drainCtx, endDrain := context.WithCancel(context.WithoutCancel(ctx))
 	defer endDrain()
-	backends.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // until the last request is decided
+	lastTasks.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // until the last request is decided
 
-	n.waitForGateway(serving)
+	n.waitForGateway(serveCtx)
 	n.state.Store(telemetry.Ready)
 	n.announce()
-	<-serving.Done()
+	<-serveCtx.Done()
 	n.state.Store(telemetry.Draining)
 	n.log.Info("draining")
 	n.drainDecisionService()
-	group.Wait()
+	tasks.Wait()
 	stopErr := n.rulesService.stop()
 	for _, s := range []*server{n.demo, n.admin} {
 		if s != nil {
@@ -80,9 +80,9 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 	}
 	endDrain()
-	backends.Wait()
+	lastTasks.Wait()
 	err := errors.Join(stopErr, n.close())
-	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
+	if cause := context.Cause(serveCtx); ctx.Err() == nil && cause != nil {
 		err = errors.Join(cause, err)
 	}
 	if err == nil {
@@ -103,30 +103,30 @@ func (n *Node) waitForGateway(ctx context.Context) {
 }
 
 // maintainRules starts the goroutines that keep the rules and the admin certificates current until ctx ends.
-func (n *Node) maintainRules(ctx context.Context, group *sync.WaitGroup) {
+func (n *Node) maintainRules(ctx context.Context, tasks *sync.WaitGroup) {
 	if n.admin != nil && n.admin.certificates != nil {
-		group.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
+		tasks.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
 	}
 	if n.followedRules == nil { // the rules come from a file
 		if n.rulesService.api.Load() != nil {
-			group.Go(func() { n.heartbeatLoop(ctx) })
+			tasks.Go(func() { n.heartbeatLoop(ctx) })
 		}
 		return
 	}
-	group.Go(func() { n.followedRules.follower.Run(ctx) })
+	tasks.Go(func() { n.followedRules.follower.Run(ctx) })
 	if n.config.RulesSource() == config.FromControl {
-		return // the remote rules service has the database: no mirror and no history here
+		return // the remote rules service keeps the database and its history
 	}
-	group.Go(func() {
+	tasks.Go(func() {
 		if n.rulesService.deferred != nil && !n.retryDatabase(ctx) {
 			return // ctx ended before the database could be opened
 		}
-		var mirroring sync.WaitGroup
-		if m := n.followedRules.mirror.Load(); m != nil {
-			mirroring.Go(func() { m.watch(ctx) })
+		var mirrorTask sync.WaitGroup
+		if m := n.followedRules.mirror.Load(); m != nil { // it keeps the database equal to the rules file
+			mirrorTask.Go(func() { m.watch(ctx) })
 		}
 		n.pruneHistory(ctx)
-		mirroring.Wait()
+		mirrorTask.Wait()
 	})
 }
 

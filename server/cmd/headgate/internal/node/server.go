@@ -100,7 +100,7 @@ func (s *server) serve() error {
 	return nil
 }
 
-// shutdown waits up to 2 s for current requests to finish, then closes the server.
+// shutdown waits up to 2 s until current requests have finished, then closes the server.
 func (s *server) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *server) shutdown() {
 	}
 }
 
-// close closes the server and its connections at once, and ignores errors.
+// close closes the server and its connections immediately, and ignores errors.
 func (s *server) close() {
 	_ = s.http.Close()
 	_ = s.listener.Close()

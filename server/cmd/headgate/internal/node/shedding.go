@@ -8,8 +8,9 @@ import (
 	"github.com/headgate/headgate/server/overload"
 )
 
-// shedding wraps the handler of the admin listener: requests that the current stage sheds get 503 with Retry-After.
-// Metrics, health, tokens, rules and keys are always served, as an operator needs them to end the overload.
+// shedding wraps the handler of the admin listener. During an overload, it responds to less important requests with 503
+// and Retry-After. Metrics, health, tokens, rules and keys are always served, because an operator needs them to end the
+// overload.
 func shedding(m *overload.Monitor, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stage := stageOf(r.URL.Path); stage != overload.Nothing && m.Sheds(stage) {
@@ -40,7 +41,8 @@ func stageOf(path string) overload.Stage {
 	}
 }
 
-// adjustTurns tells the gateway which share of its cores this process uses.
+// adjustTurns adapts the number of connections that the gateway serves at the same time to the share of the cores that
+// this process uses.
 func (n *Node) adjustTurns(busy float64) {
 	if n.gateway != nil {
 		n.gateway.AdjustTurns(busy)

@@ -20,7 +20,8 @@ func (n *Node) Status() telemetry.Status {
 		s.Rules = n.fileRules.status()
 	} else {
 		s.Rules = n.followedRules.status()
-		s.Degraded = s.Degraded || s.Rules.Follow.FromDisk || s.Rules.Follow.Unreachable != "" || s.Rules.Follow.Disk != ""
+		follow := s.Rules.Follow
+		s.Degraded = s.Degraded || follow.FromDisk || follow.Unreachable != "" || follow.DiskError != ""
 		if s.State == telemetry.Ready && !n.followedRules.ready() {
 			s.State = telemetry.Starting // without rules, every request would pass
 		}

@@ -69,11 +69,11 @@ func Write(w io.Writer, f Format, value any, header []string, rows [][]string) e
 	if err := e.Encode(value); err != nil {
 		return err
 	}
-	return WriteJSON(w, f, data.Bytes())
+	return WriteData(w, f, data.Bytes())
 }
 
-// WriteJSON writes JSON data as indented JSON or as YAML.
-func WriteJSON(w io.Writer, f Format, data []byte) error {
+// WriteData writes data, which is JSON, as indented JSON or as YAML. f must not be Table.
+func WriteData(w io.Writer, f Format, data []byte) error {
 	text, err := Reformat(f, data)
 	if err != nil {
 		return err
@@ -82,21 +82,25 @@ func WriteJSON(w io.Writer, f Format, data []byte) error {
 	return err
 }
 
-// Reformat converts JSON data to indented JSON or to YAML.
+// Reformat converts JSON data to indented JSON or to YAML. f must not be Table.
 func Reformat(f Format, data []byte) ([]byte, error) {
-	if f == JSON {
+	switch f {
+	case JSON:
 		var b bytes.Buffer
 		if err := json.Indent(&b, bytes.TrimSpace(data), "", "  "); err != nil {
 			return nil, err
 		}
 		b.WriteByte('\n')
 		return b.Bytes(), nil
+	case YAML:
+		parsed, err := source.Read("response.json", data)
+		if err != nil {
+			return nil, err
+		}
+		return source.YAML(parsed.Root), nil
+	default:
+		return nil, fmt.Errorf("output: format %q: want json or yaml", f)
 	}
-	parsed, err := source.Read("response.json", data)
-	if err != nil {
-		return nil, err
-	}
-	return source.YAML(parsed.Root), nil
 }
 
 // WriteTable writes rows in aligned columns, or "none" if there are no rows.

@@ -1,5 +1,5 @@
-// Package reference writes the pages of docs/reference in Markdown: commands, fields of rules, APIs and errors, from the
-// code that defines them.
+// Package reference writes the pages of docs/reference in Markdown: commands, fields of rules, APIs and errors, from
+// the code that defines them.
 package reference
 
 import (

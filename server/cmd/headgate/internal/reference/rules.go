@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ruleObjects are the objects of a rules file, by the names of the schema, with the titles of their sections.
+// ruleObjects are the objects of a rules file. name is the key of the object in $defs of the schema, and title is the
+// heading of its section on the page.
 var ruleObjects = []struct{ name, title string }{
 	{"rule", "Rule"},
 	{"condition", "Condition"},
@@ -31,16 +32,16 @@ func Rules(document []byte) ([]byte, error) {
 	b.WriteString("\n## File\n\n| field | values | meaning |\n|---|---|---|\n")
 	writeRuleFields(&b, &s, s.Defs)
 	for _, o := range ruleObjects {
-		of := s.Defs[o.name]
+		def := s.Defs[o.name]
 		fmt.Fprintf(&b, "\n## %s\n", o.title)
-		if of.Description != "" {
-			b.WriteString("\n" + escape(of.Description) + "\n")
+		if def.Description != "" {
+			b.WriteString("\n" + escape(def.Description) + "\n")
 		}
 		b.WriteString("\n| field | values | meaning |\n|---|---|---|\n")
-		if len(of.Properties) == 0 { // the cost is a number or an object
-			of = of.OneOf[len(of.OneOf)-1]
+		if len(def.Properties) == 0 { // the cost is a number or an object
+			def = def.OneOf[len(def.OneOf)-1]
 		}
-		writeRuleFields(&b, of, s.Defs)
+		writeRuleFields(&b, def, s.Defs)
 	}
 	return b.Bytes(), nil
 }
@@ -53,6 +54,7 @@ func writeRuleFields(b *bytes.Buffer, s *schema, defs map[string]*schema) {
 	}
 	for _, expression := range sortedKeys(s.PatternProperties) {
 		f := s.PatternProperties[expression]
+		// "^(header|cookie)\..+$" becomes "header.NAME`, `cookie.NAME".
 		prefixes, _, _ := strings.Cut(strings.Trim(expression, "^("), `\.`)
 		names := strings.ReplaceAll(strings.TrimSuffix(prefixes, ")"), "|", ".NAME`, `") + ".NAME"
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", names, ruleValues(f, defs), f.meaning())
@@ -65,14 +67,14 @@ func ruleValues(s *schema, defs map[string]*schema) string {
 		switch {
 		case len(s.OneOf) > 0:
 			return ruleValues(s.OneOf[0], defs) + ", or a list"
-		case len(s.AnyOf) > 0:
+		case len(s.AnyOf) > 0: // only attributes have anyOf: names from a list, or texts such as header.NAME
 			return "an attribute"
 		}
 		return s.kind()
 	}
 	name := nameOf(s.Ref)
 	for _, o := range ruleObjects {
-		if o.name == name && o.name != "namedLimit" {
+		if o.name == name && o.name != "namedLimit" { // no field refers to a namedLimit alone: see limits below
 			text := "[" + strings.ToLower(o.title) + "](#" + strings.ReplaceAll(strings.ToLower(o.title), " ", "-") + ")"
 			if name == "cost" {
 				return "integer, or " + text
@@ -94,8 +96,8 @@ func ruleValues(s *schema, defs map[string]*schema) string {
 	case "duration":
 		return "a duration such as `30s`"
 	}
-	if len(defs[name].Type) == 0 {
-		return "an " + name
+	if name == "attribute" { // it has no single type
+		return "an attribute"
 	}
 	return defs[name].kind()
 }

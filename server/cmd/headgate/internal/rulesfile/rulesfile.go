@@ -43,7 +43,9 @@ func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
 		paths = append(paths, found...)
 	}
 	docs := make([]*file.Document, len(paths))
-	hasClients := false // a file has a list of clients, perhaps an empty one
+	// hasClients is set if a file has a list of clients, even an empty one. A Document does not tell an empty list from
+	// no list, so the file is parsed again if it may have one.
+	hasClients := false
 	for i, path := range paths {
 		data, err := Read(path, stdin)
 		if err != nil {
@@ -73,8 +75,8 @@ func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
 	return whole.JSON(), nil
 }
 
-// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would leave
-// the registered clients alone.
+// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would not
+// change the registered clients.
 func withEmptyClients(d *file.Document) ([]byte, error) {
 	parsed, err := source.Read("rules.json", d.JSON())
 	if err != nil {

@@ -1,2 +1,3 @@
-// Package top shows the traffic of a fleet in a terminal: rates by rule, the clients that stand out, and the nodes.
+// Package top shows the traffic of a fleet in a terminal: rates by rule, the clients with the most requests or denials,
+// and the nodes.
 package top

@@ -65,8 +65,8 @@ func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error
 	return f, err
 }
 
-// SortedClients returns the clients in an order. By denials, clients that only a shadow rule would have denied come after
-// those that were denied.
+// SortedClients returns the clients in an order. By denials, clients that only a shadow rule would have denied come
+// after those that were denied.
 func (f *Figures) SortedClients(order Order) []traffic.ClientCount {
 	list := slices.Clone(f.Clients)
 	if order == ByDenied {
@@ -101,13 +101,10 @@ func (f *Figures) limits(rule, search string) bool {
 	})
 }
 
-// Rates returns the rates of the rules whose name contains a text, or that limit such a client, in the order of requests
-// or denials.
+// Rates returns the rates of the rules whose name contains a text, or that limit such a client, in the order of
+// requests or denials.
 func (f *Figures) Rates(order Order, search string) []RuleRate {
-	step, err := time.ParseDuration(f.Traffic.Step)
-	if err != nil || step <= 0 {
-		step = time.Second
-	}
+	step := f.step()
 	var list []RuleRate
 	for i := range f.Traffic.Rules {
 		r := &f.Traffic.Rules[i]
@@ -128,7 +125,16 @@ func (f *Figures) Rates(order Order, search string) []RuleRate {
 	return list
 }
 
-// rate returns the mean of the last steps per second.
+// step returns the interval between two numbers of a series.
+func (f *Figures) step() time.Duration {
+	step, err := time.ParseDuration(f.Traffic.Step)
+	if err != nil || step <= 0 {
+		return time.Second
+	}
+	return step
+}
+
+// rate returns the mean of the last numbers of a series, per second.
 func rate(list []uint64, step time.Duration) float64 {
 	n := min(len(list), rateSteps)
 	if n == 0 {

@@ -94,7 +94,7 @@ func (m *model) press(key string) tea.Cmd {
 	case "q", "ctrl+c", "esc":
 		return tea.Quit
 	case "s":
-		m.order = m.other()
+		m.order = m.otherOrder()
 	case "p", "space":
 		m.paused = !m.paused
 	case "/":

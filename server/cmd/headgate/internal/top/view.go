@@ -45,7 +45,7 @@ type screen struct {
 	width, height int
 }
 
-// view draws the screen. No line is wider and there are no more lines than fit.
+// view draws the screen, cut to its width and height.
 func (s *screen) view() string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fit(fmt.Sprintf(format, args...), s.width)) }
@@ -61,15 +61,15 @@ func (s *screen) view() string {
 		add("loading")
 	default:
 		total := &s.figures.Traffic.Total
-		step := time.Second
+		step := s.figures.step()
 		add("%.1f req/s  %.1f denied/s  %.1f degraded/s  %s", rate(total.Requests, step), rate(total.Denied, step),
-			rate(total.Degraded, step), s.nodes())
+			rate(total.Degraded, step), s.nodeSummary())
 	}
 	add("")
 	if s.figures != nil {
 		s.addTables(add)
 	}
-	help := "q quit  s sort by " + string(s.other()) + "  / filter  p pause"
+	help := "q quit  s sort by " + string(s.otherOrder()) + "  / filter  p pause"
 	if s.editing {
 		help = "filter: " + s.search + "_   (Enter: apply, Esc: clear)"
 	} else if s.search != "" {
@@ -85,17 +85,22 @@ func (s *screen) view() string {
 	return strings.Join(append(lines, fit(help, s.width)), "\n")
 }
 
-func (s *screen) other() Order {
+// otherOrder returns the order that the s key selects.
+func (s *screen) otherOrder() Order {
 	if s.order == ByDenied {
 		return ByRequests
 	}
 	return ByDenied
 }
 
-// addTables adds the rules, the clients and the nodes. Nodes get up to a quarter of the room, rules up to half of the rest.
+// minNameWidth is the minimum width of a column with names.
+const minNameWidth = 12
+
+// addTables adds the rules, the clients and the nodes. Nodes get up to a quarter of the lines, rules up to half of the
+// rest.
 func (s *screen) addTables(add func(string, ...any)) {
 	rates := s.figures.Rates(s.order, s.search)
-	room := max(s.height-9, 3) // without the first lines, the heads of the tables, and the help
+	room := max(s.height-9, 3) // without the first lines, the headings, the empty lines and the help
 	nodes := min(len(s.figures.Nodes), max(room/4, 1))
 	rules := min(len(rates), max((room-nodes)/2, 1))
 	s.addRules(add, rates[:rules])
@@ -106,51 +111,54 @@ func (s *screen) addTables(add func(string, ...any)) {
 }
 
 func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
-	name := max(s.width-52, 12)
-	add("%-*s %9s %9s %9s  %s", name, "RULE", "REQ/S", "DENIED/S", "SHADOW/S", "LAST SECONDS")
+	const otherColumns = 52 // the width of the other columns and of the spaces between columns
+	ruleWidth := max(s.width-otherColumns, minNameWidth)
+	add("%-*s %9s %9s %9s  %s", ruleWidth, "RULE", "REQ/S", "DENIED/S", "SHADOW/S", "LAST SECONDS")
 	for i := range rates {
 		r := &rates[i]
-		add("%-*s %9.1f %9.1f %9.1f  %s", name, output.Truncate(output.Sanitize(r.Rule), name), r.Requests, r.Denied, r.Shadow,
-			sparkline(r.Spark, 20))
+		add("%-*s %9.1f %9.1f %9.1f  %s", ruleWidth, output.Truncate(output.Sanitize(r.Rule), ruleWidth), r.Requests,
+			r.Denied, r.Shadow, sparkline(r.Spark, 20))
 	}
 }
 
 func (s *screen) addClients(add func(string, ...any), room int) {
-	half := max((s.width-41)/2, 12)
-	add("%-*s %-*s %9s %9s %9s", half, "CLIENT", half, "RULE", "REQUESTS", "ALLOWED", "DENIED")
+	const otherColumns = 41                                    // as in addRules
+	nameWidth := max((s.width-otherColumns)/2, minNameWidth) // of the client, and of the rule
+	add("%-*s %-*s %9s %9s %9s", nameWidth, "CLIENT", nameWidth, "RULE", "REQUESTS", "ALLOWED", "DENIED")
 	list := s.figures.SortedClients(s.order)
 	for i := range list[:min(len(list), room)] {
 		c, mark := &list[i], ""
 		if c.Shadow {
 			mark = " shadow"
 		}
-		add("%-*s %-*s %9d %9d %9d%s", half, output.Truncate(ClientText(c.Client), half), half,
-			output.Truncate(output.Sanitize(c.Rule), half), c.Requests, c.Allowed, c.Denied, mark)
+		add("%-*s %-*s %9d %9d %9d%s", nameWidth, output.Truncate(ClientText(c.Client), nameWidth), nameWidth,
+			output.Truncate(output.Sanitize(c.Rule), nameWidth), c.Requests, c.Allowed, c.Denied, mark)
 	}
 }
 
 // addNodes adds nodes with their stores, those with a problem first.
 func (s *screen) addNodes(add func(string, ...any), room int) {
-	name := max((s.width-34)/2, 12)
-	add("%-*s %-8s %9s %8s  %s", name, "NODE", "REGION", "RULES", "SEEN", "STORE")
+	const otherColumns = 34                                  // as in addRules, without the store
+	nodeWidth := max((s.width-otherColumns)/2, minNameWidth) // the store gets as much
+	add("%-*s %-8s %9s %8s  %s", nodeWidth, "NODE", "REGION", "REVISION", "SEEN", "STORE")
 	list := slices.Clone(s.figures.Nodes)
 	slices.SortStableFunc(list, func(a, b control.Node) int { return cmp.Compare(problems(&b), problems(&a)) })
 	for i := range list[:min(len(list), room)] {
 		n := &list[i]
-		rules := strconv.FormatInt(n.Revision, 10)
+		revision := strconv.FormatInt(n.Revision, 10)
 		if n.Behind {
-			rules += " late"
+			revision += " old"
 		}
 		seen := "-"
 		if !n.Seen.IsZero() {
 			seen = max(time.Since(n.Seen), 0).Truncate(time.Second).String()
 		}
 		store := "memory"
-		if n.Counters != "" {
+		if n.Counters != "" { // the id of the shared store that has the node's counters
 			store = "shared"
 		}
-		add("%-*s %-8s %9s %8s  %s: %s", name, output.Truncate(output.Sanitize(n.ID), name),
-			output.Truncate(output.Sanitize(n.Region), 8), rules, seen, store, output.Sanitize(n.Store))
+		add("%-*s %-8s %9s %8s  %s: %s", nodeWidth, output.Truncate(output.Sanitize(n.ID), nodeWidth),
+			output.Truncate(output.Sanitize(n.Region), 8), revision, seen, store, output.Sanitize(n.Store))
 	}
 	if more := len(list) - room; more > 0 {
 		add("and %d more", more)
@@ -168,8 +176,8 @@ func problems(n *control.Node) (count int) {
 	return count
 }
 
-// nodes returns the state of the nodes in a few words.
-func (s *screen) nodes() string {
+// nodeSummary returns the number of nodes, and the state of the first store that is not ok.
+func (s *screen) nodeSummary() string {
 	text := output.Plural(len(s.figures.Nodes), "node")
 	for i := range s.figures.Nodes {
 		if n := &s.figures.Nodes[i]; n.Store != "ok" {

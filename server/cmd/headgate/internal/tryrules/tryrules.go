@@ -16,7 +16,8 @@ func Commands(program *cli.Program) []*cobra.Command {
 	return []*cobra.Command{p.checkCommand(), p.explainCommand()}
 }
 
-// RulesCommands returns the subcommands of "headgate rules". The flags are those of that command.
+// RulesCommands returns the subcommands lint, test and whatif of "headgate rules". f has the values of the flags of
+// "headgate rules", which say which server to call.
 func RulesCommands(program *cli.Program, f *cli.ServerFlags) []*cobra.Command {
 	p := &commands{program}
 	return []*cobra.Command{p.lintCommand(), p.testCommand(), p.whatIfCommand(f)}
