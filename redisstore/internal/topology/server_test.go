@@ -124,16 +124,18 @@ func TestCallWithoutResponseIsNotSentAgain(t *testing.T) {
 		}
 		proxy.SetDelay(0)
 		await.NoError(t, "not so yet", func() error { return c.Do(within(t, time.Second), c.Builder().Ping().Build()).Error() })
-		go func() {
+		var cut sync.WaitGroup
+		cut.Go(func() {
 			time.Sleep(time.Millisecond)
 			proxy.Cut()
 			proxy.Heal()
-		}()
+		})
 		for range 20 {
 			if err := incr(within(t, time.Second)); err == nil || errors.Is(err, ErrNoResponse) {
 				sent++
 			}
 		}
+		cut.Wait()
 		await.NoError(t, "not so yet", func() error { return c.Do(within(t, time.Second), c.Builder().Ping().Build()).Error() })
 	}
 	counted, err := c.Do(within(t, unhurried), c.Builder().Get().Key("n").Build()).AsInt64()
