@@ -122,7 +122,7 @@ func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
 }
 
 func (s *screen) addClients(add func(string, ...any), room int) {
-	const otherColumns = 41                                    // as in addRules
+	const otherColumns = 41                                  // as in addRules
 	nameWidth := max((s.width-otherColumns)/2, minNameWidth) // of the client, and of the rule
 	add("%-*s %-*s %9s %9s %9s", nameWidth, "CLIENT", nameWidth, "RULE", "REQUESTS", "ALLOWED", "DENIED")
 	list := s.figures.SortedClients(s.order)

@@ -29,10 +29,10 @@ const (
 
 // requestFlags are the flags of check and explain, which describe a request.
 type requestFlags struct {
-	pairs  []string // attribute=value
-	options  engine.DecideOptions
-	repeat int
-	out    output.Format
+	pairs   []string // attribute=value
+	options engine.DecideOptions
+	repeat  int
+	out     output.Format
 
 	server   cli.ServerFlags
 	settings func() map[string]string
