@@ -44,11 +44,10 @@ func runJob(ctx context.Context, slots, starts *headgate.Bound, job func()) erro
 		return err
 	}
 	defer release()
-	if err := starts.Wait(ctx, "started jobs"); err != nil {
-		return err
+	if err = starts.Wait(ctx, "started jobs"); err == nil {
+		job()
 	}
-	job()
-	return nil
+	return err
 }
 
 func main() {
