@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/redistest"
@@ -65,6 +67,19 @@ func TestTwoGatewaysShareLimitsThroughRedis(t *testing.T) {
 		t.Errorf("got exit code %d", code)
 	}
 	newClient(t, b.gateway, "X-API-Key", "alice").want(1, 429)
+}
+
+// The first requests find connections open and scripts loaded. A request that had to wait for either would wait for
+// two round trips and more, and so longer than the deadline: its rule would admit it.
+func TestFirstRequestsAreDecidedByRedis(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Standalone(t, redistest.Options{}).Addr())
+	proxy.SetDelay(150 * time.Millisecond) // a round trip takes 300 ms
+	p := serve(t, onFreePort("--rules", rulesFile(t, "rules: [{ id: per-key, key: api_key, limits: 2/h }]\n"),
+		"--store", "redis://"+proxy.Addr(), "--config", newFile(t, "headgate.yaml", "redis: { deadline: 590ms }\n"))...)
+	alice := newClient(t, p.gateway, "X-API-Key", "alice")
+	alice.want(2, http.StatusOK)
+	alice.want(2, http.StatusTooManyRequests)
 }
 
 // Redis is away at the start: the gateway starts all the same, decides by policy and says so, and is exact when Redis
