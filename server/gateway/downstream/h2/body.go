@@ -10,21 +10,22 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A body is the body of a request. Unlike the rest of the request it is not reused: a goroutine may still read it, such
-// as that of a transport which got an early response. All fields but the first ones are guarded by conn.mu.
+// A body is the body of a request. Unlike the rest of the request, it is not reused: after the handler has returned,
+// another goroutine may still read it, such as a goroutine of an http.Transport that got a response before it had
+// sent the whole body. conn.mu guards all fields except conn, id and announced.
 type body struct {
 	conn      *Conn
 	id        uint32
-	announced http.Header // the request's Trailer, which gets the trailers
+	announced http.Header // the Trailer of the request, to which end adds the values
 
 	received received
 	inflow   inflow
 	left     int64 // bytes of the Content-Length that have not arrived; -1 without a Content-Length
-	ended    bool  // the client has sent all of it
-	closed   bool  // reads fail
-	err      error // why no more arrives
+	ended    bool  // the client has sent the whole body
+	closed   bool  // reads fail, because the body was closed
+	err      error // why the rest of the body will not arrive
 	trailers http.Header
-	expects  *stream // on which the client waits for 100 Continue; nil if it does not
+	expects  *stream // the stream on which the client waits for 100 Continue; nil if it does not wait
 	deadline time.Time
 	wake     sync.Cond
 	timer    *time.Timer // wakes a read at its deadline; nil if there was none
@@ -32,7 +33,7 @@ type body struct {
 
 var _ io.ReadCloser = (*body)(nil)
 
-// newBody returns the body of a request that has just begun.
+// newBody returns the body of a request whose header was just read.
 func newBody(st *stream) *body {
 	b := &body{
 		conn: st.conn, id: st.id, announced: st.request.HTTP.Trailer, left: st.request.length,
@@ -75,7 +76,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// end sets the trailers, and returns io.EOF.
+// end copies the received trailers to the request's Trailer, and returns io.EOF.
 func (b *body) end() error {
 	for name := range b.announced {
 		if lines, ok := b.trailers[name]; ok {
@@ -85,13 +86,14 @@ func (b *body) end() error {
 	return io.EOF
 }
 
-// await waits until more has arrived. conn.mu is held, but not while this waits.
+// await waits until something may have changed: bytes, the end, an error or the deadline. The
+// caller holds conn.mu, which await releases while it waits.
 func (b *body) await() error {
 	if st := b.expects; st != nil {
 		b.expects = nil
 		st.response.sendContinue()
 		b.conn.flush()
-		return nil // more may have arrived meanwhile
+		return nil // flush has released conn.mu, so bytes may have arrived: check again
 	}
 	if !b.deadline.IsZero() {
 		left := time.Until(b.deadline)
@@ -104,7 +106,7 @@ func (b *body) await() error {
 	return nil
 }
 
-// wakeAfter wakes a read after a while. conn.mu is held.
+// wakeAfter wakes reads after d, so that they check the deadline. conn.mu is held.
 func (b *body) wakeAfter(d time.Duration) {
 	if b.timer != nil {
 		b.timer.Reset(d)
@@ -126,7 +128,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// close makes reads fail, and drops what has arrived. conn.mu is held.
+// close makes reads fail, and discards the bytes that were not read. conn.mu is held.
 func (b *body) close() {
 	if b.closed {
 		return
@@ -139,7 +141,7 @@ func (b *body) close() {
 	b.wake.Broadcast()
 }
 
-// fail makes reads fail once what has arrived was read. conn.mu is held.
+// fail makes reads return err after the bytes that have arrived. conn.mu is held.
 func (b *body) fail(err error) {
 	if !b.ended && b.err == nil {
 		b.err = err
@@ -155,7 +157,8 @@ func (b *body) setDeadline(t time.Time) {
 	b.wake.Broadcast()
 }
 
-// count counts received bytes. It returns false if there are more than the Content-Length. conn.mu is held.
+// count counts n received bytes. It returns false if the body is longer than its Content-Length. conn.mu is
+// held.
 func (b *body) count(n int) bool {
 	if b.left < 0 {
 		return true
@@ -168,12 +171,13 @@ func (b *body) count(n int) bool {
 	return false
 }
 
-// takeTrailers takes the trailers. It returns false if they are malformed. conn.mu is held.
+// takeTrailers stores the trailers that the client has sent. It returns false if they are
+// malformed. conn.mu is held.
 func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
 	b.trailers = make(http.Header, len(fields))
 	for i := range fields {
 		f := &fields[i]
-		name := c.reader.canonical(f.Name) // those that begin with a colon are invalid
+		name := c.reader.canonical(f.Name) // "" for names that begin with a colon, too
 		if name == "" || !isValue(f.Value) {
 			return false
 		}
@@ -186,12 +190,12 @@ func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
 	return true
 }
 
-// received has the bytes of a body that have arrived and were not read. It is empty without chunks.
+// received holds the bytes of a body that have arrived and were not read yet.
 type received struct {
 	chunks []*chunk
-	from   int // in the first chunk
-	to     int // in the last chunk
-	size   int
+	from   int // where the unread bytes of the first chunk begin
+	to     int // where the bytes of the last chunk end
+	size   int // number of unread bytes
 }
 
 func (r *received) add(s *Server, p []byte) {
@@ -229,7 +233,7 @@ func (r *received) read(s *Server, p []byte) int {
 	return total
 }
 
-// drop discards all bytes, and returns how many.
+// drop discards all bytes, and returns their number.
 func (r *received) drop(s *Server) int {
 	n := r.size
 	for _, c := range r.chunks {

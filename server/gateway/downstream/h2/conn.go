@@ -21,28 +21,28 @@ type Conn struct {
 
 	mu        sync.Mutex // guards the rest
 	streams   map[uint32]*stream
-	handlers  int           // that run, including those of streams that were reset
-	ended     *sync.Cond    // signaled when handlers is 0, or flushing ends
-	idleSince time.Duration // since when no handler runs
-	lastID    uint32        // the last stream that the client has opened
-	resets    resetSet      // streams that were reset here, or are ignored
-	useful    int64         // frames, for the budget
+	handlers  int           // number of running handlers, including handlers of streams that were reset
+	ended     *sync.Cond    // signaled when the last handler or a flush has ended
+	idleSince time.Duration // when the last handler ended
+	lastID    uint32        // the number of the last stream that the client has opened
+	resets    resetSet      // streams that this side has reset or ignores
+	useful    int64         // number of useful frames, for the budget
 	peer      peerSettings
 	inflow    inflow
 	sending   sending
 	drain     drain
-	err       error // why the connection has ended
+	err       error // why the connection has ended; nil while it is open
 }
 
-// peerSettings are the client's.
+// peerSettings are the settings of the client.
 type peerSettings struct {
-	window    int64 // for new streams
+	window    int64 // window of new streams for sending
 	resetSize bool  // the next header block must begin with a size of the dynamic table
 }
 
 const (
-	// connWindow is how much of bodies a client may send on a connection, and streamWindow on a stream, before they are
-	// read. They are net/http's.
+	// connWindow and streamWindow are how many bytes of bodies a client may send on a connection and on a stream
+	// before handlers read them. net/http has the same values.
 	connWindow   = 1 << 20
 	streamWindow = 1 << 20
 )
@@ -74,7 +74,7 @@ const tableSize = 4 << 10
 
 func (c *Conn) now() time.Duration { return time.Since(c.epoch) + 1 }
 
-// Serve serves the connection until it has ended and no handler runs.
+// Serve serves the connection. It returns when the connection and all its handlers have ended.
 func (c *Conn) Serve() {
 	err := c.readFrames()
 	c.end(err)
@@ -95,10 +95,10 @@ func (c *Conn) begin() {
 	c.reader.unacked = 1
 }
 
-// lastWriteTime bounds the last write to a client that has broken the rules.
+// lastWriteTime bounds the last write to a client that has violated the protocol.
 const lastWriteTime = 500 * time.Millisecond
 
-// end ends the connection, for which err is the reason, and waits for its handlers.
+// end ends the connection and waits for its handlers. err is why it ends.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	var fault *connError
@@ -127,7 +127,7 @@ func (c *Conn) end(err error) {
 	if graceful {
 		conns.Linger(c.link.Conn, c.link.Conn)
 	}
-	_ = c.link.Conn.Close() // an error has no consequence
+	_ = c.link.Conn.Close() // the connection has ended in any case
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.handlers > 0 || c.sending.flushing {
@@ -156,10 +156,11 @@ func (c *Conn) fail(err error) {
 	c.wakeReader()
 }
 
-// wakeReader lets the reading goroutine see that the connection has ended. c.mu is held.
+// wakeReader ends the current read, so that the reading goroutine notices that the connection has
+// ended. c.mu is held.
 func (c *Conn) wakeReader() { _ = c.link.Conn.SetReadDeadline(longAgo) }
 
-// longAgo, as a deadline, ends reads at once.
+// longAgo is a deadline that has passed: it ends reads immediately.
 var longAgo = time.Unix(1, 0)
 
 // handlerEnded counts the end of a handler. c.mu is held.
@@ -186,7 +187,8 @@ func (c *Conn) reset(id uint32, code http2.ErrCode) {
 	}
 }
 
-// A resetSet remembers the streams that were reset or ignored last, on which frames may still arrive.
+// A resetSet remembers the streams that were most recently reset or ignored, because the client may
+// still send frames on them.
 type resetSet struct {
 	ids  [32]uint32
 	next int
@@ -201,7 +203,7 @@ func (r *resetSet) has(id uint32) bool { return slices.Contains(r.ids[:], id) }
 
 var _ net.Error = (*timeoutError)(nil)
 
-// A timeoutError says that a client was too slow.
+// A timeoutError is the error of a client that was too slow.
 type timeoutError struct{ what string }
 
 func (e *timeoutError) Error() string { return "h2: the client is too slow: " + e.what }

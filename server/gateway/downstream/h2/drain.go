@@ -18,7 +18,7 @@ type drain struct {
 	timer *time.Timer // calls finishDrain if the client does not acknowledge the ping
 }
 
-// drainData are the data of the ping of Drain.
+// drainData is the content of the ping that Drain sends.
 var drainData = [8]byte{'h', 'g', 'd', 'r', 'a', 'i', 'n'}
 
 func (d *drain) stop() {
@@ -27,7 +27,7 @@ func (d *drain) stop() {
 	}
 }
 
-// Drain lets the connection end when the current streams have ended. It does not wait for that, and may be called
+// Drain lets the connection end when the current streams have ended. It returns immediately, and may be called
 // several times.
 func (c *Conn) Drain() {
 	c.mu.Lock()

@@ -6,18 +6,20 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Header blocks are encoded by the static table of HPACK (RFC 7541) only, and without Huffman codes.
+// Header blocks are encoded with the static table of HPACK (RFC 7541) only, and without Huffman
+// codes.
 
 const (
-	statusName = 8    // :status in the static table
+	statusName = 8    // index of :status in the static table
 	indexed    = 0x80 // begins a field whose name and value are in the table
 	sizeUpdate = 0x20 // begins a change of the table's size, here to 0
 )
 
-// indexedStatus are the statuses in the static table.
+// indexedStatus has the index in the static table of each status that it contains.
 var indexedStatus = map[int]byte{200: 8, 204: 9, 206: 10, 304: 11, 400: 12, 404: 13, 500: 14}
 
-// staticNames are the names in the static table that responses have, in canonical form.
+// staticNames has the index in the static table of the field names that responses use, in canonical
+// form.
 var staticNames = map[string]byte{
 	"Accept-Ranges": 18, "Access-Control-Allow-Origin": 20, "Age": 21, "Allow": 22, "Cache-Control": 24,
 	"Content-Disposition": 25, "Content-Encoding": 26, "Content-Language": 27, "Content-Length": 28,
@@ -62,7 +64,8 @@ func appendField[T string | []byte](dst []byte, name, value T) []byte {
 	return dst
 }
 
-// appendInt appends an integer with a prefix of so many bits, after the other bits of its first byte.
+// appendInt appends the integer n with a prefix of the given number of bits (RFC 7541 section 5.1).
+// first has the other bits of the first byte.
 func appendInt(dst []byte, first byte, bits, n int) []byte {
 	limit := 1<<bits - 1
 	if n < limit {

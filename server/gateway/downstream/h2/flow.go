@@ -2,11 +2,11 @@ package h2
 
 import "golang.org/x/net/http2"
 
-// An inflow is the window of a stream or connection for what the client sends.
+// An inflow is the flow-control window for bytes that the client sends on a stream or connection.
 type inflow struct {
 	window    int64 // its full size
 	available int64 // how much the client may send
-	unsent    int64 // bytes that were used and not yet announced to the client
+	unsent    int64 // bytes that were read and may be sent again, which the client does not know yet
 }
 
 // take counts received bytes. It returns false if the client has exceeded the window.
@@ -15,7 +15,8 @@ func (f *inflow) take(n int) bool {
 	return f.available >= 0
 }
 
-// give counts bytes that were used. It returns how much to announce to the client; 0 if that can wait.
+// give counts n bytes that were read, so that the client may send as many again. It returns by how
+// much to extend the window of the client; 0 if that can wait.
 func (f *inflow) give(n int) uint32 {
 	f.unsent += int64(n)
 	if f.unsent < f.window/4 {
@@ -26,20 +27,22 @@ func (f *inflow) give(n int) uint32 {
 	return uint32(n)
 }
 
-// giveConn counts bytes of any stream that were used. c.mu is held.
+// giveConn counts n bytes of any stream that were read, for the window of the connection. c.mu is
+// held.
 func (c *Conn) giveConn(n int) {
 	if n := c.inflow.give(n); n > 0 {
 		c.queue(appendWindowUpdate(c.frames(), 0, n))
 	}
 }
 
-// widen adds to a window for sending. It returns false if the window becomes too large.
+// widen adds n to a window for sending. It returns false if the window becomes too large.
 func widen(window *int64, n int64) bool {
 	*window += n
 	return *window <= maxWindow
 }
 
-// smallUpdate is the size of a WINDOW_UPDATE up to which it costs budget.
+// smallUpdate is the number of bytes below which a WINDOW_UPDATE or DATA frame takes from the
+// budget.
 const smallUpdate = 1 << 10
 
 // processWindowUpdate processes a WINDOW_UPDATE frame.
@@ -81,7 +84,8 @@ func (c *Conn) processWindowUpdate(f *frame) error {
 // isIdle reports whether a stream is idle as in RFC 9113: the client has not opened it. c.mu is held.
 func (c *Conn) isIdle(id uint32) bool { return id%2 == 0 || id > c.lastID }
 
-// spend takes n from the budget, and returns an error if it is used up. c.mu is held.
+// spend takes n from the budget. It returns an error if the budget is overdrawn or too many control
+// frames are queued. c.mu is held.
 func (c *Conn) spend(n int) error {
 	if c.sending.control > maxControl {
 		return &connError{http2.ErrCodeEnhanceYourCalm, "too many control frames wait to be sent"}

@@ -13,7 +13,7 @@ const (
 	maxFrameSize = 16 << 10
 	maxWindow    = 1<<31 - 1
 	maxStreamID  = 1<<31 - 1
-	firstWindow  = 1<<16 - 1 // of streams and connections, until settings and updates change it
+	firstWindow  = 1<<16 - 1 // window of streams and connections for sending, until the client changes it
 )
 
 // A frame is a frame that was read. Its payload is valid until the next read.
@@ -24,7 +24,7 @@ type frame struct {
 	payload []byte
 }
 
-// parseHeader parses the first bytes of a frame. It returns the length of the payload.
+// parseHeader parses the header of a frame. It returns the length of the payload.
 func (f *frame) parseHeader(b []byte) (length int) {
 	f.kind, f.flags = http2.FrameType(b[3]), http2.Flags(b[4])
 	f.stream = binary.BigEndian.Uint32(b[5:]) & maxStreamID
@@ -35,7 +35,7 @@ func (f *frame) has(flag http2.Flags) bool { return f.flags&flag != 0 }
 
 // unpad removes the padding of a DATA or HEADERS frame. It returns false if there is more padding than payload.
 func (f *frame) unpad() bool {
-	const flag = http2.FlagDataPadded // the same for both
+	const flag = http2.FlagDataPadded // HEADERS has the same flag
 	if !f.has(flag) {
 		return true
 	}
@@ -51,7 +51,7 @@ func (f *frame) unpad() bool {
 	return true
 }
 
-// A connError is an error of the client that ends the connection.
+// A connError is a violation of the protocol by the client that ends the connection.
 type connError struct {
 	code   http2.ErrCode
 	reason string
@@ -59,7 +59,7 @@ type connError struct {
 
 func (e *connError) Error() string { return fmt.Sprintf("h2: %v: %s", e.code, e.reason) }
 
-// appendFrameHeader appends the beginning of a frame.
+// appendFrameHeader appends the header of a frame.
 func appendFrameHeader(dst []byte, kind http2.FrameType, flags http2.Flags, stream uint32, length int) []byte {
 	return append(dst, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags),
 		byte(stream>>24), byte(stream>>16), byte(stream>>8), byte(stream))
@@ -73,7 +73,7 @@ func appendData(dst []byte, stream uint32, data []byte, end bool) []byte {
 	return append(appendFrameHeader(dst, http2.FrameData, flags, stream, len(data)), data...)
 }
 
-// appendBlock appends a header block as HEADERS, and CONTINUATION if it is large.
+// appendBlock appends a header block as a HEADERS frame, with CONTINUATION frames if it is large.
 func appendBlock(dst []byte, stream uint32, block []byte, end bool) []byte {
 	kind, flags := http2.FrameHeaders, http2.Flags(0)
 	if end {
@@ -82,7 +82,7 @@ func appendBlock(dst []byte, stream uint32, block []byte, end bool) []byte {
 	for {
 		part := block[:min(len(block), maxFrameSize)]
 		if block = block[len(part):]; len(block) == 0 {
-			flags |= http2.FlagHeadersEndHeaders // that of CONTINUATION is the same
+			flags |= http2.FlagHeadersEndHeaders // CONTINUATION has the same flag
 		}
 		dst = append(appendFrameHeader(dst, kind, flags, stream, len(part)), part...)
 		if len(block) == 0 {

@@ -14,14 +14,14 @@ const (
 
 // A headerBlock is the header block that is being read.
 type headerBlock struct {
-	open          bool // CONTINUATION must follow
+	open          bool // a CONTINUATION frame must follow
 	stream        uint32
-	end           bool // it ends the stream
+	end           bool // the block ends the stream: no body follows
 	malformed     bool // the stream depends on itself
-	encoded       int  // bytes so far
+	encoded       int  // bytes of the encoded block so far
 	continuations int
 	fields        []hpack.HeaderField
-	size          int // of the header, as HTTP/2 counts it
+	size          int // of the decoded header, as SETTINGS_MAX_HEADER_LIST_SIZE counts it
 	limit         int
 }
 
@@ -36,7 +36,7 @@ func (b *headerBlock) begin(stream uint32, end bool) {
 	*b = headerBlock{open: true, stream: stream, end: end, fields: fields[:0], limit: b.limit}
 }
 
-// add takes a decoded field. Fields of a header that is too large are only counted.
+// add adds a decoded field. If the header is too large, add only counts the field.
 func (b *headerBlock) add(f hpack.HeaderField) {
 	if b.size += int(f.Size()); !b.tooLarge() {
 		b.fields = append(b.fields, f)
@@ -85,7 +85,8 @@ func (c *Conn) processContinuation(f *frame) error {
 	return c.decode(f)
 }
 
-// decode decodes a part of a header block. It must decode all of it, because later blocks refer to it.
+// decode decodes a part of a header block. It also decodes blocks that are not used, because later
+// blocks refer to the dynamic table that each block changes.
 func (c *Conn) decode(f *frame) error {
 	r, b := &c.reader, &c.reader.block
 	if b.encoded += len(f.payload); b.encoded > maxBlockFactor*b.limit {
@@ -108,13 +109,13 @@ func (c *Conn) decode(f *frame) error {
 func (c *Conn) processBlock(b *headerBlock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil { // a write has failed meanwhile: the streams were ended, and nothing would end a new one
+	if c.err != nil { // a write has failed and ended all streams: a new stream would never end
 		return c.err
 	}
 	if st := c.streams[b.stream]; st != nil {
 		return c.processTrailers(st, b)
 	}
-	if c.drain.final && b.stream > c.drain.last { // the client knows that it is not served
+	if c.drain.final && b.stream > c.drain.last { // GOAWAY has told the client that this stream is not served
 		c.lastID = max(c.lastID, b.stream)
 		c.resets.add(b.stream)
 		return c.spend(1)
@@ -139,7 +140,8 @@ func (c *Conn) processBlock(b *headerBlock) error {
 	return c.spend(1)
 }
 
-// accept returns the stream of a request, or resets it and returns nil. c.mu is held.
+// accept returns a stream for a request. It resets the stream and returns nil if the request is
+// malformed or there are too many streams. c.mu is held.
 func (c *Conn) accept(b *headerBlock) *stream {
 	switch {
 	case b.malformed:
@@ -176,7 +178,7 @@ func (c *Conn) processTrailers(st *stream, b *headerBlock) error {
 // endBody ends the body of a request. c.mu is held.
 func (c *Conn) endBody(st *stream) error {
 	if left := st.body.left; left > 0 {
-		c.reset(st.id, http2.ErrCodeProtocol) // it is shorter than its Content-Length
+		c.reset(st.id, http2.ErrCodeProtocol) // the body is shorter than its Content-Length
 		return c.spend(1)
 	}
 	st.body.ended = true
@@ -221,27 +223,28 @@ func (c *Conn) processData(f *frame) error {
 		return c.spend(1)
 	}
 	if body.closed {
-		c.giveConn(size) // nobody reads it
+		c.giveConn(size) // the bytes are discarded
 	} else {
 		body.received.add(c.server, f.payload)
-		c.used(body, size-len(f.payload)) // padding takes no memory
+		c.used(body, size-len(f.payload)) // padding is discarded: the client may send as much again
 	}
 	if end {
 		return c.endBody(st)
 	}
 	body.wake.Broadcast()
-	c.useful++ // pays for what the client sends along with it
+	c.useful++ // the client earns budget for the small frames that it may send with the data
+	// An empty frame is not useful: it also takes back the credit of the line above.
 	return c.spendIf(len(f.payload) == 0, 1+usefulCredit)
 }
 
-// used gives the client window for n bytes of a body that were read. c.mu is held.
+// used lets the client send n more bytes, because n bytes of body b were read. c.mu is held.
 func (c *Conn) used(b *body, n int) {
 	if n == 0 {
 		return
 	}
 	c.giveConn(n)
 	if b.ended || b.closed {
-		return // no more can follow
+		return // the stream needs no window: no more bytes of the body are expected
 	}
 	if n := b.inflow.give(n); n > 0 {
 		c.queue(appendWindowUpdate(c.frames(), b.id, n))

@@ -7,7 +7,8 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// commonNames has the canonical names of common fields, by their names in HTTP/2.
+// commonNames maps the names of common fields in HTTP/2, which are lower case, to their canonical
+// form.
 var commonNames = lowerNames(
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control",
 	"Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded", "From",
@@ -27,12 +28,14 @@ func lowerNames(canonical ...string) map[string]string {
 }
 
 const (
-	// maxNames is how many names a connection remembers, and maxName how long they may be.
+	// maxNames is the maximum number of names that a connection remembers, and maxName the maximum
+	// length of such a name.
 	maxNames = 64
 	maxName  = 64
 )
 
-// canonical returns the canonical form of a field name, or "" if the name is invalid: it must have no capital letters.
+// canonical returns the canonical form of a field name, or "" if the name is invalid, such as a name with capital
+// letters.
 func (r *reader) canonical(name string) string {
 	if known, ok := commonNames[name]; ok {
 		return known

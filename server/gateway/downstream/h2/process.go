@@ -109,7 +109,7 @@ func (c *Conn) processPriority(f *frame) error {
 	return c.spend(1)
 }
 
-// processGoAway drains the connection: a client that sends GOAWAY opens no more streams.
+// processGoAway drains the connection, because a client that has sent GOAWAY opens no more streams.
 func (c *Conn) processGoAway(f *frame) error {
 	if len(f.payload) < 8 {
 		return &connError{http2.ErrCodeFrameSize, "GOAWAY is too short"}
@@ -149,7 +149,7 @@ func (c *Conn) processSettings(f *frame) error {
 		}
 	}
 	c.queueControl(appendSettingsAck(c.frames()))
-	return c.spend(settingsCosts)
+	return c.spend(settingsCost)
 }
 
 // set applies a setting of the client. c.mu is held.

@@ -13,11 +13,11 @@ import (
 // readSize is the size of a read buffer, which has room for one frame and the beginning of another.
 const readSize = 32 << 10
 
-// A reader is the state of the reading goroutine. Only that uses it.
+// A reader is the state of the reading goroutine. No other goroutine uses it.
 type reader struct {
 	buf     *[readSize]byte       // nil while the connection is idle
 	r, w    int                   // buf[r:w] was read and not yet parsed
-	first   [frameHeaderSize]byte // for the first bytes after an idle time, when buf is nil
+	first   [frameHeaderSize]byte // receives the first bytes after an idle time, because buf is nil then
 	frame   frame
 	decoder *hpack.Decoder
 	block   headerBlock
@@ -28,11 +28,11 @@ type reader struct {
 	timing  readTiming
 }
 
-// readTiming is what the deadlines of reading depend on.
+// readTiming has the times from which the deadlines of reads are computed.
 type readTiming struct {
-	deadline time.Duration // of the connection; 0 if there is none
-	partial  time.Duration // since when a frame or header block is incomplete; 0 if none is
-	arrived  bool          // bytes have arrived since quiet
+	deadline time.Duration // the read deadline that is set; 0 if there is none
+	partial  time.Duration // when the incomplete frame or header block began; 0 if there is none
+	arrived  bool          // bytes have arrived since the time quiet
 	quiet    time.Duration // when arrived was last reset
 	pinged   time.Duration // when a ping was sent that has no acknowledgement yet; 0 if there is none
 }
@@ -64,7 +64,8 @@ func (r *reader) bytes() []byte {
 	return r.buf[r.r:r.w]
 }
 
-// room returns where more bytes are read to.
+// room returns the free part of the buffer. It first moves the unparsed bytes to the beginning of
+// the buffer.
 func (r *reader) room() []byte {
 	if r.r > 0 {
 		r.w = copy(r.buf[:], r.buf[r.r:r.w])
@@ -73,7 +74,8 @@ func (r *reader) room() []byte {
 	return r.buf[r.w:]
 }
 
-// readFrames reads until the connection ends, and returns why.
+// readFrames reads and processes frames until the connection ends. It returns why the connection
+// ends.
 func (c *Conn) readFrames() error {
 	r := &c.reader
 	r.acquire(c.server)
@@ -154,7 +156,7 @@ func (c *Conn) fill() error {
 		n, err := c.link.Conn.Read(room)
 		if n > 0 {
 			r.timing.arrived = true
-			if idle { // the rest is in the buffers of the system or of TLS
+			if idle { // further bytes stay in the buffer of the socket or of TLS until the next read
 				r.acquire(c.server)
 				copy(r.buf[:], r.first[:n])
 				r.w = n
@@ -175,7 +177,8 @@ func (c *Conn) fill() error {
 	}
 }
 
-// beforeRead prepares for waiting. If the connection is idle, it releases the read buffer.
+// beforeRead sends queued frames and sets the deadline before a read. If the connection is idle, it
+// releases the read buffer.
 func (c *Conn) beforeRead() (idle bool, err error) {
 	r := &c.reader
 	c.mu.Lock()
@@ -192,23 +195,25 @@ func (c *Conn) beforeRead() (idle bool, err error) {
 			r.release(c.server)
 		}
 	case !r.block.open && r.isData():
-		r.timing.partial = 0 // it may be set since only a part of the frame's header had arrived
+		r.timing.partial = 0 // it was set if a read returned only a part of the frame header
 	case r.timing.partial == 0:
 		r.timing.partial = c.now()
 	}
-	// The client has just got responses. While others are served it may send the next requests, so that the read does not
-	// block.
+	// The client has just got responses. While other goroutines run, its next requests may arrive, and then the read
+	// does not block.
 	runtime.Gosched()
 	return idle, c.setReadDeadline()
 }
 
-// isData reports whether a DATA frame has begun. Its stream bounds how long it may take.
+// isData reports whether a DATA frame has begun. It has no HeaderTimeout: reads of the body have
+// their own deadline.
 func (r *reader) isData() bool {
 	b := r.bytes()
 	return len(b) >= frameHeaderSize && http2.FrameType(b[3]) == http2.FrameData
 }
 
-// readLimit returns when reading must have made progress; 0 if there is no limit. c.mu is held.
+// readLimit returns the time by which the client must have sent something; 0 if there is no limit.
+// c.mu is held.
 func (c *Conn) readLimit() time.Duration {
 	t, s := &c.reader.timing, c.server
 	var by time.Duration
@@ -234,7 +239,8 @@ func (c *Conn) readLimit() time.Duration {
 	return by
 }
 
-// setReadDeadline sets the deadline for the next read. An earlier one may stay: when it has passed, a later one is set.
+// setReadDeadline sets the deadline for the next read. It keeps an earlier deadline, which is cheaper: when that has
+// passed, readExpired sets the later one.
 func (c *Conn) setReadDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,8 +263,8 @@ func (c *Conn) setReadDeadline() error {
 // pingData are the data of pings that check whether the client is alive.
 var pingData = [8]byte{'h', 'g', 'a', 'l', 'i', 'v', 'e'}
 
-// readExpired is called when the deadline for reading has passed. It returns an error if the connection must end, and
-// else sets the next deadline.
+// readExpired is called when the deadline of a read has passed. It returns an error if the connection must end.
+// Otherwise it sets the next deadline.
 func (c *Conn) readExpired() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

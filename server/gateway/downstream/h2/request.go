@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// requestMemory is a request and its memory, which is reused for another one.
+// requestMemory is a request and the memory of its parts. It is reused for other requests.
 type requestMemory struct {
 	requestcontext.Request
 	pseudo  pseudoFields
@@ -24,8 +24,8 @@ type requestMemory struct {
 type pseudoFields struct{ method, scheme, authority, path string }
 
 const (
-	fewFields  = 8  // maps of up to so many entries are faster
-	manyFields = 64 // memory for more is not reused
+	fewFields  = 8  // maps of up to 8 entries are faster
+	manyFields = 64 // memory for more fields is not reused
 )
 
 // prepare prepares the memory for the next request.
@@ -34,7 +34,8 @@ func (m *requestMemory) prepare(o requestcontext.Owner) {
 	m.pseudo, m.length, m.expects = pseudoFields{}, -1, false
 }
 
-// fill creates the request of a header block. It returns false if that is malformed (RFC 9113 section 8.1.1).
+// fill sets the request from a header block. It returns false if the request is malformed (RFC 9113 section
+// 8.1.1).
 func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
 	r := m.HTTP
 	if len(b.fields) > cap(m.values) {
@@ -84,7 +85,8 @@ func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
 	return m.setURL()
 }
 
-// takePseudo takes the fields that begin with a colon, which must precede all others. It returns the others.
+// takePseudo sets pseudo from the fields that begin with a colon, which must precede all other fields. It
+// returns the other fields. It returns false if a pseudo field is missing or invalid.
 func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.HeaderField, ok bool) {
 	p := &m.pseudo
 	for i := range fields {
@@ -126,7 +128,8 @@ func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.Hea
 	}
 }
 
-// take takes a field that says something about the request itself. It returns false if it is invalid.
+// take notes the Content-Length and whether the client waits for 100 Continue. It returns false if
+// the field is not allowed in HTTP/2 or its value is invalid.
 func (m *requestMemory) take(name, value string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
@@ -145,7 +148,8 @@ func (m *requestMemory) take(name, value string) bool {
 	return true
 }
 
-// takeTrailerNames takes the names of trailers that the client announces, as net/http does.
+// takeTrailerNames moves the names of announced trailers from the header to the Trailer of the
+// request, as net/http does. It also removes Expect if this package handles it.
 func (m *requestMemory) takeTrailerNames() {
 	r := m.HTTP
 	if m.expects {
@@ -192,7 +196,8 @@ func (m *requestMemory) setURL() bool {
 	return true
 }
 
-// plainPath returns the length of the path that needs no decoding; 0 if it does not begin with exactly one slash.
+// plainPath returns the length of the beginning of path that needs no decoding; 0 if path does not begin with
+// exactly one slash.
 func plainPath(path string) int {
 	if path == "" || path[0] != '/' || len(path) > 1 && path[1] == '/' {
 		return 0

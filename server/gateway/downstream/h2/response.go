@@ -17,24 +17,24 @@ import (
 type response struct {
 	stream *stream
 	header http.Header
-	block  []byte // header block that is not complete or not sent
-	out    []byte // body that is not sent
+	block  []byte // header block that is incomplete or was not sent yet
+	out    []byte // bytes of the body that were not sent yet
 
 	responsewriter.Preset
 	responsewriter.Timeout
 	status    int   // 0 until the handler has written the header
 	bodyless  bool  // there is no body, because of the status or of HEAD
-	forbidden bool  // bytes of a body are an error, because of the status
-	sent      bool  // the header
+	forbidden bool  // writing a body is an error, because of the status
+	sent      bool  // the header was sent
 	ended     bool  // the end of the stream was sent
-	written   int64 // bytes of the body
-	err       error // of sending
+	written   int64 // bytes of the body that the handler has written
+	err       error // why sending has failed
 }
 
 const (
-	// outBuffered is how much of a body is buffered before it is sent.
+	// outBuffered is the number of bytes of a body that are buffered before they are sent.
 	outBuffered = 16 << 10
-	// sniffed is how much of a body determines its Content-Type.
+	// sniffed is the number of bytes at the beginning of a body that determine its Content-Type.
 	sniffed = 512
 	// keptBlock is the maximum size of a header block whose memory is used again.
 	keptBlock = 4 << 10
@@ -57,7 +57,7 @@ func (w *response) begin(r *http.Request) {
 	w.status, w.sent, w.ended, w.written, w.err = 0, false, false, 0, nil
 }
 
-// shrink frees large memory, which is then not kept.
+// shrink frees memory that is too large to be kept for the next request.
 func (w *response) shrink() {
 	if cap(w.block) > keptBlock {
 		w.block = nil
@@ -144,7 +144,8 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	return n, nil
 }
 
-// isWhole reports whether all of the stated length was written. Then the handler usually ends, which sends the rest.
+// isWhole reports whether the handler has written as much as its Content-Length. Then it usually returns soon, which
+// sends the rest without another flush.
 func (w *response) isWhole() bool { return w.Length == w.written }
 
 // bodyIncomplete reports whether the handler has written less than its Content-Length.
@@ -193,7 +194,7 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// complete sends the rest of the response. The stream flushes it.
+// complete queues the rest of the response. The stream flushes it.
 func (w *response) complete() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -214,7 +215,7 @@ func (w *response) complete() {
 func (w *response) refuse() {
 	w.header["Content-Type"] = []string{"text/plain; charset=utf-8"}
 	w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
-	_, _ = io.WriteString(w, "The header is too large.\n") // it is buffered
+	_, _ = io.WriteString(w, "The header is too large.\n") // it is only buffered, so it cannot fail
 }
 
 // BoundsWrites implements ResponseWriter.

@@ -44,8 +44,8 @@ func (w *response) appendHeader() {
 	}
 }
 
-// appendValues encodes the values of a field, unless HTTP/2 has no such field. Names of unannounced trailers contain a
-// colon, so they are not tokens.
+// appendValues encodes the values of a field, unless HTTP/2 has no such field. It omits unannounced trailers: their
+// names contain a colon (http.TrailerPrefix), so they are no tokens.
 func (w *response) appendValues(name string, lines []string) {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
@@ -59,7 +59,7 @@ func (w *response) appendValues(name string, lines []string) {
 	}
 }
 
-// endBlock encodes the fields that depend on the body. If whole, all of the body is in w.out.
+// endBlock encodes the fields that depend on the body. whole means that w.out is the whole body.
 func (w *response) endBlock(whole bool) {
 	if !w.NoSniff && len(w.out) > 0 {
 		w.block = appendField(w.block, "Content-Type", http.DetectContentType(w.out))

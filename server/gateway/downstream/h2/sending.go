@@ -9,28 +9,31 @@ import (
 )
 
 const (
-	// maxQueued is how many bytes are queued before writes of handlers wait.
+	// maxQueued is the number of queued bytes from which on writes of handlers wait.
 	maxQueued = 64 << 10
-	// maxControl is how many bytes of control frames are queued in response to the client before it is disconnected.
+	// maxControl is the maximum number of queued bytes of control frames, which respond to frames of the client. A
+	// client that causes more is disconnected.
 	maxControl = 64 << 10
-	// flushRounds is how often a goroutine of a handler sends what others have queued meanwhile.
+	// flushRounds is the maximum number of writes by the goroutine of a handler, which also sends
+	// frames of others.
 	flushRounds = 4
-	// writeSize is how much is sent with one deadline.
+	// writeSize is the maximum number of bytes that are sent with one deadline.
 	writeSize = 16 << 10
 )
 
 // sending is the state of sending. It is guarded by Conn.mu.
 type sending struct {
-	window   int64 // of the connection
+	window   int64 // how many bytes of bodies the client allows on the connection
 	queued   *outBuffer
 	spare    *outBuffer    // nil, or a buffer without frames
 	control  int           // bytes of control frames in queued
-	flushing bool          // a goroutine is about to send
-	waiting  []*stream     // that wait for the queue or the window of the connection
-	deadline time.Duration // of writes; 0 if there is none
+	flushing bool          // a goroutine is sending, or is about to
+	waiting  []*stream     // streams that wait for the queue or the window of the connection
+	deadline time.Duration // the write deadline that is set; 0 if there is none
 }
 
-// frames returns the queued frames, to which more can be appended for queue. c.mu is held.
+// frames returns the queued frames. Callers append frames to them and pass the result to queue.
+// c.mu is held.
 func (c *Conn) frames() []byte {
 	if c.sending.queued == nil {
 		c.sending.queued = c.server.out()
@@ -38,14 +41,15 @@ func (c *Conn) frames() []byte {
 	return c.sending.queued.frames
 }
 
-// queue queues frames that were appended to those of c.frames. c.mu is held.
+// queue replaces the queued frames by frames, which is the result of c.frames with more frames
+// appended. c.mu is held.
 func (c *Conn) queue(frames []byte) {
 	if c.err == nil {
 		c.sending.queued.frames = frames
 	}
 }
 
-// queueControl queues control frames, and counts them. c.mu is held.
+// queueControl is queue for control frames: it counts their bytes. c.mu is held.
 func (c *Conn) queueControl(frames []byte) {
 	c.sending.control += len(frames) - len(c.sending.queued.frames)
 	c.queue(frames)
@@ -72,7 +76,8 @@ func (c *Conn) flushAlone() {
 	c.flushRounds(0)
 }
 
-// flush sends what is queued, unless another goroutine does. c.mu is held, but not while this sends.
+// flush sends what is queued, unless another goroutine sends it. The caller holds c.mu, which flush
+// releases while it sends.
 func (c *Conn) flush() {
 	if !c.sending.flushing && !c.sending.empty() {
 		c.sending.flushing = true
@@ -80,7 +85,8 @@ func (c *Conn) flush() {
 	}
 }
 
-// flushRounds sends until nothing is queued. After so many rounds another goroutine continues; 0 for no limit.
+// flushRounds sends until nothing is queued. After the given number of rounds a new goroutine continues, so
+// that a handler is not delayed by the frames of others; 0 means no limit.
 func (c *Conn) flushRounds(rounds int) {
 	s := &c.sending
 	for n := 1; !s.empty(); n++ {
@@ -89,7 +95,7 @@ func (c *Conn) flushRounds(rounds int) {
 			return
 		}
 		c.mu.Unlock()
-		runtime.Gosched() // others may have frames for the same write
+		runtime.Gosched() // other goroutines may add frames to the same write
 		c.mu.Lock()
 		out := s.queued
 		s.queued, s.spare, s.control = s.spare, nil, 0
@@ -112,13 +118,13 @@ func (c *Conn) flushRounds(rounds int) {
 	if c.handlers == 0 {
 		c.releaseOut()
 	}
-	if c.handlers == 0 || c.err != nil { // the end of the connection waits for either
+	if c.handlers == 0 || c.err != nil { // end may wait for the end of the flush
 		c.ended.Broadcast()
 	}
 }
 
-// flushLast sends what is queued before the connection ends, with the deadline that was set, if there is one. c.mu is
-// held.
+// flushLast sends what is queued before the connection ends. If hasDeadline, it keeps the write deadline that the
+// caller has set. c.mu is held.
 func (c *Conn) flushLast(hasDeadline bool) {
 	for c.sending.flushing {
 		c.ended.Wait()
@@ -153,12 +159,13 @@ func (c *Conn) wakeWaiting() {
 	c.sending.waiting = c.sending.waiting[:0]
 }
 
-// write sends frames. Only one goroutine does so at a time.
+// write sends frames. Only one goroutine calls it at a time.
 func (c *Conn) write(b []byte) error {
 	limit := c.server.WriteTimeout
 	for len(b) > 0 {
 		if limit > 0 {
-			// A deadline serves for several writes, as long as most of it is left.
+			// Setting a deadline costs time, so one is kept for several writes while at least three
+			// quarters of it are left.
 			if now := c.now(); c.sending.deadline-now < limit-limit/4 {
 				c.sending.deadline = now + limit
 				_ = c.link.Conn.SetWriteDeadline(c.epoch.Add(now + limit)) // if the connection is closed, writing fails

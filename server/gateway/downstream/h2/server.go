@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Server has the configuration of connections, and memory that they share. Its fields must not change after NewConn
-// was called.
+// A Server has the configuration of connections, and the memory and workers that they share. Its fields must not
+// change after NewConn was called.
 type Server struct {
-	// Handler serves requests. It must not keep them. Required.
+	// Handler serves requests. It must not use a request after it has returned. Required.
 	Handler http.Handler
 	// NetHTTP is the value of http.ServerContextKey in contexts. Default nil.
 	NetHTTP *http.Server
@@ -21,11 +21,11 @@ type Server struct {
 	MaxHeaderBytes int
 	// HeaderTimeout bounds the beginning of a connection, and each header block from its first byte on. 0: no bound.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds how long a connection may have no streams. A client with streams that sends nothing for so long
-	// gets a ping, which it must acknowledge within PingTimeout. 0: no bound.
+	// IdleTimeout bounds how long a connection may have no streams. A client that has streams and sends nothing for
+	// IdleTimeout gets a ping, which it must acknowledge within PingTimeout. 0: no bound.
 	IdleTimeout, PingTimeout time.Duration
-	// WriteTimeout bounds how long a write of a handler may wait for the client, unless the handler sets a deadline. 0: no
-	// bound.
+	// WriteTimeout bounds how long a write of a handler may wait for the client. A handler can set another deadline.
+	// 0: no bound.
 	WriteTimeout time.Duration
 	// Date returns the value of the Date header. Required.
 	Date func() string
@@ -39,19 +39,19 @@ type Server struct {
 	workers workers
 }
 
-// Close ends the goroutines that wait for requests, and those of handlers when they have ended. It does not close
-// connections.
+// Close ends the goroutines that wait for requests. Goroutines that run handlers end after their handlers. It
+// does not close connections.
 func (s *Server) Close() { s.workers.close() }
 
 // A Link is a connection to serve.
 type Link struct {
-	// Conn is the connection, with TLS if it has that. Serve closes it.
+	// Conn is the connection. With TLS it is the *tls.Conn. Serve closes it.
 	Conn net.Conn
-	// Rest are bytes that were read already.
+	// Rest has bytes of the client that were already read from Conn.
 	Rest []byte
 	// Remote is the address of the client.
 	Remote string
-	// TLS is the state of TLS. nil without TLS.
+	// TLS is the state of the TLS connection; nil without TLS.
 	TLS *tls.ConnectionState
 	// States is notified when the connection becomes busy or idle. Required.
 	States States
@@ -75,7 +75,7 @@ func (s *Server) chunk() *chunk {
 	return new(chunk)
 }
 
-// An outBuffer has frames to send.
+// An outBuffer holds frames to send.
 type outBuffer struct{ frames []byte }
 
 // keptOut is the maximum size of an outBuffer that is used again.

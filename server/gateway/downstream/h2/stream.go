@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// statusDenied is the status of requests over the limit.
+// statusDenied is the status of responses to requests over the limit.
 const statusDenied = http.StatusTooManyRequests
 
 // A stream is a request and its response. It is reused for other requests.
@@ -24,9 +24,9 @@ type stream struct {
 
 	// Guarded by conn.mu.
 	body      *body // nil if the request has none
-	window    int64 // how much of the response's body the client allows to be sent
+	window    int64 // how many bytes of the response's body the client allows to be sent
 	wake      sync.Cond
-	waits     bool        // it is in conn.sending.waiting
+	waits     bool        // the stream is in conn.sending.waiting
 	timer     *time.Timer // wakes a write at its deadline; nil if there was none
 	err       error       // why the stream has ended early
 	responded bool        // the header of the response was sent
@@ -34,10 +34,12 @@ type stream struct {
 
 var _ requestcontext.Owner = (*stream)(nil)
 
-// WatchClient implements requestcontext.Owner. The connection is always watched.
+// WatchClient implements requestcontext.Owner. It does nothing, because the reading goroutine
+// always watches the connection.
 func (st *stream) WatchClient() {}
 
-// ContextValue implements requestcontext.Owner, with the values that net/http's contexts have.
+// ContextValue implements requestcontext.Owner. It returns the values that contexts of net/http
+// have.
 func (st *stream) ContextValue(key any) any {
 	switch key {
 	case http.LocalAddrContextKey:
@@ -94,7 +96,7 @@ func (st *stream) serve() {
 		st.conn.server.Handler.ServeHTTP(w, r)
 	}
 	if form := r.MultipartForm; form != nil {
-		_ = form.RemoveAll() // its files, as net/http does
+		_ = form.RemoveAll() // remove its temporary files, as net/http does
 	}
 	st.finish()
 	completed = true
@@ -124,7 +126,8 @@ func (st *stream) finish() {
 	c.flush()
 }
 
-// panicked ends the stream after a panic of the handler. Its memory is not reused, because other goroutines may use it.
+// panicked ends the stream after a panic of the handler. The memory of the stream is not reused, because goroutines
+// of the handler may still use it.
 func (st *stream) panicked(value any) {
 	c := st.conn
 	if value != nil && value != http.ErrAbortHandler { //nolint:errorlint // a panic's value is not wrapped
@@ -171,7 +174,8 @@ func (st *stream) cancel(err error) {
 		st.body.fail(err)
 	}
 	st.wake.Broadcast()
-	// Functions that wait for the end of the context run in other goroutines, so the lock may be held.
+	// Functions that wait for the end of the context run in other goroutines, so Cancel may be called
+	// with the lock held.
 	st.request.Context.Cancel()
 }
 
@@ -180,8 +184,8 @@ type part struct {
 	block   []byte // header block; nil for none
 	interim bool   // the block is that of an interim response
 	data    []byte
-	end     bool // of the stream
-	flush   bool
+	end     bool // the part ends the stream
+	flush   bool // send it now, with everything that is queued
 }
 
 // send sends a part of the response. It waits until all data are queued, at most until the deadline.
@@ -194,7 +198,8 @@ func (st *stream) send(p part) error {
 	}
 	var by time.Time // set when the first wait begins
 	if p.block != nil {
-		// Otherwise a client that reads nothing could let any number of responses without a body be queued.
+		// Without this wait, a client that reads nothing could cause any number of responses without a body
+		// to be queued.
 		for c.sending.full() {
 			if by.IsZero() {
 				by = st.response.WriteDeadline()
@@ -227,8 +232,9 @@ func (st *stream) send(p part) error {
 	return st.err
 }
 
-// await waits until more can be queued, and until the windows allow data if it needs them. conn.mu is held, but not
-// while this waits.
+// await waits until more can be queued or something else has changed; callers check again and call it in a loop. If
+// needsWindow, it also waits until the windows allow data. The caller holds conn.mu, which await releases while it
+// waits.
 func (st *stream) await(by time.Time, needsWindow bool) error {
 	c := st.conn
 	c.flush()
@@ -257,7 +263,7 @@ func (st *stream) await(by time.Time, needsWindow bool) error {
 	return st.err
 }
 
-// wakeAfter wakes the stream after a while. conn.mu is held.
+// wakeAfter wakes the stream after d, so that it checks its deadline. conn.mu is held.
 func (st *stream) wakeAfter(d time.Duration) {
 	if st.timer != nil {
 		st.timer.Reset(d)

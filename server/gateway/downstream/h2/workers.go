@@ -8,8 +8,8 @@ import (
 // idlePerCore is the maximum number of idle workers for each core.
 const idlePerCore = 64
 
-// workers are goroutines that run handlers. One that has run a handler waits for another, because its stack has grown
-// to the size that handlers need.
+// workers are goroutines that run handlers. A goroutine that has run a handler waits for the next one, because its
+// stack has already grown to the size that handlers need.
 type workers struct {
 	mu     sync.Mutex
 	idle   []*worker
@@ -19,7 +19,7 @@ type workers struct {
 // A worker is a goroutine that runs handlers.
 type worker struct{ next chan *stream }
 
-// serve lets a worker serve a stream.
+// serve passes a stream to an idle worker, or to a new one.
 func (w *workers) serve(st *stream) {
 	w.mu.Lock()
 	last := len(w.idle) - 1
@@ -45,7 +45,7 @@ func (w *workers) run(self *worker, st *stream) {
 	}
 }
 
-// park makes a worker available. It returns false if there are enough.
+// park adds a worker to the idle workers. It returns false if there are enough of them.
 func (w *workers) park(one *worker) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *workers) park(one *worker) bool {
 	return true
 }
 
-// close ends all idle workers, and the others when their handlers have ended.
+// close ends all idle workers. The other workers end after their handlers.
 func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
