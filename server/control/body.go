@@ -36,7 +36,7 @@ func ClientBody(c rules.Client) []byte {
 }
 
 // ParseClient reads the body of a client. It checks only the syntax: match.Set.Check and registry.Registry.Add check
-// limits and attributes. Like that of ParseRule, the error is a *source.Error.
+// limits and attributes. The error is a *source.Error, as in ParseRule.
 func ParseClient(body []byte) (rules.Client, error) {
 	if c, ok := parseSimpleClient(body); ok {
 		return c, nil

@@ -18,10 +18,12 @@ const (
 	KindRule       Kind = "rule"
 	KindClient     Kind = "client"
 	KindOverride   Kind = "override"   // temporary limits of one client
-	KindSuspension Kind = "suspension" // of the enforcement of rules
+	KindSuspension Kind = "suspension" // turns off the enforcement of rules for some time
 	KindToken      Kind = "token"
 	KindWebhook    Kind = "webhook"
-	KindEvent      Kind = "event" // the last action of a type that changes no other object; the log has the earlier ones
+	// KindEvent is an action that changes no other object, such as a restore. The object is the last action of its type,
+	// and the log has the earlier ones.
+	KindEvent Kind = "event"
 )
 
 // ForNodes reports whether nodes receive objects of the kind.
@@ -186,8 +188,8 @@ type State struct {
 }
 
 // A DB stores objects, the log of their changes, and states. It is safe for concurrent use, even by several processes.
-// A write is durable once its method has returned. Errors other than ErrNotFound and those below it are specific to
-// the database.
+// A write is durable once its method has returned. Errors other than those of this package are specific to the
+// database.
 type DB interface {
 	// Commit commits a change if all its objects have the revisions that it is based on, and sets the change's Revision
 	// and Time and the Before of each Op. Otherwise the error is a *Conflict. Commit refuses a change without operations.
@@ -204,16 +206,18 @@ type DB interface {
 	// Namespaces returns the names of the namespaces with objects.
 	Namespaces(ctx context.Context) ([]string, error)
 	// Snapshot calls visit for all objects of a namespace that nodes receive, rules first. All objects have the state
-	// that they had at the returned revision, which is the forNodes of Revision. Snapshot stops if visit returns an error.
+	// that they had at the returned revision, the one that Revision returns as forNodes. Snapshot stops if visit returns
+	// an error.
 	Snapshot(ctx context.Context, namespace string, visit func(*Object) error) (revision int64, err error)
 	// Log returns changes in the order of their revisions. The bodies of tokens and webhooks in them contain secrets,
 	// which callers must hide.
 	Log(ctx context.Context, q LogQuery) ([]Change, error)
 	// Committed returns the time of a revision's commit, zero if it is not in the log.
 	Committed(ctx context.Context, revision int64) (time.Time, error)
-	// Since returns the objects of a namespace that nodes receive and that were changed after a revision. They are as of
-	// the returned revision, and those that were deleted have a nil Body. The error is ErrPruned if the log does not reach
-	// back that far, or if more than limit objects have changed: the caller should then fetch a snapshot.
+	// Since returns the objects of a namespace that nodes receive and that were changed after a revision. All objects have
+	// the state that they had at the returned revision, and deleted objects have a nil Body. The error is ErrPruned if the
+	// log does not reach back that far, or if more than limit objects have changed: the caller should then fetch a
+	// snapshot.
 	Since(ctx context.Context, namespace string, after int64, limit int) (changed []Object, revision int64, err error)
 	// At returns the objects of a namespace with this kind, as of a revision. The error is ErrPruned if the log does not
 	// reach back that far.

@@ -122,7 +122,7 @@ func (f *HealthFigures) Problems() (list []source.Problem) {
 		}
 	}
 	checkNumber := func(path string, value float64) {
-		if math.IsNaN(value) || value < -1 || value > MaxFigure {
+		if math.IsNaN(value) || value < -1 || value > MaxFigure { // -1 means that the CPU time is not known
 			add(path, fmt.Sprint(value), fmt.Sprintf("-1 to %d", int64(MaxFigure)))
 		}
 	}

@@ -31,7 +31,7 @@ func (m *Monitor) Writable(ctx context.Context) error {
 	err := m.DB.Writable(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil || errors.Is(m.err, ErrFileGone) { // that the file is back shows without a write
+	if err != nil || errors.Is(m.err, ErrFileGone) { // err == nil shows, without a write, that the file is back
 		m.setErr(err)
 	}
 	return m.err

@@ -38,8 +38,8 @@ type Override struct {
 // MaxOverride is the maximum duration of an override. Permanent limits belong to a client.
 const MaxOverride = 366 * 24 * time.Hour
 
-// maxOverrideClient is the maximum number of attributes of an override's client.
-const maxOverrideClient = 8
+// maxOverrideAttributes is the maximum number of attributes that name the client of an override.
+const maxOverrideAttributes = 8
 
 // OverrideBody returns the body of an override: JSON on one line. Equal overrides have the same body.
 func OverrideBody(o Override) []byte {
@@ -68,7 +68,7 @@ type overrideForm struct {
 
 // ParseOverride reads and validates an override that was stored or that a caller has sent. It may have "for": "72h"
 // instead of "expires". It is YAML if the name ends in .yaml. Unless now is zero, the override must expire after now,
-// at most MaxOverride later. Like that of ParseRule, the error is a *source.Error.
+// at most MaxOverride later. The error is a *source.Error, as in ParseRule.
 func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	f, err := source.Read(name, body)
 	if err != nil {
@@ -96,7 +96,7 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 		value, want := o.Expires.Format(time.RFC3339), "a future time, at most 366 days from now"
 		contentProblems = append(contentProblems, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
-	// Leave out problems that only follow from another one.
+	// Leave out problems that only exist because another field could not be read.
 	unreadable := slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" })
 	for _, p := range contentProblems {
 		if unreadable || source.Follows(p.Path, problems) {
@@ -164,7 +164,7 @@ func (o *Override) problems() []rules.Problem {
 	if o.ID == "" {
 		add("id", "", "an ID")
 	}
-	if len(o.Client) == 0 || len(o.Client) > maxOverrideClient {
+	if len(o.Client) == 0 || len(o.Client) > maxOverrideAttributes {
 		add("client", "", "1 to 8 attributes that name the client, as in { user: acme }")
 	}
 	if len(o.Note) > rules.MaxText {
@@ -181,7 +181,7 @@ func (o *Override) problems() []rules.Problem {
 	}
 	c, clientProblems := o.client()
 	list = append(list, clientProblems...)
-	if count != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideClient {
+	if count != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideAttributes {
 		return list // a registry would report the same problems again
 	}
 	// An override can contain whatever a client can, so registering a client with its content finds the other problems.

@@ -58,7 +58,7 @@ type storeServer struct {
 	control.ServerFigures
 	// Hot means that it has far more traffic than the other primaries.
 	Hot bool `json:"hot"`
-	// OpenOn are the nodes whose circuit of its shard is open.
+	// OpenOn are the nodes whose circuit for the shard of this server is open.
 	OpenOn []string `json:"open_on,omitempty"`
 }
 
@@ -72,11 +72,11 @@ func (s *Server) listStores(c *call.Call) error {
 		return err
 	}
 	now := s.config.Now()
-	open := map[string][]string{} // nodes by shard
+	openOn := map[string][]string{} // by shard, the nodes whose circuit is open
 	for i := range nodes {
 		if h := nodes[i].Health; h != nil && now.Sub(nodes[i].Seen) < time.Minute {
 			for _, shard := range h.OpenShards {
-				open[shard] = append(open[shard], nodes[i].ID)
+				openOn[shard] = append(openOn[shard], nodes[i].ID)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Server) listStores(c *call.Call) error {
 	list := make([]storeServer, len(figures))
 	for i := range figures {
 		f := &figures[i]
-		on := open[f.Shard]
+		on := openOn[f.Shard]
 		list[i] = storeServer{*f, f.IsHot(primaries, total), on[:min(len(on), maxOpenOn)]}
 	}
 	return c.Respond(http.StatusOK, struct {

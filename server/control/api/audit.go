@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// listAudit serves GET /v1/audit: all changes in the caller's namespaces, and for callers of all namespaces failed
-// logins.
+// listAudit serves GET /v1/audit. It returns all changes in the caller's namespaces. A caller whose token is valid for
+// all namespaces also gets the failed logins.
 func (s *Server) listAudit(c *call.Call) error {
 	q, limit, err := logQuery(c)
 	if err != nil {
@@ -62,7 +62,7 @@ func auditedRevision(caller *token.Principal, change *control.Change) edit.Revis
 			continue
 		}
 		before := op.Before
-		if op.Kind == control.KindEvent { // it is another event
+		if op.Kind == control.KindEvent { // op.Before is another event, not an earlier state of this one
 			before = nil
 		}
 		r.Diff = append(r.Diff, edit.Difference{
@@ -132,7 +132,7 @@ type resetEvent struct {
 
 // A restoreEvent is a restore of the database from a backup.
 type restoreEvent struct {
-	// Revision is the last one of the backup, Replaced that of the database before.
+	// Revision is the last revision of the backup. Replaced is the last revision of the database before the restore.
 	Revision int64 `json:"revision"`
 	Replaced int64 `json:"replaced"`
 }
@@ -143,8 +143,8 @@ type nodeEvent struct {
 	Seen time.Time `json:"seen"`
 }
 
-// recordEvent adds an event to the audit log. The action is done, so an error is only logged, and it is recorded even
-// if the caller has disconnected.
+// recordEvent adds an event to the audit log, even if the caller has disconnected. An error is only logged, because the
+// action cannot be undone.
 func (s *Server) recordEvent(c *call.Call, namespace, name string, event any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.R.Context()), callTimeout)
 	defer cancel()

@@ -75,9 +75,9 @@ func (s *Server) restore(c *call.Call) error {
 		_ = os.Remove(file.Name()) // a temporary file
 	}()
 	ctx := c.R.Context()
-	allowed := control.Any
+	base := control.Any // the revision that the database must have
 	if !replace {
-		if allowed, err = s.initialRevision(ctx); err != nil {
+		if base, err = s.initialRevision(ctx); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Server) restore(c *call.Call) error {
 		},
 	})
 	if err == nil {
-		err = s.config.DB.Restore(ctx, data, allowed)
+		err = s.config.DB.Restore(ctx, data, base)
 	}
 	if err != nil {
 		if errors.Is(err, control.ErrNotEmpty) || errors.Is(err, control.ErrFull) ||
@@ -138,9 +138,9 @@ func receiveBackup(body io.Reader) (*os.File, error) {
 }
 
 // initialRevision returns the revision of a database that contains only what the first start has created: a token, and
-// rules of a demonstration. It returns control.Absent for any other.
+// rules of a demonstration. For any other database, it returns control.Absent.
 func (s *Server) initialRevision(ctx context.Context) (int64, error) {
-	const maxChanges = 8
+	const maxChanges = 8 // the first start makes fewer changes
 	last, _, err := s.config.DB.Revision(ctx, "")
 	if err != nil || last > maxChanges {
 		return control.Absent, err

@@ -40,7 +40,8 @@ type Config struct {
 	NodeCounters string
 	// NodeNamespace is the namespace of the rules that Node has. Default "default".
 	NodeNamespace string
-	// Identifier normalizes attributes in calls like those of requests. Default one of the zero identity.Config.
+	// Identifier normalizes the attributes in calls like the attributes of requests. Default an Identifier with the zero
+	// identity.Config.
 	Identifier *identity.Identifier
 	// AdminToken is a token that may do everything. It is not stored. Default none.
 	AdminToken string
@@ -72,11 +73,13 @@ type Config struct {
 	MaxCached int64
 	// Heartbeat is the interval in which nodes should send heartbeats. Default DefaultHeartbeat.
 	Heartbeat time.Duration
-	// From returns the address that a call came from. Default that of the connection.
+	// From returns the address that a call came from. Default the address of the connection.
 	From func(*http.Request) netip.Addr
-	// Namer hides the names of clients in the statistics of traffic, as the nodes do. Default one without a secret.
+	// Namer hides the names of clients in the statistics of traffic, as the nodes do. Default one that hides only
+	// values that may be secret.
 	Namer *traffic.Namer
-	// TrafficErased is called with each client whose statistics were erased, as the Namer has it. Default none.
+	// TrafficErased is called with the attributes of each client whose statistics were erased, in the form that Namer
+	// stores. Default none.
 	TrafficErased func(kept map[string]string)
 	// NodeTraffic answers the queries of traffic.NodeQuery about Node. Default none.
 	NodeTraffic nodequery.TrafficSource

@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// An enforcementRequest says which rules to enforce or not. For is only for turning enforcement off.
+// An enforcementRequest is the body of enforcement:on and enforcement:off. An empty Rule means all rules. For is how long
+// enforcement stays off.
 type enforcementRequest struct {
 	Rule          string `field:"rule"`
 	AllNamespaces bool   `field:"all_namespaces"`
@@ -39,7 +40,7 @@ func (s *Server) enforcementOff(c *call.Call) error {
 	}
 	length, err := rules.ParseDuration(request.For)
 	if err != nil {
-		length = 0
+		length = 0 // CheckSuspensionTime rejects it
 	}
 	if want := control.CheckSuspensionTime(length); want != "" {
 		return problem.InvalidField("for", rules.Quote(request.For), want)

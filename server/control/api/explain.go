@@ -22,9 +22,9 @@ type explainRequest struct {
 	// Attributes or Request describe the request.
 	Attributes map[string]string `field:"attributes"`
 	Request    *sampleRequest    `field:"request"`
-	// Rule is the only rule to apply, whether its condition matches or not. Default all that match.
+	// Rule is the only rule to apply, whether its condition matches or not. Default all rules that match.
 	Rule string `field:"rule"`
-	// Cost is the cost of the request. Default that of each rule.
+	// Cost is the cost of the request. Default the cost that each rule sets.
 	Cost *int64 `field:"cost"`
 	// Draft is a rules file to use instead of the rules in force.
 	Draft json.RawMessage `field:"draft"`

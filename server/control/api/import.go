@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// defaultImportChunk is the number of clients per change of an import, maxImportBytes about the maximum size of such a
-	// change in bytes.
+	// defaultImportChunk is the number of clients per change of an import. maxImportBytes is about the maximum size of
+	// such a change in bytes.
 	defaultImportChunk = 5_000
 	maxImportBytes     = 8 << 20
 	// maxImportLine is the maximum size of a client in bytes.

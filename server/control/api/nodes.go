@@ -69,7 +69,7 @@ func readHeartbeat(c *call.Call) (n control.Node, err error) {
 	switch {
 	case errors.As(err, &mismatch):
 		err = problem.InvalidField(mismatch.Field, "a "+mismatch.Value, "what /openapi.json describes")
-	case err != nil: // the syntax is valid, so it is the only field with a form of its own
+	case err != nil: // the syntax and the types are valid: a time has the wrong format
 		err = problem.InvalidField("started", err.Error(), "a time as in 2030-01-31T12:00:00Z")
 	}
 	return n, err

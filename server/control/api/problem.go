@@ -57,7 +57,7 @@ func problemOfRequest(err error) *problem.Error {
 		p.Diff = stale.Diff
 		if stale.Object != nil {
 			p.Current = edit.NewResource(stale.Object)
-		} else if stale.Diff != nil { // of a namespace
+		} else if stale.Diff != nil { // the condition was for the revision of a namespace
 			p.Current = call.RevisionOnly{Revision: stale.Namespace}
 		}
 		return p

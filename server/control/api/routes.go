@@ -239,7 +239,7 @@ func (r *Route) match(parts []string) (values []string, ok bool) {
 		if !matches || value == "" {
 			return nil, false
 		}
-		if verb == "" && strings.Contains(want, "{n}") && strings.Contains(value, ":") {
+		if verb == "" && strings.Contains(want, "{n}") && strings.Contains(value, ":") { // "7:rollback" is no revision
 			return nil, false
 		}
 		values = append(values, value)

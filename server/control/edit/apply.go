@@ -22,7 +22,7 @@ type savepoint struct {
 	rules     map[string]storedRule
 	set       *match.Set
 	overrides map[string]control.Override
-	removed   []rules.Client // by the edits
+	removed   []rules.Client // clients that the edits removed
 	added     []string       // IDs of the clients that the edits added
 }
 
@@ -82,7 +82,7 @@ func (ns *namespace) applyRules(edits []Edit, problems *Problems) (recheck bool)
 	}
 	next := maps.Clone(ns.rules)
 	paths := map[string]string{} // in the request, by path in the namespace
-	// A check of nothing costs nothing, and comparing requirements costs more.
+	// If there is nothing to check, checking costs less than comparing requirements.
 	recheck = ns.clients.Len() == 0 && len(ns.overrides) == 0
 	for i := range edits {
 		e := &edits[i]

@@ -102,6 +102,7 @@ type change interface {
 // A Condition is what a caller requires of the current revision of an object or a namespace. The zero Condition holds
 // for every revision.
 type Condition struct {
+	// Given means that the caller has sent a condition.
 	Given bool
 	// Any matches every object that exists.
 	Any       bool
@@ -140,7 +141,7 @@ func (e *Editor) commit(ctx context.Context, entry *control.Change, c change, t 
 		committed, err = e.tryCommit(ctx, ns, entry, c, t)
 		var conflict *control.Conflict
 		if !errors.As(err, &conflict) {
-			return committed, err // if it is in doubt whether it was committed, the next refresh finds out
+			return committed, err // if the error leaves open whether it was committed, the next refresh finds out
 		}
 	}
 	return e.tryCommit(ctx, ns, entry, c, t)

@@ -96,8 +96,8 @@ func (p *Problems) Err() error {
 	return &source.Error{Problems: p.List, More: p.More}
 }
 
-// addRules adds the problems that package rules has found in an edit. Its paths are those of a client; fieldPath
-// converts them to paths of the edited object.
+// addRules adds the problems that package rules has found in an edit. Their paths are paths in a client; fieldPath
+// converts them to paths in the edited object.
 func (p *Problems) addRules(err error, e *Edit, fieldPath func(string) string) {
 	var invalid *rules.Error
 	if !errors.As(err, &invalid) {

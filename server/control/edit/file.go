@@ -106,7 +106,7 @@ func (c *fileChange) add(e Edit, body []byte, revision int64) {
 }
 
 func (c *fileChange) editRules(ns *namespace) {
-	missing := maps.Clone(ns.rules) // in the file
+	missing := maps.Clone(ns.rules) // the rules that are not in the file
 	for i := range c.doc.Rules {
 		e := ruleEdit(c.doc.Rules[i])
 		e.Path = "rules[" + strconv.Itoa(i) + "]"
@@ -166,7 +166,7 @@ func (c *fileChange) summary() (deltas []Delta, unchanged int) {
 	return c.deltas, unchanged
 }
 
-// getClient returns a client, or nil if it does not exist. It reads the database only if it does.
+// getClient returns a client, or nil if it does not exist. It reads the database only if the client exists.
 func (ns *namespace) getClient(ctx context.Context, id string) (*control.Object, error) {
 	if _, exists := ns.clients.Get(id); !exists {
 		return nil, nil

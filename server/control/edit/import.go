@@ -11,7 +11,7 @@ import (
 
 // Imported is the progress of an import of clients. All of it is committed.
 type Imported struct {
-	// Revision is that of the last change, or that of the namespace if nothing had to change.
+	// Revision is the revision of the last change, or of the namespace if nothing had to change.
 	Revision  int64 `json:"revision"`
 	Clients   int   `json:"clients"`
 	Created   int   `json:"created"`

@@ -25,7 +25,7 @@ type namespace struct {
 
 	mu        sync.Mutex // guards the other fields; held during an edit
 	loaded    bool
-	mark      control.Mark // of the content
+	mark      control.Mark // the revision of the content in memory
 	last      int64        // the namespace's last revision, which may be of a token or a webhook
 	rules     map[string]storedRule
 	set       *match.Set // compiled rules
@@ -99,11 +99,11 @@ func (ns *namespace) load(ctx context.Context) error {
 	return err
 }
 
-// catchUp takes over what others have changed.
+// catchUp applies the changes of others to the content in memory.
 func (ns *namespace) catchUp(changed []control.Object) error {
 	ns.loaded = false // unless all of it succeeds
 	recompile := false
-	// Remove first: a value may have moved from one client to another.
+	// Remove all clients before adding any: an attribute value may have moved from one client to another.
 	for i := range changed {
 		if changed[i].Kind == control.KindClient {
 			ns.removeClient(changed[i].ID)
@@ -126,7 +126,7 @@ func (ns *namespace) catchUp(changed []control.Object) error {
 	return nil
 }
 
-// put takes over an object of the database. It was deleted if it has no body.
+// put stores an object of the database in memory. An object without a body was deleted.
 func (ns *namespace) put(o *control.Object) error {
 	switch o.Kind {
 	case control.KindRule:

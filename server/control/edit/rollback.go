@@ -19,21 +19,21 @@ type Delta struct {
 	Before, After []byte
 }
 
-// Reverse returns the change back.
+// Reverse returns the delta that undoes d.
 func (d Delta) Reverse() Delta { return Delta{d.Kind, d.ID, d.After, d.Before} }
 
-// maxFollowed is the maximum number of changes to read from the log.
-const maxFollowed = 100_000
+// maxCompared is the maximum number of changes to read from the log.
+const maxCompared = 100_000
 
 // ErrTooManyChanges means that there are too many changes between two revisions to compare them.
-var ErrTooManyChanges = fmt.Errorf("there are more than %d changes between them", maxFollowed)
+var ErrTooManyChanges = fmt.Errorf("there are more than %d changes between them", maxCompared)
 
 // Compare returns what changed in a namespace after one revision, up to another, in the order of kinds and IDs. The
 // error is control.ErrPruned if the log does not reach back that far, or ErrTooManyChanges.
 func Compare(
 	ctx context.Context, db control.DB, namespace string, from, to int64, kinds []control.Kind,
 ) ([]Delta, error) {
-	// Check that the log reaches back. That is the same for all kinds, and there are few overrides.
+	// Check that the log reaches back to from. The kind does not matter for this, and there are few overrides to read.
 	if _, err := db.At(ctx, namespace, control.KindOverride, from); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Compare(
 		if len(changes) < q.Limit || changes[len(changes)-1].Revision > to {
 			return deltas.sorted(kinds), nil
 		}
-		if read > maxFollowed {
+		if read > maxCompared {
 			return nil, ErrTooManyChanges
 		}
 		q.After = changes[len(changes)-1].Revision
@@ -80,7 +80,8 @@ func (m deltaMap) add(ops []control.Op, kinds []control.Kind) {
 	}
 }
 
-// sorted returns the deltas in the order of kinds and IDs, without objects that are the same again.
+// sorted returns the deltas in the order of kinds and IDs. It leaves out objects that are the same after the changes as
+// before.
 func (m deltaMap) sorted(kinds []control.Kind) []Delta {
 	var list []Delta
 	for _, d := range m {
@@ -98,7 +99,8 @@ func (m deltaMap) sorted(kinds []control.Kind) []Delta {
 }
 
 // Rollback gives objects of a namespace the content of an earlier revision, as a new change: rules, or with all also
-// clients and overrides. Suspensions stay: they are about the present. The errors are those of Compare and ApplyFile.
+// clients and overrides. It does not change suspensions, which are about the present. It returns the errors of Compare
+// and ApplyFile.
 func (e *Editor) Rollback(
 	ctx context.Context, entry *control.Change, revision int64, all bool, t Terms,
 ) (*Result, error) {
@@ -110,7 +112,7 @@ type rollbackChange struct {
 	revision int64
 	all      bool
 
-	objects int // in the namespace
+	objects int // number of objects of these kinds in the namespace
 	deltas  []Delta
 }
 

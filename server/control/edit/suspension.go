@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A SuspendedError means that the enforcement of one rule cannot be turned on, because that of all rules is off.
+// A SuspendedError means that the enforcement of one rule cannot be turned on, because enforcement is off for all rules.
 type SuspendedError struct {
 	Namespace string
 	Expires   time.Time
@@ -51,7 +51,7 @@ func (e *Editor) Suspend(ctx context.Context, entry *control.Change, s *control.
 }
 
 // EndSuspensions ends the suspension of a rule, or all suspensions of the namespace if the rule is empty. The error is a
-// *SuspendedError if the rule stays suspended, together with all others.
+// *SuspendedError if the rule stays suspended, because all rules are.
 func (e *Editor) EndSuspensions(ctx context.Context, entry *control.Change, rule string) error {
 	const maxAttempts = 3 // another call may delete a suspension meanwhile
 	for attempt := 1; ; attempt++ {
@@ -102,7 +102,7 @@ func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
 	return nil
 }
 
-// suspensionOp returns the operation that deletes a suspension.
+// suspensionOp returns the operation that deletes a suspension. With a Body, the operation creates or replaces it.
 func suspensionOp(s *control.Suspension) control.Op {
 	return control.Op{Kind: control.KindSuspension, ID: control.SuspensionID(s.Rule), Base: control.Any}
 }

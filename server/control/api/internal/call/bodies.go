@@ -19,14 +19,15 @@ const (
 	largeTimeout = 30 * time.Second
 )
 
-// Bodies limits the bodies of all calls to a server: their size, and how many large ones are in memory. A token has at
-// most one large body, and those of viewers and nodes leave room for one of an editor. It is safe for concurrent use.
+// Bodies limits the bodies of all calls to a server: their size, and how many large bodies are in memory. A token has at
+// most one large body. The large bodies of viewers and nodes leave room for one of an editor. Bodies is safe for
+// concurrent use.
 type Bodies struct {
 	maxBytes int64
 
 	mu       sync.Mutex
 	tokens   map[string]bool // IDs of the tokens with a large body
-	viewers  int             // how many of them are viewers or nodes
+	viewers  int             // number of these tokens that belong to viewers or nodes
 	released chan struct{}   // closed and replaced when a body is released
 }
 
@@ -60,7 +61,8 @@ func (b *Bodies) acquire(ctx context.Context, caller *token.Principal) (release 
 	}
 }
 
-// tryAcquire returns nil if the caller may send a large body, otherwise a channel that is closed when to try again.
+// tryAcquire returns nil if the caller may send a large body. Otherwise it returns a channel that is closed when the
+// caller should try again.
 func (b *Bodies) tryAcquire(id string, viewer bool) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package call is one HTTP call to the rules service: it reads the parameters and the body, and sends the response.
+// Package call handles one HTTP call to the rules service: it reads the parameters and the body, and sends the response.
 package call
 
 import (

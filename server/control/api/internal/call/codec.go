@@ -22,7 +22,8 @@ func decodeJSON(data []byte, v any) error {
 	return f.Error(jsonCodec().Decode(f, v), 0, nil)
 }
 
-// jsonCodec returns a codec that, unlike those of rules files, takes no number for a text and no text for a list.
+// jsonCodec returns a codec that, unlike the codec of rules files, accepts neither a number as a text nor a text as a
+// list.
 var jsonCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	source.RegisterNode(c, control.DecodeTime, nil)

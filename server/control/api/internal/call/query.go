@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// Flag reads a boolean parameter. One without a value is true.
+// Flag reads a boolean parameter. A parameter without a value is true.
 func (c *Call) Flag(name string) (bool, error) {
 	if !c.Query.Has(name) {
 		return false, nil
@@ -119,7 +119,7 @@ func (c *Call) Condition(header string) (edit.Condition, error) {
 	tags, isAny, err := c.EntityTags(header)
 	condition := edit.Condition{Given: len(tags) > 0 || isAny, Any: isAny}
 	for _, tag := range tags {
-		if n, err := strconv.ParseInt(tag, 10, 64); err == nil && n > 0 { // other tags match nothing here
+		if n, err := strconv.ParseInt(tag, 10, 64); err == nil && n > 0 { // no object has any other tag
 			condition.Revisions = append(condition.Revisions, n)
 		}
 	}
