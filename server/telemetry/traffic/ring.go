@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/headgate/headgate/engine"
@@ -22,8 +23,24 @@ type sampledRequest struct {
 
 // A sampleRing collects sampled requests for one second, without allocation.
 type sampleRing struct {
-	next atomic.Uint32 // the number of requests, also of those for which there was no room
-	list [ringSize]sampledRequest
+	next   atomic.Uint32
+	start  int64        // µs, when it became the current one
+	filled atomic.Int64 // µs, when it became full; 0 if it is not
+	list   [ringSize]sampledRequest
+}
+
+func (r *sampleRing) isFull() bool { return r.next.Load() >= ringSize }
+
+// maxShifts bounds the shifts for one second, because a short burst may fill the ring.
+const maxShifts = 4
+
+// shifts returns how often the number of sampled clients has to be halved, so that the requests of a second fit.
+func (r *sampleRing) shifts() int {
+	filled := r.filled.Load()
+	if filled == 0 {
+		return 0
+	}
+	return min(max(bits.Len64(1e6/uint64(max(filled-r.start, 1))), 1), maxShifts)
 }
 
 // put adds a request. It returns false if the ring is full.
@@ -31,6 +48,9 @@ func (r *sampleRing) put(stats *ruleStats, key uint64, at int64, c *engine.Clien
 	i := r.next.Add(1) - 1
 	if i >= ringSize {
 		return false
+	}
+	if i == ringSize-1 {
+		r.filled.Store(at)
 	}
 	e := &r.list[i]
 	e.stats, e.key, e.at, e.cost = stats, key, at, c.Cost
@@ -48,5 +68,6 @@ func (r *sampleRing) drain(f func(*sampledRequest)) {
 			e.stats = nil
 		}
 	}
+	r.filled.Store(0)
 	r.next.Store(0)
 }

@@ -3,7 +3,6 @@ package traffic
 import (
 	"encoding/binary"
 	"maps"
-	"math/bits"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -84,13 +83,14 @@ type sampler struct {
 
 func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
 	s := &sampler{now: now, seed: seed, maxBytes: maxBytes, previous: &sampleRing{}, rules: map[*ruleStats]*ruleSample{}}
-	s.current.Store(&sampleRing{})
+	s.current.Store(&sampleRing{start: now().UnixMicro()})
 	return s
 }
 
 // put samples a request of the client with a key.
 func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
-	if !s.current.Load().put(stats, key, s.now().UnixMicro(), c) {
+	ring := s.current.Load()
+	if (ring.isFull() || !ring.put(stats, key, s.now().UnixMicro(), c)) && !stats.overflowed.Load() {
 		stats.overflowed.Store(true)
 	}
 }
@@ -99,12 +99,12 @@ func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
 func (s *sampler) tick(unix int64) {
 	ring := s.previous
 	ring.drain(s.add)
+	ring.start = s.now().UnixMicro()
 	s.previous = s.current.Swap(ring)
-	requests := s.previous.next.Load()
-	s.peak = max(s.peak, requests)
+	s.peak = max(s.peak, s.previous.next.Load())
 	for stats, r := range s.rules {
 		if stats.overflowed.Swap(false) {
-			for range bits.Len32(requests / ringSize) {
+			for range s.previous.shifts() {
 				stats.sampling.shift(true)
 			}
 			s.thin(stats, r)
@@ -265,6 +265,7 @@ func (r *ruleSample) mostlyHeld() bool {
 func (s *sampler) erase(condition func(*counted) bool) {
 	ring := s.previous
 	ring.drain(s.add)
+	ring.start = s.now().UnixMicro()
 	s.previous = s.current.Swap(ring)
 	s.previous.drain(s.add)
 	for stats, r := range s.rules {
