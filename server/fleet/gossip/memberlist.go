@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/streamgate"
 )
 
 const (
@@ -40,7 +41,7 @@ type memberMesh struct {
 	events   *notifier
 	list     *memberlist.Memberlist
 	joiner   *joiner
-	streams  *streamGate
+	streams  *streamgate.Gate
 
 	mu             sync.RWMutex
 	nodes          map[string]*meshNode     // the other live and lost hosts
@@ -126,7 +127,7 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 	if m.options.Transport != nil {
 		transport = m.options.Transport(net)
 	}
-	m.streams = newStreamGate(transport, m.isMember, func(addr string, err error) {
+	m.streams = streamgate.New(transport, m.isMember, func(addr string, err error) {
 		m.events.notify(NetworkError, addr, err.Error())
 	})
 	conf.Transport = m.streams

@@ -73,7 +73,7 @@ func (g *Limiter) Stats() Stats {
 		stats.Ledger.LagMax += least
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
-		stats.StreamsRefused = m.streams.refused.Load()
+		stats.StreamsRefused = m.streams.Refused()
 	}
 	return stats
 }

@@ -1,4 +1,4 @@
-package gossip
+package streamgate
 
 import (
 	"bufio"
@@ -15,25 +15,22 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// memberlist reads a whole stream into memory before it decrypts it, up to 20 MB, for any number of streams. So anyone
-// who reaches the port could use up a host's memory, with or without the key. A streamGate limits the size and the
-// number of streams.
 const (
-	// maxStreamBytes is the maximum number of bytes that are read from a stream: enough for a state, and the names and
+	// maxBytes is the maximum number of bytes that are read from a stream: enough for a state, and the names and
 	// addresses of some thousand hosts.
-	maxStreamBytes = 1 << 20
-	// maxStreams is the maximum number of open streams from hosts that are not members. maxStreamsFrom is the maximum
-	// number from one address. A stream lasts at most streamTimeout.
-	maxStreams     = 32
-	maxStreamsFrom = 8
-	// maxStreamNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all of
+	maxBytes = 1 << 20
+	// maxOpen is the maximum number of open streams from hosts that are not members. MaxFromAddress is the maximum
+	// number from one address. A stream lasts at most memberlist.Config.TCPTimeout.
+	maxOpen        = 32
+	MaxFromAddress = 8
+	// maxNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all of
 	// them before it reads them.
-	maxStreamNodes = maxStreamBytes / 64
+	maxNodes = maxBytes / 64
 )
 
 var (
-	errStreamLong = fmt.Errorf("stream of more than %d bytes", maxStreamBytes)
-	errStreamKind = errors.New("stream of a kind that no host sends")
+	errTooLong = fmt.Errorf("stream of more than %d bytes", maxBytes)
+	errKind    = errors.New("stream of a kind that no host sends")
 )
 
 // These are types of memberlist's messages that a stream may start with.
@@ -45,10 +42,9 @@ const (
 	labelMessage     = 244
 )
 
-// A streamGate is a transport that bounds the number of incoming streams, and how much is read of each.
-type streamGate struct {
+// A Gate is a transport that bounds the number of incoming streams, and how much is read of each.
+type Gate struct {
 	memberlist.NodeAwareTransport
-	// isMember reports whether a member has that address. Members are accepted regardless of the number of other streams.
 	isMember  func(netip.Addr) bool
 	onRefused func(addr string, err error)
 	streams   chan net.Conn
@@ -59,15 +55,17 @@ type streamGate struct {
 	open     int                  // from hosts that are not members
 	openFrom map[netip.Prefix]int // by address
 
-	refused atomic.Int64 // number of refused streams
+	refused atomic.Int64
 }
 
-var _ memberlist.NodeAwareTransport = (*streamGate)(nil)
+var _ memberlist.NodeAwareTransport = (*Gate)(nil)
 
-func newStreamGate(
-	t memberlist.NodeAwareTransport, isMember func(netip.Addr) bool, onRefused func(string, error),
-) *streamGate {
-	g := &streamGate{
+// New returns a Gate in front of t. isMember reports whether a member has that address. Members are accepted regardless
+// of the number of other streams. onRefused is called with the address of a stream that was refused.
+func New(
+	t memberlist.NodeAwareTransport, isMember func(netip.Addr) bool, onRefused func(addr string, err error),
+) *Gate {
+	g := &Gate{
 		NodeAwareTransport: t, isMember: isMember, onRefused: onRefused, openFrom: map[netip.Prefix]int{},
 		streams: make(chan net.Conn), closed: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -76,7 +74,7 @@ func newStreamGate(
 }
 
 // accept passes accepted streams to memberlist until Shutdown.
-func (g *streamGate) accept() {
+func (g *Gate) accept() {
 	defer close(g.ended)
 	for {
 		select {
@@ -99,10 +97,13 @@ func (g *streamGate) accept() {
 }
 
 // StreamCh implements memberlist.Transport.
-func (g *streamGate) StreamCh() <-chan net.Conn { return g.streams }
+func (g *Gate) StreamCh() <-chan net.Conn { return g.streams }
+
+// Refused returns the number of refused streams.
+func (g *Gate) Refused() int64 { return g.refused.Load() }
 
 // Shutdown implements memberlist.Transport.
-func (g *streamGate) Shutdown() error {
+func (g *Gate) Shutdown() error {
 	err := g.NodeAwareTransport.Shutdown() // which may wait until its last stream is accepted
 	close(g.closed)
 	<-g.ended
@@ -110,7 +111,7 @@ func (g *streamGate) Shutdown() error {
 }
 
 // DialAddressTimeout implements memberlist.NodeAwareTransport. It limits the size of responses, too.
-func (g *streamGate) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
+func (g *Gate) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	conn, err := g.NodeAwareTransport.DialAddressTimeout(to, timeout)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (g *streamGate) DialAddressTimeout(to memberlist.Address, timeout time.Dura
 }
 
 // reserve reserves a place for an incoming stream, if there is one.
-func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
+func (g *Gate) reserve(conn net.Conn) (net.Conn, bool) {
 	addr := conn.RemoteAddr().String()
 	var ip netip.Addr
 	if at, err := netip.ParseAddrPort(addr); err == nil {
@@ -128,7 +129,7 @@ func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
 	from := sourceOf(ip)
 	member := g.isMember(ip)
 	g.mu.Lock()
-	full := g.openFrom[from] >= maxStreamsFrom || !member && g.open >= maxStreams
+	full := g.openFrom[from] >= MaxFromAddress || !member && g.open >= maxOpen
 	if !full {
 		g.openFrom[from]++
 		if !member {
@@ -144,7 +145,7 @@ func (g *streamGate) reserve(conn net.Conn) (net.Conn, bool) {
 	return newStream(conn, func() { g.release(from, member) }), true
 }
 
-func (g *streamGate) release(from netip.Prefix, member bool) {
+func (g *Gate) release(from netip.Prefix, member bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.openFrom[from]--; g.openFrom[from] == 0 {
@@ -166,7 +167,7 @@ func sourceOf(ip netip.Addr) netip.Prefix {
 	return p
 }
 
-// A stream is a connection from which at most maxStreamBytes are read. If it announces more bytes, nothing is read.
+// A stream is a connection from which at most maxBytes are read. If it announces more bytes, nothing is read.
 type stream struct {
 	net.Conn
 	in      *bufio.Reader
@@ -177,7 +178,7 @@ type stream struct {
 }
 
 func newStream(conn net.Conn, release func()) *stream {
-	return &stream{Conn: conn, in: bufio.NewReader(conn), left: maxStreamBytes, release: release}
+	return &stream{Conn: conn, in: bufio.NewReader(conn), left: maxBytes, release: release}
 }
 
 // Read implements net.Conn. It is not safe for concurrent use.
@@ -189,7 +190,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.checked = true
 	}
 	if s.left == 0 {
-		return 0, errStreamLong
+		return 0, errTooLong
 	}
 	n, err := s.in.Read(p[:min(len(p), s.left)])
 	s.left -= n
@@ -224,13 +225,13 @@ func checkStream(in *bufio.Reader) error {
 		if head, err = in.Peek(at + 5); err != nil {
 			return err
 		}
-		if binary.BigEndian.Uint32(head[at+1:]) > maxStreamBytes {
-			return errStreamLong
+		if binary.BigEndian.Uint32(head[at+1:]) > maxBytes {
+			return errTooLong
 		}
 	case pushPullMessage:
 		return checkPushPull(in, at+1)
 	case compressMessage, userMessage:
-		return errStreamKind
+		return errKind
 	}
 	return nil
 }
@@ -248,8 +249,8 @@ func checkPushPull(in *bufio.Reader, at int) error {
 	if err := codec.NewDecoderBytes(head[at:], &codec.MsgpackHandle{}).Decode(&announced); err != nil {
 		return fmt.Errorf("header of a state: %w", err)
 	}
-	if announced.Nodes > maxStreamNodes || announced.UserStateLen > maxStreamBytes {
-		return errStreamLong
+	if announced.Nodes > maxNodes || announced.UserStateLen > maxBytes {
+		return errTooLong
 	}
 	return nil
 }
