@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/rounds"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 var _ headgate.Limiter = (*Limiter)(nil)
@@ -193,7 +194,7 @@ func (l *Limiter) exchangeBatch(ctx context.Context) error {
 }
 
 // receive applies a tally of a peer.
-func (l *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
+func (l *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t tally.Tally) {
 	if from == l.self {
 		return
 	}
@@ -203,7 +204,7 @@ func (l *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t ledger
 	t.Key, t.KnownUnits, t.HasKnownUnits = ours.Key, ours.KnownUnits, true
 	exchange.ReadComparison(&t, &ours.Limit)
 	exchange.ReadPrevious(&t, &ours.Limit)
-	l.ledger.Apply(from, uptime, []ledger.Tally{t})
+	l.ledger.Apply(from, uptime, []tally.Tally{t})
 }
 
 // finishExchange handles the result of an exchange.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // keyGroups tracks for which key groups exchanges fail, and since when. One server of a cluster, which has some of the
@@ -21,16 +21,16 @@ type keyGroups struct {
 }
 
 // update adds the result of an exchange. Groups that have failed for as long as patience become unreachable.
-func (g *keyGroups) update(tallies []ledger.Tally, missed []int, began, now, patience time.Duration) {
+func (g *keyGroups) update(tallies []tally.Tally, missed []int, began, now, patience time.Duration) {
 	if len(missed) == 0 && g.failing == 0 {
 		return
 	}
 	var exchanged, failed uint64
 	for i := range tallies {
-		exchanged |= 1 << ledger.GroupOf(&tallies[i].Key)
+		exchanged |= 1 << tally.GroupOf(&tallies[i].Key)
 	}
 	for _, i := range missed {
-		failed |= 1 << ledger.GroupOf(&tallies[i].Key)
+		failed |= 1 << tally.GroupOf(&tallies[i].Key)
 	}
 	for rest := failed; rest != 0; rest &= rest - 1 {
 		group := bits.TrailingZeros64(rest)
@@ -53,14 +53,14 @@ func (g *keyGroups) addProbes(b *exchange.Batch) {
 	}
 	var exchanged uint64
 	for i := range b.Tallies {
-		exchanged |= 1 << ledger.GroupOf(&b.Tallies[i].Key)
+		exchanged |= 1 << tally.GroupOf(&b.Tallies[i].Key)
 	}
 	for group := range fleet.KeyGroups {
 		if exchanged>>group&1 == 1 {
 			continue
 		}
-		key := ledger.Key{byte(group)} // any key of the group, as there is nothing to send
-		b.Tallies = append(b.Tallies, ledger.Tally{Key: key})
+		key := tally.Key{byte(group)} // any key of the group, as there is nothing to send
+		b.Tallies = append(b.Tallies, tally.Tally{Key: key})
 		b.Notes = append(b.Notes, fleet.Note{Key: string(key[:]), Keep: exchange.MinKeep})
 	}
 }

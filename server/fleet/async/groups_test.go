@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // keysOf returns a key of a group, and one of another.
@@ -23,7 +24,7 @@ func keysOf(t testing.TB, l *ledger.Ledger, limit headgate.Limit, group int) (in
 	for i := 0; in == "" || out == ""; i++ {
 		c := headgate.Check{Key: fmt.Sprint("key ", i), Limit: limit}
 		key := l.ObservedKey(&c).Key
-		if ledger.GroupOf(&key) == group {
+		if tally.GroupOf(&key) == group {
 			in = c.Key
 		} else {
 			out = c.Key

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A node that had not seen a key passed the whole limit again, however long ago others had used it up.
@@ -298,7 +299,7 @@ func TestAKeyThatWasEvictedIsLearnedAgain(t *testing.T) {
 	for i := range 10_000 { // as many keys as the key's group has room for
 		check := headgate.Check{Key: fmt.Sprint("other ", i), Limit: headgate.Per(20, 300*24*time.Hour), Cost: 20}
 		other := l.ObservedKey(&check).Key
-		if p, _ := l.LevelOf(key); p == nil || ledger.GroupOf(&other) != ledger.GroupOf(&key) {
+		if p, _ := l.LevelOf(key); p == nil || tally.GroupOf(&other) != tally.GroupOf(&key) {
 			continue
 		}
 		if _, err := all[1].Take(t.Context(), check); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A foreignBoard is an exchange that another fleet uses too.
@@ -129,28 +129,28 @@ func TestAsyncSendsMoreKeysThanFitInSeveralNotes(t *testing.T) {
 }
 
 func FuzzAsyncNote(f *testing.F) {
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 12, Level: 5})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{Start: time.Second, Total: 10, Level: 25, Window: 1767225600000000, Carried: 15})))
-	f.Add(string(exchange.AppendNote(nil, time.Hour, &ledger.Tally{
+	f.Add(string(exchange.AppendNote(nil, time.Hour, &tally.Tally{Start: time.Second, Total: 12, Level: 5})))
+	f.Add(string(exchange.AppendNote(nil, time.Hour, &tally.Tally{Start: time.Second, Total: 1 << 40, Level: 5, Window: 1767225600000000, Reset: true})))
+	f.Add(string(exchange.AppendNote(nil, time.Hour, &tally.Tally{Start: time.Second, Total: 10, Level: 25, Window: 1767225600000000, Carried: 15})))
+	f.Add(string(exchange.AppendNote(nil, time.Hour, &tally.Tally{
 		Total: 10, Level: 25,
-		Comparison: ledger.Comparison{Sum: 40, SumValid: true, Digest: 0xfedc},
+		Comparison: tally.Comparison{Sum: 40, SumValid: true, Digest: 0xfedc},
 	})))
 	f.Add("")
 	f.Add("\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 	f.Fuzz(func(t *testing.T, note string) {
-		var tally ledger.Tally
-		uptime, ok := exchange.ReadNote(note, &tally)
+		var read tally.Tally
+		uptime, ok := exchange.ReadNote(note, &read)
 		if !ok {
 			return
 		}
-		if uptime < 0 || tally.Start < 0 || tally.Total < 0 || tally.Level < 0 || tally.Carried < 0 {
-			t.Fatalf("read %q: %v %+v: want nothing below zero", note, uptime, tally)
+		if uptime < 0 || read.Start < 0 || read.Total < 0 || read.Level < 0 || read.Carried < 0 {
+			t.Fatalf("read %q: %v %+v: want nothing below zero", note, uptime, read)
 		}
-		var again ledger.Tally
-		up, ok := exchange.ReadNote(string(exchange.AppendNote(nil, uptime, &tally)), &again)
-		if !ok || up != uptime || again != tally {
-			t.Errorf("written and read again: got %v %+v %t, want %v %+v", up, again, ok, uptime, tally)
+		var again tally.Tally
+		up, ok := exchange.ReadNote(string(exchange.AppendNote(nil, uptime, &read)), &again)
+		if !ok || up != uptime || again != read {
+			t.Errorf("written and read again: got %v %+v %t, want %v %+v", up, again, ok, uptime, read)
 		}
 	})
 }

@@ -2,7 +2,7 @@ package gossip
 
 import (
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // earlierBits is the number of bits of each number in the sum of a tally with windows. Two billion units in a window
@@ -24,7 +24,7 @@ func hasWindows(l *headgate.Limit) bool {
 
 // packEarlier puts the units of earlier windows into the sum of a tally, which only limits without windows need. Older
 // versions ignore it.
-func packEarlier(t *ledger.Tally) {
+func packEarlier(t *tally.Tally) {
 	if !hasWindows(&t.Limit) {
 		return
 	}
@@ -32,7 +32,7 @@ func packEarlier(t *ledger.Tally) {
 	if t.Carried > 0 {
 		upper, kind = t.Carried, sumHasCarried
 	}
-	t.Comparison = ledger.Comparison{
+	t.Comparison = tally.Comparison{
 		Sum:         min(upper, maxEarlier)<<earlierBits | min(t.Previous, maxEarlier),
 		DrainedPart: kind,
 	}
@@ -40,7 +40,7 @@ func packEarlier(t *ledger.Tally) {
 }
 
 // unpackEarlier moves the units of earlier windows from the sum of a tally to their fields.
-func unpackEarlier(t *ledger.Tally) {
+func unpackEarlier(t *tally.Tally) {
 	if !hasWindows(&t.Limit) {
 		return
 	}
@@ -52,5 +52,5 @@ func unpackEarlier(t *ledger.Tally) {
 			t.AllPrevious = upper
 		}
 	}
-	t.Comparison = ledger.Comparison{}
+	t.Comparison = tally.Comparison{}
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 const (
@@ -30,7 +30,7 @@ type inbox struct {
 	// These are the content of the current packet. Their memory is reused.
 	packetTallies []packetTally
 	packetLimits  []headgate.Limit
-	tallies       []ledger.Tally // without aliases
+	tallies       []tally.Tally // without aliases
 
 	receivedCount, receivedBytes atomic.Int64
 	duplicates                   atomic.Int64
@@ -137,7 +137,7 @@ func (in *inbox) resolveAliases(peer *peerState) {
 			continue
 		}
 		if peer.recentKeys == nil {
-			peer.recentKeys = new([maxRecentKeys]ledger.Key)
+			peer.recentKeys = new([maxRecentKeys]tally.Key)
 		}
 		peer.recentKeys[binary.LittleEndian.Uint16(t.tally.Key[8:])%maxRecentKeys] = t.tally.Key
 		in.tallies = append(in.tallies, t.tally)
@@ -198,7 +198,7 @@ func (r receiver) Merge(state []byte) {
 func (g *Limiter) state() []byte {
 	keys := g.heaviestKeys(stateTallies, true)
 	head := header{fleet: g.fleet, from: g.self}
-	var tallies []ledger.Tally
+	var tallies []tally.Tally
 	head.uptime, tallies = g.sender.talliesOf(keys)
 	head.wallClock = g.ledger.WallClock(head.uptime)
 	var state, packet []byte

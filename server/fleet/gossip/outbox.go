@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // These determine what is sent, and how often. A total is sent up to six times: a host that loses every fifth packet
@@ -55,7 +55,7 @@ type outgoingTally struct {
 }
 
 // sharesAlias reports whether an alias of this tally can also stand for t, because the fields of the alias are equal.
-func (e *outgoingTally) sharesAlias(t *ledger.Tally) bool {
+func (e *outgoingTally) sharesAlias(t *tally.Tally) bool {
 	ours := &e.tally
 	return ours.Start == t.Start && ours.Window == t.Window && ours.Offset == t.Offset && ours.Reset == t.Reset &&
 		ours.Limit == t.Limit
@@ -86,7 +86,7 @@ func (entry *queueEntry) isStale() bool { return entry.version != entry.tally.ve
 // totals that were sent and may be lost.
 type outbox struct {
 	interval   time.Duration
-	keys       map[ledger.Key]*outgoingTally
+	keys       map[tally.Key]*outgoingTally
 	hot        []*outgoingTally
 	unsent     [2][]queueEntry                // by hotQueue and coldQueue
 	resends    [len(resendAfter)][]queueEntry // each in the order in which they are due
@@ -101,7 +101,7 @@ type outbox struct {
 const hotQueue, coldQueue = 0, 1
 
 func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
-	return &outbox{interval: interval, keys: map[ledger.Key]*outgoingTally{}, randomInt: randomInt}
+	return &outbox{interval: interval, keys: map[tally.Key]*outgoingTally{}, randomInt: randomInt}
 }
 
 // room returns how many more keys fit.
@@ -111,7 +111,7 @@ func (o *outbox) room() int { return max(maxOutbox-len(o.keys), 0) }
 func (o *outbox) waiting() int { return len(o.unsent[hotQueue]) + len(o.unsent[coldQueue]) }
 
 // put adds the tally of a key at an uptime of the ledger. It is sent if its total is new, or if always is set.
-func (o *outbox) put(t *ledger.Tally, always bool, uptime, now time.Duration) {
+func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
 	case e == nil:
@@ -190,7 +190,7 @@ func (o *outbox) removeHot(e *outgoingTally) {
 }
 
 // hotKeys appends the hot keys, and removes those that are no longer hot.
-func (o *outbox) hotKeys(dst []ledger.Key, now time.Duration) []ledger.Key {
+func (o *outbox) hotKeys(dst []tally.Key, now time.Duration) []tally.Key {
 	for i := len(o.hot) - 1; i >= 0; i-- {
 		if e := o.hot[i]; now-e.changed > coldAfter {
 			o.removeHot(e)
@@ -202,7 +202,7 @@ func (o *outbox) hotKeys(dst []ledger.Key, now time.Duration) []ledger.Key {
 }
 
 // refresh updates a tally that is sent now.
-func (o *outbox) refresh(t *ledger.Tally) {
+func (o *outbox) refresh(t *tally.Tally) {
 	if e := o.keys[t.Key]; e != nil && e.sharesAlias(t) {
 		e.tally = *t
 	}

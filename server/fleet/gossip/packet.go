@@ -6,8 +6,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A packet has updates of one host. It is forwarded unchanged, except for the number of remaining hops.
@@ -78,7 +78,7 @@ func (h *header) append(b []byte) []byte {
 
 // A packetTally is a tally in a packet: whole, or short with an alias.
 type packetTally struct {
-	tally  ledger.Tally
+	tally  tally.Tally
 	alias  uint64 // 0 for none
 	short  bool
 	resent bool // sent before; this is not part of the packet
@@ -198,7 +198,7 @@ const (
 	sumIsValid
 )
 
-func appendSum(b []byte, t *ledger.Tally) []byte {
+func appendSum(b []byte, t *tally.Tally) []byte {
 	b = binary.AppendVarint(b, t.Sum-t.Total)
 	b = binary.LittleEndian.AppendUint16(b, t.Digest)
 	rest := t.DrainedPart % quota.UnitParts

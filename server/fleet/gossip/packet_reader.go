@@ -9,8 +9,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // Errors of packets.
@@ -82,7 +82,7 @@ func (r *packetReader) units() int64 {
 }
 
 // sum reads the sum of a tally.
-func (r *packetReader) sum(t *ledger.Tally) {
+func (r *packetReader) sum(t *tally.Tally) {
 	more, size := binary.Varint(r.rest)
 	if size <= 0 || more > math.MaxInt64-t.Total { // a sum may be below the total, but must not overflow
 		r.malformed, r.rest = true, nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 func someTold(random *rand.Rand, nick uint64, short bool) packetTally {
@@ -111,10 +111,10 @@ func TestTalliesAreSmall(t *testing.T) {
 		return float64(maxPacket) / float64(n)
 	}
 	whole := size(func(l *packetWriter, n int) bool {
-		return l.add(&packetTally{alias: uint64(n) + 1000, tally: ledger.Tally{Limit: headgate.PerSecond(100), Start: time.Hour, Total: 100_000, Level: 90}})
+		return l.add(&packetTally{alias: uint64(n) + 1000, tally: tally.Tally{Limit: headgate.PerSecond(100), Start: time.Hour, Total: 100_000, Level: 90}})
 	})
 	short := size(func(l *packetWriter, n int) bool {
-		return l.add(&packetTally{alias: uint64(n+1) * 3, short: true, tally: ledger.Tally{Total: 100_000, Level: 90}})
+		return l.add(&packetTally{alias: uint64(n+1) * 3, short: true, tally: tally.Tally{Total: 100_000, Level: 90}})
 	})
 	if whole > wholeSize || short > shortSize {
 		t.Errorf("tallies take %.1f bytes whole and %.1f short, want at most %d and %d", whole, short, wholeSize, shortSize)
@@ -169,8 +169,8 @@ func FuzzHear(f *testing.F) {
 		h := header{fleet: g.fleet, from: fleet.Peer{Name: "peer", Incarnation: 5}, number: uint64(i), uptime: time.Minute, kind: packetKind(i / 2)}
 		var l packetWriter
 		l.start(&h)
-		l.add(&packetTally{alias: 7, tally: ledger.Tally{Key: ledger.Key{1}, Limit: headgate.PerSecond(5), Start: time.Second, Total: 3, Level: 3}})
-		l.add(&packetTally{alias: 7, short: true, tally: ledger.Tally{Total: 4, Level: 4}})
+		l.add(&packetTally{alias: 7, tally: tally.Tally{Key: tally.Key{1}, Limit: headgate.PerSecond(5), Start: time.Second, Total: 3, Level: 3}})
+		l.add(&packetTally{alias: 7, short: true, tally: tally.Tally{Total: 4, Level: 4}})
 		packet := l.finish(nil)
 		f.Add(packet)
 		f.Add(append([]byte{byte(len(packet)), 1}, packet...))

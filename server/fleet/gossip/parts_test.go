@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-func keyOf(n int) (k ledger.Key) {
+func keyOf(n int) (k tally.Key) {
 	copy(k[:], fmt.Sprintf("%016d", n))
 	return k
 }
@@ -32,7 +32,7 @@ func newOutboxTest() *outboxTest {
 }
 
 func (o *outboxTest) change(n int, total int64) {
-	o.put(&ledger.Tally{Key: keyOf(n), Limit: headgate.PerSecond(100), Start: time.Minute, Total: total, Level: 1}, false, o.now, o.now)
+	o.put(&tally.Tally{Key: keyOf(n), Limit: headgate.PerSecond(100), Start: time.Minute, Total: total, Level: 1}, false, o.now, o.now)
 }
 
 // round returns how many of each kind are told.
@@ -148,7 +148,7 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 	peer := &peerState{}
 	limits := limitTable{}
 	random := rand.New(rand.NewPCG(2, 2))
-	totals := map[ledger.Key]int64{}
+	totals := map[tally.Key]int64{}
 	understood := 0
 	for round := range 200 {
 		for range 100 {
@@ -157,7 +157,7 @@ func TestOutboxNicknamesMeanOneThing(t *testing.T) {
 				n = random.IntN(100)
 			}
 			totals[keyOf(n)] += 3
-			tally := ledger.Tally{Key: keyOf(n), Limit: headgate.PerSecond(100), Start: time.Duration(round/25) * time.Second, Total: totals[keyOf(n)]}
+			tally := tally.Tally{Key: keyOf(n), Limit: headgate.PerSecond(100), Start: time.Duration(round/25) * time.Second, Total: totals[keyOf(n)]}
 			o.put(&tally, false, o.now, o.now)
 		}
 		if round%50 == 49 {
@@ -286,7 +286,7 @@ func TestGossipCountsWhatMakesNoSense(t *testing.T) {
 	for _, total := range []int64{5, 3, headgate.MaxCount} {
 		var l packetWriter
 		l.start(&liar)
-		l.add(&packetTally{tally: ledger.Tally{Key: keyOf(1), Limit: headgate.PerSecond(5), Start: time.Second, Total: total}})
+		l.add(&packetTally{tally: tally.Tally{Key: keyOf(1), Limit: headgate.PerSecond(5), Start: time.Second, Total: total}})
 		to.Receive(l.finish(nil))
 		liar.number++
 		liar.uptime += time.Second

@@ -6,7 +6,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // An aliasMeaning is the content of a tally that an alias stands for.
 type aliasMeaning struct {
 	alias          uint64
-	key            ledger.Key
+	key            tally.Key
 	limit          *headgate.Limit
 	start          time.Duration
 	window, offset int64
@@ -38,8 +38,8 @@ type peerState struct {
 	newestNumber uint64
 	received     [numberWindow / 64]uint64 // numbers of packets, one bit each
 	aliases      [aliasSpan / aliasPage]*[aliasPage]aliasMeaning
-	uptime       time.Duration              // of the newest packet
-	recentKeys   *[maxRecentKeys]ledger.Key // each at the index that its hash gives; nil before the first
+	uptime       time.Duration             // of the newest packet
+	recentKeys   *[maxRecentKeys]tally.Key // each at the index that its hash gives; nil before the first
 	clock        peerClock
 }
 

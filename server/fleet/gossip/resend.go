@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // A keyWeight is the consumed part of a key's limit, in thousandths. A host that does not know the key can be wrong by
 // that much.
 type keyWeight struct {
-	key    ledger.Key
+	key    tally.Key
 	permil int64
 }
 
@@ -34,7 +34,7 @@ type weightRanking struct {
 	entries   []keyWeight
 }
 
-func (r *weightRanking) add(t *ledger.Tally) {
+func (r *weightRanking) add(t *tally.Tally) {
 	permil := min(t.Level, headgate.MaxCount*(1+headgate.MaxDebt)) * 1000 / t.Limit.Capacity()
 	if t.Recent {
 		permil++ // another host may not know how much of it has drained
@@ -60,9 +60,9 @@ func (r *weightRanking) prune() {
 	r.entries = r.entries[:min(r.size, len(r.entries))]
 }
 
-func (r *weightRanking) keys() []ledger.Key {
+func (r *weightRanking) keys() []tally.Key {
 	r.prune()
-	keys := make([]ledger.Key, len(r.entries))
+	keys := make([]tally.Key, len(r.entries))
 	for i := range r.entries {
 		keys[i] = r.entries[i].key
 	}
@@ -72,9 +72,9 @@ func (r *weightRanking) keys() []ledger.Key {
 // heaviestKeys returns up to maxKeys keys with the highest weights, for a host that knows no keys. It considers the
 // keys that this host has consumed and, if received is set, also keys that other hosts recently sent. These hosts may
 // have left.
-func (g *Limiter) heaviestKeys(maxKeys int, received bool) []ledger.Key {
+func (g *Limiter) heaviestKeys(maxKeys int, received bool) []tally.Key {
 	r := weightRanking{size: maxKeys}
-	g.ledger.Walk(func(t ledger.Tally) bool {
+	g.ledger.Walk(func(t tally.Tally) bool {
 		r.add(&t)
 		return true
 	})
@@ -87,7 +87,7 @@ func (g *Limiter) heaviestKeys(maxKeys int, received bool) []ledger.Key {
 }
 
 // recentKeys returns the keys that were received recently.
-func (in *inbox) recentKeys() (keys []ledger.Key) {
+func (in *inbox) recentKeys() (keys []tally.Key) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, peer := range in.peers {
@@ -95,7 +95,7 @@ func (in *inbox) recentKeys() (keys []ledger.Key) {
 			continue
 		}
 		for _, key := range peer.recentKeys {
-			if key != (ledger.Key{}) {
+			if key != (tally.Key{}) {
 				keys = append(keys, key)
 			}
 		}
@@ -107,11 +107,11 @@ func (in *inbox) recentKeys() (keys []ledger.Key) {
 // earlier updates, and after bandwidth was short, because totals were then sent only once. It also runs every
 // resendInterval, for totals that were lost each time.
 type resend struct {
-	keys      []ledger.Key
+	keys      []tally.Key
 	wanted    bool
 	requested bool          // by a host that may have missed updates
 	last      time.Duration // when a resend last started
-	tallies   []ledger.Tally
+	tallies   []tally.Tally
 }
 
 // startIfDue starts the next resend if it is due.

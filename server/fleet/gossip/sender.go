@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/clock"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // packetOverhead is the approximate size of headers of a packet: IP, UDP, memberlist's checksum, label and encryption.
@@ -35,9 +35,9 @@ type sender struct {
 	number uint64 // number of the last packet
 	packet packetWriter
 	// These are reused in every round.
-	changes []ledger.Tally
+	changes []tally.Tally
 	chosen  []*packetTally
-	keys    []ledger.Key
+	keys    []tally.Key
 	packets [][]byte
 
 	forwardMu sync.Mutex // held while a packet is forwarded
@@ -209,7 +209,7 @@ func (s *sender) discardChanges() {
 
 // talliesOf returns the current tallies of keys, and the uptime. It does not run during a round, so that later packets
 // never have smaller totals.
-func (s *sender) talliesOf(keys []ledger.Key) (uptime time.Duration, tallies []ledger.Tally) {
+func (s *sender) talliesOf(keys []tally.Key) (uptime time.Duration, tallies []tally.Tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uptime = s.gossip.ledger.Uptime()

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/skew"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A Link is a node's access to an exchange: it makes exchanges, and tracks whether they succeed. Only its Counters and
@@ -40,13 +41,13 @@ const ageError = time.Millisecond
 // Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
 // the same key, the peer, and the peer's uptime. Notes of another fleet are reported, and are no error.
 func (k *Link) Exchange(
-	ctx context.Context, notes []fleet.Note, received func(i int, from fleet.Peer, uptime time.Duration, t ledger.Tally),
+	ctx context.Context, notes []fleet.Note, received func(i int, from fleet.Peer, uptime time.Duration, t tally.Tally),
 ) (missed []int, err error) {
 	ctx, done := clock.WithTimeout(ctx, k.clock, k.Settings.Deadline)
 	defer done()
 	k.startedAt = k.clock.Elapsed()
 	missed, err = k.exchange.Exchange(ctx, notes, func(i int, n fleet.PeerNote) {
-		var t ledger.Tally
+		var t tally.Tally
 		from, ok := ParseAuthor(n.Author)
 		uptime, read := ReadNote(n.Text, &t)
 		if !ok || !read || i < 0 || i >= len(notes) {

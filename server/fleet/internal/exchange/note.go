@@ -8,15 +8,16 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A Batch is the content of one exchange.
 type Batch struct {
-	Tallies []ledger.Tally
+	Tallies []tally.Tally
 	Notes   []fleet.Note // one for each tally
 	bytes   []byte
 	ends    []int // of the notes in bytes
-	missed  []ledger.Tally
+	missed  []tally.Tally
 }
 
 // Fill takes the updates to send from the ledger, or, in an early round, only those of keys that decisions wait for.
@@ -38,7 +39,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	}
 	text, start := string(b.bytes), 0 // one allocation for all notes
 	for i, end := range b.ends {
-		t, textStart := &b.Tallies[i], start+len(ledger.Key{})
+		t, textStart := &b.Tallies[i], start+len(tally.Key{})
 		b.Notes = append(b.Notes, fleet.Note{
 			Key: text[start:textStart], Text: text[textStart:end], Keep: KeepFor(t), ReadAll: t.AllNotes,
 		})
@@ -47,7 +48,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 }
 
 // Pick returns the tallies at the given indices.
-func (b *Batch) Pick(keys []int) []ledger.Tally {
+func (b *Batch) Pick(keys []int) []tally.Tally {
 	b.missed = b.missed[:0]
 	for _, i := range keys {
 		b.missed = append(b.missed, b.Tallies[i])
@@ -59,14 +60,14 @@ func (b *Batch) Pick(keys []int) []ledger.Tally {
 const MinKeep = 5 * time.Minute
 
 // KeepFor returns how long the exchange should keep a note: until the largest possible debt is repaid.
-func KeepFor(t *ledger.Tally) time.Duration {
+func KeepFor(t *tally.Tally) time.Duration {
 	p := quota.Plan{Limit: t.Limit, Period: t.Limit.Period.Microseconds()}
 	all := time.Duration(min(p.TimeFor(12*t.Limit.Capacity()), quota.MaxTime/2)) * time.Microsecond
 	return max(MinKeep, all)
 }
 
 // A note is a version, flags, four varints, and the fields that the flags announce. Notes of buckets, which have no
-// windows, have a sum in the field of the window, and the other parts of a ledger.Comparison in that of carried units.
+// windows, have a sum in the field of the window, and the other parts of a tally.Comparison in that of carried units.
 // Notes of limits with windows have the units of the previous window in the field of the level. Earlier versions ignore
 // all of that.
 const (
@@ -77,9 +78,9 @@ const (
 )
 
 // AppendNote appends a note of a tally, written at an uptime of the ledger.
-func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
+func AppendNote(b []byte, uptime time.Duration, t *tally.Tally) []byte {
 	window, carried := t.Window, t.Carried
-	if t.Comparison != (ledger.Comparison{}) {
+	if t.Comparison != (tally.Comparison{}) {
 		window, carried = packComparison(&t.Comparison)
 	}
 	level := t.Level
@@ -111,7 +112,7 @@ func AppendNote(b []byte, uptime time.Duration, t *ledger.Tally) []byte {
 }
 
 // ReadNote reads a note. It does not check whether its values are plausible.
-func ReadNote(note string, t *ledger.Tally) (uptime time.Duration, ok bool) {
+func ReadNote(note string, t *tally.Tally) (uptime time.Duration, ok bool) {
 	if len(note) < 2 || len(note) > maxNote || note[0] != noteVersion || note[1]&^(noteWindow|noteReset|noteCarried) != 0 {
 		return 0, false
 	}
@@ -153,7 +154,7 @@ const (
 	previousMark = 5
 )
 
-func packPrevious(t *ledger.Tally) int64 {
+func packPrevious(t *tally.Tally) int64 {
 	previous := t.Previous
 	if t.Limit != (headgate.Limit{}) {
 		previous = min(previous, t.Limit.Capacity())
@@ -162,7 +163,7 @@ func packPrevious(t *ledger.Tally) int64 {
 }
 
 // ReadPrevious moves the units of the previous window in a note of a limit's key to their field.
-func ReadPrevious(t *ledger.Tally, limit *headgate.Limit) {
+func ReadPrevious(t *tally.Tally, limit *headgate.Limit) {
 	if limit.Algorithm != headgate.FixedWindow && limit.Algorithm != headgate.SlidingWindow {
 		return
 	}
@@ -172,7 +173,7 @@ func ReadPrevious(t *ledger.Tally, limit *headgate.Limit) {
 }
 
 // packComparison returns the fields of a note that have a comparison.
-func packComparison(c *ledger.Comparison) (window, carried int64) {
+func packComparison(c *tally.Comparison) (window, carried int64) {
 	carried = int64(c.Digest)<<comparisonBits | int64(c.DrainedPart&(quota.UnitParts-1))<<3 | comparisonSent
 	if c.Recent {
 		carried |= comparisonRecent
@@ -191,12 +192,12 @@ const (
 )
 
 // ReadComparison moves the comparison in a note of a limit's key to its fields.
-func ReadComparison(t *ledger.Tally, limit *headgate.Limit) {
+func ReadComparison(t *tally.Tally, limit *headgate.Limit) {
 	if limit.Algorithm != headgate.TokenBucket && limit.Algorithm != headgate.GCRA {
 		return
 	}
 	if t.Carried&comparisonSent != 0 && t.Carried < 1<<(comparisonBits+16) {
-		t.Comparison = ledger.Comparison{
+		t.Comparison = tally.Comparison{
 			Sum: t.Window, Digest: uint16(t.Carried >> comparisonBits), DrainedPart: uint8(t.Carried>>3) & (quota.UnitParts - 1),
 			SumValid: t.Carried&comparisonValid != 0, Recent: t.Carried&comparisonRecent != 0,
 		}

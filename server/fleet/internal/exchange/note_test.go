@@ -5,19 +5,19 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 func TestNotesOfBucketsCarryAComparison(t *testing.T) {
 	bucket, window := headgate.PerSecond(10), headgate.MustParseLimit("10/s fixed-window")
-	for name, c := range map[string]ledger.Comparison{
+	for name, c := range map[string]tally.Comparison{
 		"nothing":       {},
 		"no valid sum":  {Digest: 0xffff, DrainedPart: 63, Recent: true},
 		"a sum":         {Sum: 1 << 40, Digest: 7, SumValid: true},
 		"a sum of zero": {Digest: 7, SumValid: true, Recent: true},
 	} {
-		sent := ledger.Tally{Start: time.Second, Total: 12, Level: 5, Comparison: c}
-		var got ledger.Tally
+		sent := tally.Tally{Start: time.Second, Total: 12, Level: 5, Comparison: c}
+		var got tally.Tally
 		if _, ok := ReadNote(string(AppendNote(nil, time.Hour, &sent)), &got); !ok {
 			t.Fatalf("%s: the note is malformed", name)
 		}
@@ -27,8 +27,8 @@ func TestNotesOfBucketsCarryAComparison(t *testing.T) {
 		}
 	}
 	for _, previous := range []int64{1, 10} {
-		sent := ledger.Tally{Limit: window, Start: time.Second, Total: 12, Window: 1767225600000000, Carried: 15, Previous: previous}
-		got := ledger.Tally{Limit: window}
+		sent := tally.Tally{Limit: window, Start: time.Second, Total: 12, Window: 1767225600000000, Carried: 15, Previous: previous}
+		got := tally.Tally{Limit: window}
 		if _, ok := ReadNote(string(AppendNote(nil, time.Hour, &sent)), &got); !ok {
 			t.Fatal("units of the previous window: the note is malformed")
 		}
@@ -39,7 +39,7 @@ func TestNotesOfBucketsCarryAComparison(t *testing.T) {
 			t.Errorf("units of the previous window: got %+v, want %+v", got, sent)
 		}
 	}
-	sent := ledger.Tally{Start: time.Second, Total: 12, Level: 5, Window: 1767225600000000, Carried: 15}
+	sent := tally.Tally{Start: time.Second, Total: 12, Level: 5, Window: 1767225600000000, Carried: 15}
 	got := sent
 	if ReadComparison(&got, &window); got != sent {
 		t.Errorf("a note of a window: got %+v, want %+v", got, sent)

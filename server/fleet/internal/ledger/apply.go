@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // MaxPeers is the most peers that a record remembers. A further peer replaces the one whose latest update is the
@@ -20,7 +21,7 @@ const MaxPeers = 255
 //
 // The first tally of a peer counts in full if the peer's record is younger than ours. Otherwise this node is the
 // newcomer, and adopts the peer's level.
-func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []Tally) {
+func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Tally) {
 	if l.closed.Load() {
 		return
 	}
@@ -57,32 +58,15 @@ type arrival struct {
 	lag    time.Duration // how much longer these tallies took to arrive than the fastest tallies of the peer
 }
 
-// Impossible returns why a tally cannot be true, or "".
-func (t *Tally) Impossible(uptime time.Duration) string {
-	switch {
-	case t.Total < 0:
-		return "a negative total"
-	case t.Level < 0 || t.Carried < 0 || t.Previous < 0 || t.AllPrevious < 0:
-		return "a negative level"
-	case t.Start < 0 || t.Start > uptime+time.Second: // records that start in the same microsecond get later starts
-		return "a record from the future"
-	case t.Age < 0:
-		return "an update from the future"
-	}
-	return ""
-}
-
-// Reasons to refuse a tally.
+// Reasons to refuse a tally, in addition to those of tally.Impossible.
 const (
-	ReasonFell    = "a total that fell"
-	ReasonLeaped  = "a total that grew more than possible"
 	reasonLevel   = "a level above the largest possible debt"
 	reasonNoLimit = "an invalid limit"
 )
 
 // An update is a tally that is being applied to a record.
 type update struct {
-	*Tally
+	*tally.Tally
 	*arrival
 	peer       *peerTotal
 	firstTally bool          // nothing was known of the peer
@@ -95,7 +79,7 @@ type update struct {
 }
 
 // applyTally charges the units of a tally that are not charged yet. It returns a reason if it refuses a part of them.
-func (l *Ledger) applyTally(sh *shard, t *Tally, in *arrival, now moment) (reason string) {
+func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) (reason string) {
 	u := update{Tally: t, arrival: in, age: max(0, in.uptime-t.Start) + t.Age}
 	r := sh.records[t.Key]
 	if r == nil {
@@ -141,7 +125,7 @@ func (r *record) cutTally(u *update) (reason string) {
 	reduced := *u.Tally
 	reduced.Level = min(reduced.Level, maxLevel)
 	if maxTotal := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds()); reduced.Total > maxTotal {
-		reduced.Total, reason = maxTotal, ReasonLeaped
+		reduced.Total, reason = maxTotal, tally.Leaped
 	}
 	u.Tally, u.reduced = &reduced, true
 	return reason
@@ -168,7 +152,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 		return "", false
 	case u.Total < known:
 		peer.impossible = false // the total is plausible again
-		return ReasonFell, false
+		return tally.Fell, false
 	default:
 		known += r.alreadyCounted(u.Total-known, peer.updatedAt, now)
 	}
@@ -176,7 +160,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.clock(now)-peer.updatedAt))
 	tooMuch := u.units > maxGrowth
 	if tooMuch {
-		u.units, u.reduced, reason = maxGrowth, true, ReasonLeaped
+		u.units, u.reduced, reason = maxGrowth, true, tally.Leaped
 		if peer.impossible {
 			u.units = 0 // the previous tally was impossible too, and the maximum was charged then
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/peers"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 func TestHostThatForgotAKeyTakesTheLevelOfItsPeers(t *testing.T) {
@@ -118,9 +119,9 @@ func TestKeysAreBounded(t *testing.T) {
 		// What is only heard of is bounded too.
 		told := all[0].Changes(nil, 1<<20)
 		for i := range 10_000 {
-			tally := told[i%len(told)]
-			tally.Key = Key{byte(i), byte(i >> 8), byte(i >> 16)}
-			all[1].Apply(h.Peer, h.Uptime(), []Tally{tally})
+			sent := told[i%len(told)]
+			sent.Key = tally.Key{byte(i), byte(i >> 8), byte(i >> 16)}
+			all[1].Apply(h.Peer, h.Uptime(), []tally.Tally{sent})
 		}
 		if got := all[1].Stats().Keys; got > 1024 {
 			t.Errorf("keys that were heard of: got %d, want at most 1024", got)
@@ -213,7 +214,7 @@ func TestPeersOfAKeyAreBounded(t *testing.T) {
 	}
 	for i := range 5000 {
 		from := fleet.Peer{Name: fmt.Sprint("peer ", i), Incarnation: uint64(i)}
-		h.Apply(from, 10*time.Second, []Tally{{Key: key, Limit: limit, Start: time.Second, Total: 1, Level: 1}})
+		h.Apply(from, 10*time.Second, []tally.Tally{{Key: key, Limit: limit, Start: time.Second, Total: 1, Level: 1}})
 		clock.Advance(time.Millisecond)
 	}
 	wantRemaining(t, "after 5000 peers with one unit each", "k", limit, 1_000_000-5000, h)
@@ -274,7 +275,7 @@ func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 				to     *host
 				from   fleet.Peer
 				uptime time.Duration
-				tally  Tally
+				tally  tally.Tally
 				due    time.Duration
 			}
 			var way []letter
@@ -294,7 +295,7 @@ func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 						continue
 					}
 					h.take("other", limit, 1)
-					for _, tally := range h.Changes(nil, 8) {
+					for _, sent := range h.Changes(nil, 8) {
 						for _, to := range all {
 							if to == h {
 								continue
@@ -303,18 +304,18 @@ func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 								if rng.IntN(10) < 2 && !quiet {
 									continue // lost
 								}
-								way = append(way, letter{to, h.Peer, h.Uptime(), tally, at + time.Duration(rng.IntN(60))*time.Millisecond})
+								way = append(way, letter{to, h.Peer, h.Uptime(), sent, at + time.Duration(rng.IntN(60))*time.Millisecond})
 							}
 						}
 						if !quiet && rng.IntN(4) == 0 {
-							h.Resend([]Tally{tally})
+							h.Resend([]tally.Tally{sent})
 						}
 					}
 				}
 				rest := way[:0]
 				for _, l := range way {
 					if l.due <= at {
-						l.to.Apply(l.from, l.uptime, []Tally{l.tally})
+						l.to.Apply(l.from, l.uptime, []tally.Tally{l.tally})
 					} else {
 						rest = append(rest, l)
 					}

@@ -1,5 +1,9 @@
 package ledger
 
+import (
+	"github.com/headgate/headgate/server/fleet/internal/tally"
+)
+
 // Changes appends up to maxTallies tallies to dst, and marks them as sent. If sending fails, [Ledger.Resend] must be
 // called. The hottest keys come first: those with the most units consumed since their last tally, relative to the
 // limit. An eighth of the tallies is reserved for other keys, which come in rotation.
@@ -8,7 +12,7 @@ package ledger
 // that callers used: at first in every second call, because updates may be late, and then, until the key has drained,
 // sixteen times in the time in which the limit refills. When the key is used again, the known consumption of peers is
 // recent.
-func (l *Ledger) Changes(dst []Tally, maxTallies int) []Tally {
+func (l *Ledger) Changes(dst []tally.Tally, maxTallies int) []tally.Tally {
 	now := l.now()
 	end := len(dst) + maxTallies
 	call := int(l.counters.changesCalls.Add(1))
@@ -35,13 +39,13 @@ func (l *Ledger) Changes(dst []Tally, maxTallies int) []Tally {
 }
 
 // Lookups appends to dst up to maxTallies tallies of keys that decisions wait for, and marks them as sent.
-func (l *Ledger) Lookups(dst []Tally, maxTallies int) []Tally {
+func (l *Ledger) Lookups(dst []tally.Tally, maxTallies int) []tally.Tally {
 	return l.changesInClass(dst, lookupClass, int(l.counters.changesCalls.Load()), len(dst)+maxTallies, l.now())
 }
 
 // changesInClass appends tallies of a heat class until dst has end entries. Each call of Changes starts with another
 // shard, so that no shard is always the last one.
-func (l *Ledger) changesInClass(dst []Tally, class int8, call, end int, now moment) []Tally {
+func (l *Ledger) changesInClass(dst []tally.Tally, class int8, call, end int, now moment) []tally.Tally {
 	for i := range l.shards {
 		if len(dst) >= end {
 			break
@@ -72,7 +76,7 @@ func (l *Ledger) changesInClass(dst []Tally, class int8, call, end int, now mome
 }
 
 // Resend marks tallies that Changes returned as not sent.
-func (l *Ledger) Resend(tallies []Tally) {
+func (l *Ledger) Resend(tallies []tally.Tally) {
 	for i := range tallies {
 		t := &tallies[i]
 		sh, r := l.lockRecord(&t.Key)
@@ -110,7 +114,7 @@ func (l *Ledger) ResendGroups(groups uint64) {
 
 // Tallies appends the current tallies of keys to dst, and leaves out keys without a tally. The tallies are not marked
 // as sent.
-func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
+func (l *Ledger) Tallies(dst []tally.Tally, keys []tally.Key) []tally.Tally {
 	now := l.now()
 	for i := range keys {
 		sh, r := l.lockRecord(&keys[i])
@@ -126,7 +130,7 @@ func (l *Ledger) Tallies(dst []Tally, keys []Key) []Tally {
 // Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, in no
 // particular order, until f returns false. The tallies are not marked as sent. f must not call the ledger, because a
 // shard is locked.
-func (l *Ledger) Walk(f func(Tally) bool) {
+func (l *Ledger) Walk(f func(tally.Tally) bool) {
 	now := l.now()
 	for i := range l.shards {
 		if !l.walk(&l.shards[i], now, f) {
@@ -135,7 +139,7 @@ func (l *Ledger) Walk(f func(Tally) bool) {
 	}
 }
 
-func (l *Ledger) walk(sh *shard, now moment, f func(Tally) bool) bool {
+func (l *Ledger) walk(sh *shard, now moment, f func(tally.Tally) bool) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, r := range sh.list {

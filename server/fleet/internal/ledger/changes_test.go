@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 func TestKeysThatAreNotSharedAreCountedByEachHost(t *testing.T) {
@@ -26,7 +27,7 @@ func TestTheHottestAreToldFirstAndTheOthersInTheirTurn(t *testing.T) {
 	for i := range 200 {
 		h.take(fmt.Sprint("cold ", i), limit, 1)
 	}
-	hot := map[Key]bool{}
+	hot := map[tally.Key]bool{}
 	for i := range 8 {
 		h.take(fmt.Sprint("hot ", i), limit, 500)
 		key, err := h.KeyOf(headgate.Check{Key: fmt.Sprint("hot ", i), Limit: limit})
@@ -45,7 +46,7 @@ func TestTheHottestAreToldFirstAndTheOthersInTheirTurn(t *testing.T) {
 		}
 	}
 	// The hot stay hot, and take all places but an eighth; still all get their turn.
-	told := map[Key]bool{}
+	told := map[tally.Key]bool{}
 	for range 200 {
 		for i := range 8 {
 			h.take(fmt.Sprint("hot ", i), limit, 2)

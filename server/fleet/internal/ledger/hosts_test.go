@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // testEpoch is a full hour, so that windows of tests begin at 0.
@@ -92,7 +93,7 @@ func shareAll(all ...*host) {
 	type letter struct {
 		from    *host
 		uptime  time.Duration
-		tallies []Tally
+		tallies []tally.Tally
 	}
 	var letters []letter
 	for _, h := range all {

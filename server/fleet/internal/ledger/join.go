@@ -3,6 +3,7 @@ package ledger
 import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A node that receives a peer's first tally has to find out how much of the peer's total is counted here already. If
@@ -60,7 +61,7 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 // startedInWindow reports whether this record started in the fixed window of the tally, so that this node may have
 // missed earlier updates of the window. It is false for a ledger that pulls: an exchange also has the totals of nodes
 // that have left, so the ledger can count by totals.
-func (l *Ledger) startedInWindow(r *record, t *Tally, now moment) bool {
+func (l *Ledger) startedInWindow(r *record, t *tally.Tally, now moment) bool {
 	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
 		r.clock(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
@@ -124,7 +125,7 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 }
 
 // knownUnits returns how many of this node's units a peer may know.
-func (r *record) knownUnits(t *Tally) int64 {
+func (r *record) knownUnits(t *tally.Tally) int64 {
 	if t.HasKnownUnits {
 		return min(t.KnownUnits, r.sent.highest)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // letterOf is what a host says, and hears others say, in an order of the test's own.
 type letterOf struct {
 	from    *host
 	uptime  time.Duration
-	tallies []Tally
+	tallies []tally.Tally
 }
 
 func (h *host) write(key string, l headgate.Limit) letterOf {
@@ -23,7 +24,7 @@ func (h *host) write(key string, l headgate.Limit) letterOf {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return letterOf{h, h.Uptime(), h.Tallies(nil, []Key{k})}
+	return letterOf{h, h.Uptime(), h.Tallies(nil, []tally.Key{k})}
 }
 
 func (h *host) read(letters ...letterOf) {

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/peers"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 var _ Decider = (*Ledger)(nil)
@@ -127,17 +128,17 @@ func (l *Ledger) Uptime() time.Duration { return max(0, l.clock.Elapsed()) }
 
 // hash returns the hash of a key. A key has another hash for each kind of algorithm state, because one kind cannot read
 // the state of another.
-func (l *Ledger) hash(key string, kind algorithm.Kind) (k Key) {
+func (l *Ledger) hash(key string, kind algorithm.Kind) (k tally.Key) {
 	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
 	binary.LittleEndian.PutUint64(k[:], h0)
 	binary.LittleEndian.PutUint64(k[8:], h1^uint64(kind)<<56)
 	return k
 }
 
-func (l *Ledger) shardOf(k *Key) *shard { return &l.shards[k[0]%shardCount] }
+func (l *Ledger) shardOf(k *tally.Key) *shard { return &l.shards[k[0]%shardCount] }
 
 // lockRecord locks the shard of a key, and returns the shard and the key's record, which is nil if there is none.
-func (l *Ledger) lockRecord(k *Key) (*shard, *record) {
+func (l *Ledger) lockRecord(k *tally.Key) (*shard, *record) {
 	sh := l.shardOf(k)
 	sh.mu.Lock()
 	return sh, sh.records[*k]

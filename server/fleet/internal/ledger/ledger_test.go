@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // modes runs a test as hosts of Async, which hear of keys that they ask for, and as those of Gossip, which hear of all.
@@ -124,7 +125,7 @@ func TestNewNodesEarlyConsumptionAddsToItsPeersDebt(t *testing.T) {
 		if got := third.take("k", limit, 60); got != 60 {
 			t.Fatalf("passed on the newcomer: got %d, want 60", got)
 		}
-		letter, uptime := old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}), old.Uptime()
+		letter, uptime := old.Tallies(nil, []tally.Key{hashOf(t, old, "k", limit)}), old.Uptime()
 		shareAll(old, third)
 		third.Apply(old.Peer, uptime, letter)
 		wantRemaining(t, "after sharing", "k", limit, 60-117, old, third)
@@ -132,7 +133,7 @@ func TestNewNodesEarlyConsumptionAddsToItsPeersDebt(t *testing.T) {
 		for range 20 {
 			clock.Advance(100 * time.Millisecond)
 			shareAll(old, third)
-			third.Apply(old.Peer, old.Uptime(), old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}))
+			third.Apply(old.Peer, old.Uptime(), old.Tallies(nil, []tally.Key{hashOf(t, old, "k", limit)}))
 		}
 		wantRemaining(t, "2 s later", "k", limit, 60-115, old, third)
 	})
@@ -149,12 +150,12 @@ func TestWhatANewcomerConsumedIsNotAddedToALevelThatContainsIt(t *testing.T) {
 		third.take("k", limit, 60)
 		old.Apply(third.Peer, third.Uptime(), third.Changes(nil, 10))
 		clock.Advance(time.Second)
-		third.Apply(old.Peer, old.Uptime(), old.Tallies(nil, []Key{hashOf(t, old, "k", limit)}))
+		third.Apply(old.Peer, old.Uptime(), old.Tallies(nil, []tally.Key{hashOf(t, old, "k", limit)}))
 		wantRemaining(t, "after it heard of who had heard of it", "k", limit, 60-116, old, third)
 	})
 }
 
-func hashOf(t testing.TB, h *host, key string, l headgate.Limit) Key {
+func hashOf(t testing.TB, h *host, key string, l headgate.Limit) tally.Key {
 	t.Helper()
 	k, err := h.KeyOf(headgate.Check{Key: key, Limit: l})
 	if err != nil {
@@ -175,7 +176,7 @@ func TestTalliesThatComeTwiceOrInAnyOrderAddNothing(t *testing.T) {
 			type letter struct {
 				from   *host
 				uptime time.Duration
-				tally  Tally
+				tally  tally.Tally
 			}
 			var letters []letter
 			taken := 3
@@ -197,7 +198,7 @@ func TestTalliesThatComeTwiceOrInAnyOrderAddNothing(t *testing.T) {
 				rng.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
 				for _, l := range mine {
 					if l.from != h {
-						h.Apply(l.from.Peer, l.uptime, []Tally{l.tally})
+						h.Apply(l.from.Peer, l.uptime, []tally.Tally{l.tally})
 					}
 				}
 			}

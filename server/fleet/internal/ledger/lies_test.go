@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
@@ -17,17 +18,17 @@ func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		lie  func(t *Tally)
+		lie  func(t *tally.Tally)
 		why  string
 		left int64 // of 100
 	}{
-		{"a total that falls", func(t *Tally) { t.Total = 5 }, ReasonFell, 89},
-		{"a total below zero", func(t *Tally) { t.Total = -1 }, "a negative total", 89},
-		{"a level below zero", func(t *Tally) { t.Level = -1 }, "a negative level", 89},
-		{"a record from the future", func(t *Tally) { t.Start = 100 * time.Hour }, "a record from the future", 89},
-		{"a total that leaps", func(t *Tally) { t.Total = 1 << 60 }, ReasonLeaped, 89 - 1000},
-		{"no such limit", func(t *Tally) { t.Key[3]++; t.Limit.Count = -3 }, reasonNoLimit, 89},
-		{"a limit that is not shared", func(t *Tally) { t.Key[3]++; t.Limit = headgate.InFlight(3) }, reasonNoLimit, 89},
+		{"a total that falls", func(t *tally.Tally) { t.Total = 5 }, tally.Fell, 89},
+		{"a total below zero", func(t *tally.Tally) { t.Total = -1 }, "a negative total", 89},
+		{"a level below zero", func(t *tally.Tally) { t.Level = -1 }, "a negative level", 89},
+		{"a record from the future", func(t *tally.Tally) { t.Start = 100 * time.Hour }, "a record from the future", 89},
+		{"a total that leaps", func(t *tally.Tally) { t.Total = 1 << 60 }, tally.Leaped, 89 - 1000},
+		{"no such limit", func(t *tally.Tally) { t.Key[3]++; t.Limit.Count = -3 }, reasonNoLimit, 89},
+		{"a limit that is not shared", func(t *tally.Tally) { t.Key[3]++; t.Limit = headgate.InFlight(3) }, reasonNoLimit, 89},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var refused []refusal
@@ -42,7 +43,7 @@ func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
 			all[0].Apply(all[1].Peer, all[1].Uptime(), honest)
 			lie := honest[0]
 			tt.lie(&lie)
-			all[0].Apply(all[1].Peer, all[1].Uptime(), []Tally{lie})
+			all[0].Apply(all[1].Peer, all[1].Uptime(), []tally.Tally{lie})
 			wantRemaining(t, "after the lie", "k", limit, tt.left, all[0])
 			if len(refused) != 1 || refused[0] != (refusal{all[1].Peer, tt.why}) {
 				t.Errorf("refused: got %v, want %v of %v", refused, tt.why, all[1].Peer)
@@ -78,14 +79,14 @@ func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
 		{1020, 79 - 1000, 4},
 	} {
 		said.Total = step.total
-		all[0].Apply(all[1].Peer, all[1].Uptime(), []Tally{said})
+		all[0].Apply(all[1].Peer, all[1].Uptime(), []tally.Tally{said})
 		wantRemaining(t, fmt.Sprint("after a total of ", step.total), "k", limit, step.left, all[0])
 		if got := all[0].Stats().Refused; got != step.refused {
 			t.Errorf("after a total of %d: refused %d, want %d", step.total, got, step.refused)
 		}
 	}
-	if len(refused) != 1 || refused[0] != ReasonLeaped {
-		t.Errorf("reported %q, want %q once", refused, ReasonLeaped)
+	if len(refused) != 1 || refused[0] != tally.Leaped {
+		t.Errorf("reported %q, want %q once", refused, tally.Leaped)
 	}
 }
 
@@ -94,7 +95,7 @@ func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
 func TestAHostThatLiesWhenItIsFirstHeardOfIsNotBelieved(t *testing.T) {
 	modes(t, func(t *testing.T, asks bool) {
 		for _, limit := range []headgate.Limit{headgate.PerHour(100), headgate.MustParseLimit("100/d fixed-window")} {
-			for _, lie := range []Tally{{Total: 5, Level: 1 << 50}, {Total: 1 << 50, Level: 5}, {Total: 1 << 50, Level: 1 << 50}} {
+			for _, lie := range []tally.Tally{{Total: 5, Level: 1 << 50}, {Total: 1 << 50, Level: 5}, {Total: 1 << 50, Level: 1 << 50}} {
 				var refused []string
 				clock, all := hosts(t, 3, asks, func(o *fleet.LedgerOptions) {
 					o.OnRefused = func(from fleet.Peer, why string) { refused = append(refused, from.Name+": "+why) }
@@ -106,7 +107,7 @@ func TestAHostThatLiesWhenItIsFirstHeardOfIsNotBelieved(t *testing.T) {
 				said := honest.write("k", limit)
 				told := said.tallies[0]
 				told.Start, told.Total, told.Level = 0, lie.Total, lie.Level
-				here.Apply(fleet.Peer{Name: "liar", Incarnation: 7}, 1000*time.Hour, []Tally{told})
+				here.Apply(fleet.Peer{Name: "liar", Incarnation: 7}, 1000*time.Hour, []tally.Tally{told})
 				here.read(said)
 				if got := here.remaining("k", limit); got < -(headgate.MaxDebt+1)*100 {
 					t.Errorf("%s, %+v: got %d left, want no debt deeper than %d times the limit", limit, lie, got, headgate.MaxDebt)
@@ -124,7 +125,7 @@ func TestReportsOfLiesAreFew(t *testing.T) {
 	clock, all := hosts(t, 1, false, func(o *fleet.LedgerOptions) { o.OnRefused = func(fleet.Peer, string) { reports++ } })
 	clock.Advance(time.Second)
 	for range 1000 {
-		all[0].Apply(fleet.Peer{Name: "liar"}, time.Second, []Tally{{Total: -1}})
+		all[0].Apply(fleet.Peer{Name: "liar"}, time.Second, []tally.Tally{{Total: -1}})
 		clock.Advance(2500 * time.Microsecond)
 	}
 	if reports < 2 || reports > 4 {

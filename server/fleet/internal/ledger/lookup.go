@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A ledger that pulls does not know how much peers consumed of a key that is new or was unused for a while. Such a key
@@ -69,7 +70,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lo
 	if !req.peek && !r.peek(req.units, now).Allowed {
 		return nil // the consumption of peers does not change a denial
 	}
-	failed := l.unreachable.Load() || l.lookups.failedGroups.Load()>>GroupOf(&r.key)&1 == 1
+	failed := l.unreachable.Load() || l.lookups.failedGroups.Load()>>tally.GroupOf(&r.key)&1 == 1
 	if failed || l.lookups.waiting.Load() >= MaxWaiting {
 		l.lookups.dropped.Add(1)
 		return nil
@@ -78,7 +79,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lo
 	if lookup == nil {
 		lookup = &Lookup{key: r.key, ended: make(chan struct{})}
 		if sh.lookups == nil {
-			sh.lookups = make(map[Key]*Lookup)
+			sh.lookups = make(map[tally.Key]*Lookup)
 		}
 		sh.lookups[r.key] = lookup
 	}
@@ -126,7 +127,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
 		case <-lookup.ended:
 		case <-expired:
 			state.dropped.Add(1)
-			l.LookupGroupsDone(0, 1<<GroupOf(&lookup.key))
+			l.LookupGroupsDone(0, 1<<tally.GroupOf(&lookup.key))
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -146,14 +147,14 @@ func isClosed(c <-chan struct{}) bool {
 
 // ExchangeDone ends the lookups of exchanged tallies. missed has the indices of tallies that were not exchanged. Their
 // keys stay unlearned.
-func (l *Ledger) ExchangeDone(tallies []Tally, missed []int) {
+func (l *Ledger) ExchangeDone(tallies []tally.Tally, missed []int) {
 	var exchanged, failed uint64
 	for i := range tallies {
-		exchanged |= 1 << GroupOf(&tallies[i].Key)
+		exchanged |= 1 << tally.GroupOf(&tallies[i].Key)
 	}
 	for _, i := range missed {
 		t := &tallies[i]
-		failed |= 1 << GroupOf(&t.Key)
+		failed |= 1 << tally.GroupOf(&t.Key)
 		l.LookupDone(t, false)
 		t.Unlearned = false
 	}
@@ -171,7 +172,7 @@ func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) {
 
 // LookupDone ends the lookup of a key that was unlearned. The key stays unlearned if learned is false, because the
 // exchange failed.
-func (l *Ledger) LookupDone(t *Tally, learned bool) {
+func (l *Ledger) LookupDone(t *tally.Tally, learned bool) {
 	if !t.Unlearned {
 		return
 	}
@@ -186,7 +187,7 @@ func (l *Ledger) LookupDone(t *Tally, learned bool) {
 }
 
 // LookupAgain queues a key for another lookup if a decision waits for one. It reports whether that is so.
-func (l *Ledger) LookupAgain(t *Tally) bool {
+func (l *Ledger) LookupAgain(t *tally.Tally) bool {
 	sh, r := l.lockRecord(&t.Key)
 	defer sh.mu.Unlock()
 	if r == nil || r.addedAt != t.Added || sh.lookups[t.Key] == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // Package region lets another limiter decide, the one of the region's store. It records these decisions with the
@@ -41,7 +42,7 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 // An ObservedKey is the key and plan of a check that another limiter decides.
 type ObservedKey struct {
 	Plan *quota.Plan // nil if the limit is not shared
-	Key  Key
+	Key  tally.Key
 }
 
 // observedRecord returns the record of a check. It keeps a copy of the check, with which units of other regions can be
@@ -99,7 +100,7 @@ func (l *Ledger) ObservedKey(c *headgate.Check) ObservedKey {
 }
 
 // SetLevel records the level of a key from the decision of another limiter on a charge.
-func (l *Ledger) SetLevel(key Key, d *headgate.Decision) {
+func (l *Ledger) SetLevel(key tally.Key, d *headgate.Decision) {
 	now := l.now()
 	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
@@ -124,7 +125,7 @@ func (l *Ledger) Refund(c *headgate.Check) {
 }
 
 // CheckOf returns the check that was last observed for a key. The result is false if there is none.
-func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
+func (l *Ledger) CheckOf(key tally.Key) (headgate.Check, bool) {
 	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
 	if r != nil && r.optional.observed != nil {
@@ -134,7 +135,7 @@ func (l *Ledger) CheckOf(key Key) (headgate.Check, bool) {
 }
 
 // LevelOf returns the plan and level of a key by the latest observed decision.
-func (l *Ledger) LevelOf(key Key) (*quota.Plan, int64) {
+func (l *Ledger) LevelOf(key tally.Key) (*quota.Plan, int64) {
 	now := l.now()
 	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()

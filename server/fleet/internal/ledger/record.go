@@ -6,6 +6,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's
@@ -347,7 +348,7 @@ func (r *record) drained(now moment) bool {
 }
 
 // tallyToSend returns the tally of a record, and marks its total as known to peers.
-func (l *Ledger) tallyToSend(r *record, now moment) Tally {
+func (l *Ledger) tallyToSend(r *record, now moment) tally.Tally {
 	if r.sent.firstAt == 0 && r.total > 0 {
 		r.sent.firstAt = r.clock(now)
 	}
@@ -361,11 +362,11 @@ func (l *Ledger) tallyToSend(r *record, now moment) Tally {
 }
 
 // tally returns the tally of a record without the fields that tallyToSend adds.
-func (r *record) tally(now moment) Tally {
-	t := Tally{
+func (r *record) tally(now moment) tally.Tally {
+	t := tally.Tally{
 		Key: r.key, Limit: r.plan.Limit, Start: r.sent.start, Total: r.total, Level: r.level(now),
 		Offset: r.offset, Reset: r.status.startedByReset,
-		Delivery: Delivery{
+		Delivery: tally.Delivery{
 			Delivered: r.delivered, SendLevel: r.status.sendLevel,
 			Unlearned: r.status.unlearned, AllNotes: r.exchangedAt == 0, Added: r.addedAt,
 		},

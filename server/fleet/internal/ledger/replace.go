@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A limit's algorithm has one of several kinds of state; see [algorithm.Kind]. If the limit of a key changes to another
@@ -19,7 +20,7 @@ const kindByte = 15
 // currentRecord returns the current record of a key, if that is of another kind than the given one. It returns nil if
 // the key has no record of another kind. Concurrency limits do not matter here, because their slots are not
 // consumption.
-func (sh *shard) currentRecord(key Key, kind algorithm.Kind) *record {
+func (sh *shard) currentRecord(key tally.Key, kind algorithm.Kind) *record {
 	if kind == algorithm.KindLeases || sh.kinds&^(1<<kind) == 0 {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 }
 
 // asIfReplaced returns the record that would be the current one under a plan of another kind. It changes no record.
-func (l *Ledger) asIfReplaced(old *record, key Key, p *quota.Plan, offset int64, now moment) *record {
+func (l *Ledger) asIfReplaced(old *record, key tally.Key, p *quota.Plan, offset int64, now moment) *record {
 	r := &record{
 		key: key, plan: p, offset: offset, addedAt: old.addedAt,
 		status: recordStatus{class: none, gap: none}, window: windowState{clockAhead: now.clockAhead},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // lingering counts the places that lists of lingering records take, and checks that each is of a record that is there,
@@ -37,7 +38,7 @@ func TestKeysThatComeAndGoAreNotHeldByWhatLingers(t *testing.T) {
 	clock, all := hosts(t, 1, true, func(o *fleet.LedgerOptions) { o.MaxKeys, o.Lag = most, 2*interval })
 	h := all[0]
 	limit := headgate.Per(1000, 24*time.Hour) // lingers for hours
-	var told []Tally
+	var told []tally.Tally
 	for turn := range turns {
 		for k := range perTurn {
 			h.take(fmt.Sprint(turn, "-", k), limit, 1)
@@ -58,7 +59,7 @@ func TestAKeyThatIsAskedForAgainAndAgainLingersOnce(t *testing.T) {
 	clock, all := hosts(t, 1, true, func(o *fleet.LedgerOptions) { o.Lag = 2 * interval })
 	h := all[0]
 	limit := headgate.Per(1000, 24*time.Hour)
-	var told []Tally
+	var told []tally.Tally
 	for turn := range 1000 {
 		if turn%8 == 0 {
 			for k := range keys {

@@ -6,6 +6,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // Charge takes the cost regardless of the limit. See [headgate.Limiter].
@@ -146,7 +147,7 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 
 // recordToReset returns the record of a key. If there is none and the limit is of that kind, it adds one, so that peers
 // receive the reset.
-func (l *Ledger) recordToReset(sh *shard, key Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
+func (l *Ledger) recordToReset(sh *shard, key tally.Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
 	if r := sh.records[key]; r != nil {
 		return r
 	}

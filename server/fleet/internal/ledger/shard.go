@@ -10,12 +10,13 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A shard holds a part of the ledger's records.
 type shard struct {
 	mu       sync.Mutex
-	records  map[Key]*record
+	records  map[tally.Key]*record
 	list     []*record // the same records, for iteration
 	capacity int
 	cursor   int   // index in list of the record that sweep and evict look at next
@@ -27,7 +28,7 @@ type shard struct {
 	queues [classes]queue
 	ready  atomic.Uint32 // classes whose queues are not empty, one bit each
 
-	lookups map[Key]*Lookup // lookups that decisions wait for
+	lookups map[tally.Key]*Lookup // lookups that decisions wait for
 
 	revisits [revisitGaps][]*record // records to exchange again, by gap; see revisitGaps
 	_        [64]byte               // keeps shards on separate cache lines
@@ -53,11 +54,11 @@ const (
 
 func (sh *shard) init(capacity int) {
 	sh.capacity = capacity
-	sh.records = make(map[Key]*record)
+	sh.records = make(map[tally.Key]*record)
 }
 
 // findOrAdd returns the record of a key, which it adds if there is none. The shard is locked.
-func (l *Ledger) findOrAdd(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
+func (l *Ledger) findOrAdd(sh *shard, key tally.Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	if r := sh.records[key]; r != nil {
 		return r, nil
 	}
@@ -65,7 +66,7 @@ func (l *Ledger) findOrAdd(sh *shard, key Key, p *quota.Plan, offset int64, now 
 }
 
 // add adds a record for a new key. If there is no room, it evicts another key or fails with headgate.ErrFull.
-func (l *Ledger) add(sh *shard, key Key, p *quota.Plan, offset int64, now moment) (*record, error) {
+func (l *Ledger) add(sh *shard, key tally.Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	l.sweep(sh, now, 2)
 	if len(sh.list) >= sh.capacity && !l.evict(sh, now) {
 		l.counters.full.Add(1)

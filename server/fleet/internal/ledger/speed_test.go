@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 var _ engine.Borrower = (*Ledger)(nil)
@@ -113,7 +114,7 @@ func BenchmarkLedgerChanges(b *testing.B) {
 	limit := headgate.PerSecond(1000)
 	const keys = 100_000
 	b.ReportAllocs()
-	var dst []Tally
+	var dst []tally.Tally
 	for range b.N {
 		b.StopTimer()
 		for i := range keys {

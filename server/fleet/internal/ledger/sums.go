@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // Peers that count the same units agree on the level of a bucket, even if they missed updates in between.
@@ -79,7 +80,7 @@ type stamp uint16
 func stampOf(micros int64) stamp { return stamp(micros >> 17) }
 
 // addSum adds to a tally the fields that peers compare.
-func (l *Ledger) addSum(t *Tally, r *record, now moment) {
+func (l *Ledger) addSum(t *tally.Tally, r *record, now moment) {
 	if !r.plan.IsBucket() {
 		return
 	}

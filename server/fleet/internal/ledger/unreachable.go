@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
@@ -16,9 +16,6 @@ func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.retryAt.Store(int64(l.clock.Elapsed() + retry))
 	l.unreachable.Store(unreachable)
 }
-
-// GroupOf returns the group that a key is in; see [fleet.KeyGroups].
-func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
 
 // SetGroupsUnreachable is SetUnreachable for some key groups, one bit each.
 func (l *Ledger) SetGroupsUnreachable(groups uint64, retry time.Duration) {
@@ -36,7 +33,7 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 		return false
 	}
 	key := l.hash(c.Key, 0) // any kind: it only changes the last byte of the hash, and GroupOf uses the first one
-	return groups>>GroupOf(&key)&1 == 1
+	return groups>>tally.GroupOf(&key)&1 == 1
 }
 
 // limitWhenUnreachable sets limit to the limit that applies to a check while some nodes are unreachable. allUnreachable

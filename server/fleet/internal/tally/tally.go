@@ -1,15 +1,19 @@
-package ledger
+package tally
 
 import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
 )
 
 // A Key identifies the key of a check in messages between nodes. It is a keyed hash, and the same on all nodes with the
 // same secret. Without the secret, it is not possible to find the client or to choose keys that collide. Among a
 // hundred million keys, the probability that two collide is below 1 in 10^22.
 type Key [16]byte
+
+// GroupOf returns the group that a key is in; see [fleet.KeyGroups].
+func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
 
 // A Tally is what one node reports of one key. It is cumulative: the latest tally includes all earlier tallies. So a
 // lost tally only causes a delay, and a repeated tally has no effect.
@@ -64,7 +68,7 @@ type Delivery struct {
 	Added               time.Duration // uptime when the record was added
 }
 
-// A Comparison lets nodes that have received the same updates agree on a level; see applySum.
+// A Comparison lets nodes that have received the same updates agree on a level.
 type Comparison struct {
 	Sum         int64  // units in the recent totals of all nodes that the sender knows
 	Digest      uint16 // identifies those totals
@@ -73,52 +77,23 @@ type Comparison struct {
 	Recent      bool   // Total is among the recent totals
 }
 
-// A peerTotal is what a record knows of one peer.
-type peerTotal struct {
-	slot               int32         // of the peer in Ledger.peers
-	gen                uint32        // generation of the slot
-	start              time.Duration // Tally.Start of the total
-	total              int64
-	sentAt             time.Duration // the peer's uptime when it sent the total
-	emptyTime          int64         // the record's emptyTime at the latest update
-	updatedAt          int64         // when the latest update was sent, as far as that is known
-	grewAt             int64         // when the total last grew, if it is recent, otherwise 0; see applySum
-	emptyTimeWhenEqual int64         // the record's emptyTime when both levels were last equal
+// Reasons to refuse a tally that differs too much from the peer's tally before.
+const (
+	Fell   = "a total that fell"
+	Leaped = "a total that grew more than possible"
+)
 
-	above       levelGap
-	comparisons int32 // number of comparisons of levels since above.startedAt
-	impossible  bool  // the latest total was larger than possible
-	older       bool  // the peer's record is older than what this node knows
-	// windowsAgo is how many windows before the open one the latest total belongs to: -1 if its window has not started
-	// here, and longAgo for two and more.
-	windowsAgo int8
-}
-
-// longAgo is the highest value of peerTotal.windowsAgo.
-const longAgo = 2
-
-// pastWindow reports whether the latest total is of a window that has ended.
-func (p *peerTotal) pastWindow() bool { return p.windowsAgo > 0 }
-
-// nextWindow reports whether the latest total is of a window that has not started here.
-func (p *peerTotal) nextWindow() bool { return p.windowsAgo < 0 }
-
-// setWindow records to which window the latest total belongs.
-func (p *peerTotal) setWindow(r *record, window int64) {
+// Impossible returns why a tally cannot be true, or "".
+func (t *Tally) Impossible(uptime time.Duration) string {
 	switch {
-	case !r.plan.HasWindows() || window == r.window.start:
-		p.windowsAgo = 0
-	case window > r.window.start:
-		p.windowsAgo = -1
-	case window >= r.window.start-r.plan.Period:
-		p.windowsAgo = 1
-	default:
-		p.windowsAgo = longAgo
+	case t.Total < 0:
+		return "a negative total"
+	case t.Level < 0 || t.Carried < 0 || t.Previous < 0 || t.AllPrevious < 0:
+		return "a negative level"
+	case t.Start < 0 || t.Start > uptime+time.Second: // records that start in the same microsecond get later starts
+		return "a record from the future"
+	case t.Age < 0:
+		return "an update from the future"
 	}
-}
-
-// A levelGap is the range of the differences between a peer's level and ours in all updates since startedAt. The
-// differences are positive if the peer's level is higher. See catchUp.
-type levelGap struct {
-	lowest, highest, startedAt int64
+	return ""
 }

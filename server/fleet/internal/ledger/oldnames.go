@@ -1,0 +1,17 @@
+package ledger
+
+import "github.com/headgate/headgate/server/fleet/internal/tally"
+
+// These are the names that package region uses.
+type (
+	Key   = tally.Key
+	Tally = tally.Tally
+)
+
+const (
+	ReasonFell   = tally.Fell
+	ReasonLeaped = tally.Leaped
+)
+
+// GroupOf is tally.GroupOf.
+func GroupOf(k *Key) int { return tally.GroupOf(k) }
