@@ -7,15 +7,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Attributes are the attributes of one request. The zero value has none; [Identifier.Read], ReadCall and ReadValues
-// fill it. It should be reused, and is not safe for concurrent use. The values that it returns stay valid.
+// Attributes are the attributes of one request. The zero value has no attributes; [Identifier.Read], ReadCall and
+// ReadValues set them. Reuse it for further requests; values that it has returned stay valid. It is not safe for
+// concurrent use.
 type Attributes struct {
 	id *Identifier
 
 	requestParts
 	attributeCache
 
-	fromValues bool // the attributes are pairs, from ReadValues; there is no request
+	fromValues bool // ReadValues has set pairs; there is no request
 	pairs      []pair
 }
 
@@ -65,7 +66,7 @@ const (
 	lookupAuthorization
 )
 
-// hasRequest reports whether the attributes are those of a request.
+// hasRequest reports whether the attributes are read from a request.
 func (a *Attributes) hasRequest() bool { return a.id != nil && !a.fromValues }
 
 // begin reports whether a lookup is the first one of its kind, and records it.
@@ -77,7 +78,7 @@ func (a *Attributes) begin(f lookups) bool {
 	return true
 }
 
-// Reset removes the attributes and the reference to the request. Read, ReadCall and ReadValues do so too.
+// Reset removes the attributes and the reference to the request. Read, ReadCall and ReadValues call it first.
 func (a *Attributes) Reset() {
 	clear(a.pairs)
 	*a = Attributes{pairs: a.pairs[:0]}
@@ -152,7 +153,7 @@ func (a *Attributes) Addr() netip.Addr {
 	return a.client
 }
 
-// Peer returns the address of the connection: that of the client, or of the nearest proxy.
+// Peer returns the remote address of the connection, which is the client or the nearest proxy.
 func (a *Attributes) Peer() netip.Addr {
 	if a.hasRequest() {
 		a.findClient()
@@ -160,7 +161,8 @@ func (a *Attributes) Peer() netip.Addr {
 	return a.peer
 }
 
-// FromProxy reports whether the request comes from a trusted proxy. Only then are headers read that a proxy must set.
+// FromProxy reports whether the request comes from a trusted proxy. Headers that only a proxy may set are ignored in
+// other requests.
 func (a *Attributes) FromProxy() bool {
 	if a.hasRequest() {
 		a.findClient()
@@ -170,8 +172,8 @@ func (a *Attributes) FromProxy() bool {
 
 // Malformed returns a *RequestError if the request must be refused with 400: its host or path is invalid; its path,
 // query or cookies are too long; it has several different credentials; or it tells proxies to remove a header that
-// identifies the client. The attribute is then missing. Call Malformed first, because rules for a host or path do not
-// match a request without one.
+// identifies the client. The attributes of the malformed part are missing. Call Malformed first, because rules for a
+// host or path do not match a request without one.
 func (a *Attributes) Malformed() error {
 	if !a.hasRequest() {
 		return nil

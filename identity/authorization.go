@@ -20,7 +20,7 @@ const (
 // An authorization is the Authorization header of a request.
 type authorization struct {
 	scheme scheme
-	text   string // the credential after the scheme; the whole value of another scheme
+	text   string // the credential after the scheme; the whole value if scheme is schemeOther
 	err    *RequestError
 }
 
@@ -112,7 +112,8 @@ func (auth *authorization) canonical() (name, rest string) {
 	return strings.ToLower(auth.text[:end]) + " ", trim(auth.text[end:])
 }
 
-// authorizationHash returns the value of header.authorization. It is empty if the header is missing or malformed.
+// authorizationHash returns the value of the attribute header.authorization, which is empty if the header is
+// missing or malformed.
 func (id *Identifier) authorizationHash(auth *authorization) string {
 	if auth.text == "" || auth.err != nil || len(auth.text) > maxHashed {
 		return ""
@@ -121,7 +122,7 @@ func (id *Identifier) authorizationHash(auth *authorization) string {
 	return id.hasher.sumPair(hashedHeader, name, rest)
 }
 
-// isBasic reports whether the text is an unambiguous user and password.
+// isBasic reports whether the text is a user and password that all services read in the same way.
 func isBasic(text string) bool {
 	if len(text) > maxHashed {
 		return true // basicUser treats it as missing
@@ -133,7 +134,8 @@ func isBasic(text string) bool {
 	return ok
 }
 
-// basicUser returns the user of Authorization: Basic, followed by from and address. The password is not checked.
+// basicUser returns the user of Authorization: Basic, with the texts from and address appended. It does not
+// check the password.
 func (a *Attributes) basicUser(from, address string) string {
 	auth := a.findAuthorization()
 	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxHashed {
@@ -167,7 +169,7 @@ func userOf(plain []byte) (user []byte, ok bool) {
 	if end := bytes.IndexByte(plain, ':'); end >= 0 {
 		plain = plain[:end]
 	}
-	if !utf8.Valid(plain) { // then it is ISO 8859-1
+	if !utf8.Valid(plain) { // take it for ISO 8859-1
 		text := make([]rune, len(plain))
 		for i, c := range plain {
 			text[i] = rune(c)
@@ -189,7 +191,7 @@ func isBearerToken(token string) bool {
 	if token == "" || all&inBearer == 0 {
 		return false
 	}
-	// In base64, the header of a JOSE token (JWT) begins like this: { and a quote or white space.
+	// The header of a JOSE token, such as a JWT, begins with { and a quote or white space: in base64, ey or ew.
 	if len(token) < 2 || token[0] != 'e' || token[1] != 'y' && token[1] != 'w' {
 		return true
 	}
@@ -224,7 +226,7 @@ func compactParts(token string) (parts int, canonical bool) {
 	}
 }
 
-// sextets has the six bits that each character of base64url encodes, and all bits for other characters.
+// sextets maps each character of base64url to the six bits that it encodes, and other characters to 0xff.
 var sextets = func() (table [256]byte) {
 	for c := range table {
 		table[c] = byte(strings.IndexByte(base64URL, byte(c)))

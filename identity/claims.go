@@ -11,7 +11,7 @@ type Claims interface {
 // A TokenVerifier verifies tokens. It is called while a request is decided, so it must not block. It must be safe for
 // concurrent use. Package identity/jwt has one.
 type TokenVerifier interface {
-	// Verify returns the claims of a token, or why it is invalid.
+	// Verify returns the claims of a valid token. Otherwise the error says why the token is invalid.
 	Verify(token string) (Claims, error)
 }
 

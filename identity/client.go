@@ -109,9 +109,10 @@ func allEqual(lines []string) bool {
 	return !slices.ContainsFunc(lines[1:], func(line string) bool { return line != lines[0] })
 }
 
-// skipTrusted reads the addresses from right to left. Each proxy has appended the address of its peer, so the first one
-// that is not a trusted proxy is the client, which may have invented everything to the left of it. If an element is not
-// an address, the proxy that added it counts as the client.
+// skipTrusted returns the client in a list of addresses. Each proxy has appended the address of its peer, so
+// skipTrusted reads them from right to left. The first address that is not a trusted proxy is the client. The client
+// may have invented everything to the left of its address. If an element is not an address, the proxy that added it
+// counts as the client.
 func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	nearest := peer
 	for element := range id.elements(lines) {
@@ -127,7 +128,8 @@ func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	return nearest
 }
 
-// elements returns the elements of a forwarding header from right to left, without empty ones.
+// elements returns the elements of a forwarding header from right to left. It skips empty elements and stops
+// after Config.MaxForwarded.
 func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		elements := reverseElements{lines: lines, quotes: id.format == forwardedList}
@@ -192,7 +194,7 @@ func readNode(text string) (parsedAddr, bool) {
 	return newParsedAddr(addr, host), true
 }
 
-// maxNode is the longest address with a zone and a port.
+// maxNode is the maximum length of an address with a zone and a port.
 const maxNode = 96
 
 // isPort reports whether the text is empty, or a colon and a port.

@@ -27,8 +27,8 @@ const minSecret = 16
 
 // Config configures an Identifier. The zero Config is for a server without proxies in front of it.
 type Config struct {
-	// TrustedProxies are the networks of the proxies in front of this server. Only their forwarding headers are trusted.
-	// ParseNetworks parses them. Default none.
+	// TrustedProxies are the networks of the proxies in front of this server. Only their forwarding headers are
+	// trusted. ParseNetworks parses them. Default none.
 	TrustedProxies []netip.Prefix
 	// Hops is the number of proxies that each request passes through, for proxies whose addresses are not known: the
 	// client is the peer of the outermost one. Clients must not be able to reach this server directly, because they could
@@ -36,8 +36,8 @@ type Config struct {
 	// TrustedProxies count.
 	Hops int
 	// ForwardingHeader is the header in which proxies name their client. X-Forwarded-For and Forwarded (RFC 7239) have a
-	// list. Any other, such as CF-Connecting-IP, has one address. Only this header is read, because proxies pass on others
-	// unchanged. Default DefaultForwardingHeader.
+	// list. Any other, such as CF-Connecting-IP, has one address. Only this header is read, because proxies forward
+	// the other headers of a client unchanged. Default DefaultForwardingHeader.
 	ForwardingHeader string
 
 	// IPv4Prefix is the number of bits of an IPv4 address that distinguish clients. Default DefaultIPv4Prefix.
@@ -202,7 +202,7 @@ func (c *Config) validateUser() error {
 	return nil
 }
 
-// inToken says which bytes may be in header names.
+// inToken has the bytes that may be in header names.
 var inToken = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0

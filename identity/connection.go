@@ -12,7 +12,7 @@ import (
 // that lists a header which identifies the client is malformed. The forwarding header is read nevertheless: a trusted
 // proxy sends it to this server, and without it a client would get the proxy's address.
 
-// hopByHopHeaders says how many headers are listed in Connection.
+// hopByHopHeaders states whether Connection lists no header, some headers or too many.
 type hopByHopHeaders uint8
 
 const (

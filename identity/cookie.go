@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// cookie returns the value of a cookie. If there are several with this name, it is the first, which is the most
-// specific one for browsers and the one that most servers read, or the last if Config.Repeated says so.
+// cookie returns the value of a cookie. If there are several with this name, it returns the first, because
+// browsers send the most specific cookie first and most services read that. With LastRepeated it returns the
+// last.
 func (a *Attributes) cookie(name string) string {
 	lines, err := a.cookies()
 	if err != nil {
@@ -25,8 +26,8 @@ func (a *Attributes) cookie(name string) string {
 	return a.id.hashIfLong(result)
 }
 
-// cookies returns the lines of the Cookie header, or an error if they are too long to search: a service could find a
-// cookie in them that was not found here.
+// cookies returns the lines of the Cookie header, or an error if they are too long to search. Without the error, a
+// service could find a cookie that the rules have not seen.
 func (a *Attributes) cookies() ([]string, error) {
 	lines := a.endToEndLines(nameCookie)
 	size := 0
@@ -41,7 +42,7 @@ func (a *Attributes) cookies() ([]string, error) {
 // A cookieScanner finds the values of a cookie in one line.
 type cookieScanner struct {
 	rest, name string
-	ambiguous  bool // services differ in how they read a value
+	ambiguous  bool // services differ in how they read a value that was found
 }
 
 func (c *cookieScanner) next() (value string, ok bool) {
@@ -57,9 +58,9 @@ func (c *cookieScanner) next() (value string, ok bool) {
 	return "", false
 }
 
-// decode returns the value of a cookie without quotes around it and with escapes decoded, because some services do
-// that: otherwise a client could write one cookie in many ways and count as another client each time. For other
-// services the result is merely another text, since their clients have no reason to vary quotes and escapes.
+// decode returns the value of a cookie without quotes around it and with escapes decoded. Some services do the
+// same: without this, a client could write one cookie in many ways and count as another client each time. For
+// other services the decoded text identifies the client as well as the original.
 func (c *cookieScanner) decode(value string) string {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]

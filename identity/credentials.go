@@ -11,11 +11,11 @@ import "strings"
 type class uint8
 
 const (
-	// inWord is visible ASCII, without characters that services remove or that end a value.
+	// inWord has visible ASCII characters, except those that services remove or that end a value.
 	inWord class = 1 << iota
-	// inBearer is inWord without the equals sign.
+	// inBearer has the characters of inWord, except the equals sign.
 	inBearer
-	// inCompact is base64url, and the dot between parts.
+	// inCompact has the characters of base64url and the dot between parts.
 	inCompact
 )
 
@@ -102,7 +102,7 @@ type agreement struct {
 	broken bool // two values were different
 }
 
-// add adds a value. An empty one is ignored.
+// add adds a value. It ignores empty values.
 func (a *agreement) add(value string) {
 	if a.value == "" {
 		a.value = value

@@ -35,12 +35,12 @@ func malformed(part, value, want string) error {
 	return &RequestError{Part: part, Value: value, Want: want}
 }
 
-// badValue returns an error about Values.
+// badValue returns an error about a field of Values.
 func badValue(field, value, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: field, Value: value, Want: want}
 }
 
-// asInput converts an error about a request to one about Values.
+// asInput converts a *RequestError to an error about Values.
 func asInput(err error) error {
 	var request *RequestError
 	if errors.As(err, &request) {

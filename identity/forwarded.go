@@ -5,8 +5,9 @@ import "strings"
 // maxElement is the maximum length of an element of a forwarding header.
 const maxElement = 512
 
-// reverseElements returns the elements of a list from the last to the first. The list may have several lines. It begins
-// at the end so that text of the client, at the left, cannot change how the rest is read, for example by an open quote.
+// reverseElements returns the elements of a list from the last to the first. The list may have several lines. It
+// begins at the end, so that text that the client has sent, which is at the left, cannot change how the rest is read.
+// An example is a quote without its counterpart.
 type reverseElements struct {
 	lines  []string // not read yet
 	rest   string   // the unread part of the current line
@@ -45,14 +46,15 @@ func (b *reverseElements) next() (element string, ok bool) {
 	return trim(b.rest), true
 }
 
-// escaped reports whether the next character is escaped: it follows an odd number of backslashes.
+// escaped reports whether the character after the text is escaped: the text ends with an odd number of
+// backslashes.
 func escaped(before string) bool {
 	n := len(before) - len(strings.TrimRight(before, `\`))
 	return n%2 == 1
 }
 
-// readForwarded returns the address of an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. An element
-// with "unknown" or an obfuscated name has none.
+// readForwarded returns the address in an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. It
+// returns false for an element with "unknown" or an obfuscated name, which has no address.
 func readForwarded(element string) (client parsedAddr, ok bool) {
 	found := false
 	for element != "" {
@@ -100,7 +102,8 @@ func cutValue(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// readForwardedNode is readNode for RFC 7239, where the port may be an obfuscated name that begins with an underscore.
+// readForwardedNode parses an address as readNode does. As RFC 7239 allows, the port may be an obfuscated name that
+// begins with an underscore.
 func readForwardedNode(node string) (parsedAddr, bool) {
 	if before, port, ok := cutLast(node, ':'); ok && len(port) > 1 && port[0] == '_' {
 		for i := 1; i < len(port); i++ {

@@ -102,7 +102,7 @@ func isSecret(lower string) bool {
 	}
 }
 
-// join joins lines to one value. Empty ones are ignored.
+// join joins lines to one value, without empty lines. It returns "" if the value is longer than maxHashed.
 func join(lines []string) string {
 	switch len(lines) {
 	case 0:

@@ -14,7 +14,7 @@ type Identifier struct {
 	config           Config
 	trusted          networks
 	format           forwardingFormat
-	forwardingHeader headerName // the forwarding header; empty if no proxy is trusted
+	forwardingHeader headerName // empty if no proxy is trusted
 	apiKey           headerName // empty if no header has the API key
 	user             headerName
 	userFrom         []UserSource
@@ -68,8 +68,8 @@ func New(config Config) (*Identifier, error) {
 	return id, nil
 }
 
-// Read sets the attributes to those of a request. Each is looked up when it is first needed, so the request must not
-// change meanwhile.
+// Read lets dst read the attributes of a request. Each attribute is looked up when it is first needed, so the
+// request must not change while dst is used.
 func (id *Identifier) Read(r *http.Request, dst *Attributes) {
 	dst.Reset()
 	dst.id = id
@@ -92,7 +92,8 @@ type Call struct {
 	Header map[string][]string
 }
 
-// ReadCall is Read for a call.
+// ReadCall lets dst read the attributes of a call. Each attribute is looked up when it is first needed, as by
+// Read.
 func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
 	dst.Reset()
 	dst.id = id

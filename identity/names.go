@@ -21,7 +21,7 @@ func (a *Attributes) AppendNames(dst []string, kind headgate.AttributeKind) (nam
 	}
 	switch kind {
 	case headgate.AttrHeader:
-		dst = append(dst, nameHost.lower) // net/http has it apart from the others
+		dst = append(dst, nameHost.lower) // net/http does not have it in the header
 		for name := range a.header {
 			dst = append(dst, name)
 		}

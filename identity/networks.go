@@ -35,7 +35,7 @@ func ParseNetworks(text string) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// unmapNetwork returns an IPv4 network that is mapped to IPv6 as IPv4, and others unchanged.
+// unmapNetwork converts an IPv4 network that is mapped to IPv6 to IPv4. It returns other networks unchanged.
 func unmapNetwork(p netip.Prefix) (netip.Prefix, error) {
 	switch {
 	case !p.IsValid():
@@ -70,7 +70,7 @@ type networks []netip.Prefix
 func newNetworks(prefixes []netip.Prefix) networks {
 	var all networks
 	for _, p := range prefixes {
-		if plain, err := unmapNetwork(p); err == nil { // Config.validate has refused others
+		if plain, err := unmapNetwork(p); err == nil { // Config.validate has refused all other networks
 			all = append(all, plain)
 		}
 	}
@@ -84,7 +84,7 @@ func newNetworks(prefixes []netip.Prefix) networks {
 	return outer
 }
 
-// contains reports whether an address is in the set. It has no zone and is not mapped to IPv6.
+// contains reports whether an address is in the set. addr must have no zone and must not be mapped to IPv6.
 func (n networks) contains(addr netip.Addr) bool {
 	after, found := slices.BinarySearchFunc(n, addr, func(p netip.Prefix, a netip.Addr) int { return p.Addr().Compare(a) })
 	return found || after > 0 && n[after-1].Contains(addr)

@@ -19,16 +19,16 @@ type PathRules struct {
 	Parameters Parameters
 }
 
-// An EncodedSlash is how slashes written %2F, backslashes and %5C are read. Some services take them for slashes (most
-// that match the decoded path: nginx, WSGI, Go's r.URL.Path), others for a part of a name (Go's ServeMux, npm, GitLab).
-// If rules and the service differ, a client can bypass rules.
+// An EncodedSlash is how slashes written %2F, backslashes and %5C are read. Some services read them as slashes,
+// mostly those that match the decoded path (nginx, WSGI, Go's r.URL.Path). Others read them as part of a name (Go's
+// ServeMux, npm, GitLab). If rules and the service differ, a client can bypass rules.
 type EncodedSlash uint8
 
 // The choices for encoded slashes.
 const (
 	RefuseSlash EncodedSlash = iota // the path is malformed; safe for all services
 	KeepSlash                       // they are part of a name, and stay encoded
-	DecodeSlash                     // they are slashes
+	DecodeSlash                     // they become slashes
 )
 
 // Parameters is how path parameters are read: a semicolon in a segment, and the text after it. Java's servlet
@@ -41,7 +41,7 @@ type Parameters uint8
 const (
 	RefuseParameters Parameters = iota // the path is malformed; safe for all services
 	KeepParameters                     // they are part of a name
-	CutParameters                      // they are removed first
+	CutParameters                      // they are removed before the path is resolved
 )
 
 func (p PathRules) validate() error {
@@ -140,7 +140,7 @@ var unescapedInPath = func() (table [256]bool) {
 }()
 
 // isCanonical reports whether a path that begins with a slash is canonical. Semicolons are allowed if semicolons is
-// true. It returns false for paths with encoded or double slashes, which need a closer look.
+// true. It returns false for paths with encoded or double slashes: whether they are canonical depends on PathRules.
 func isCanonical(path string, semicolons bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; {
@@ -260,8 +260,8 @@ func removeDots(sent, path string, rules PathRules) (string, error) {
 	return string(out), nil
 }
 
-// hidesDots reports whether a segment is . or .. for services that remove parameters, or that decode slashes which are
-// kept encoded here.
+// hidesDots reports whether some services read a segment as . or .., because they remove parameters or decode slashes
+// that are kept encoded here.
 func hidesDots(name string) bool {
 	for {
 		part, rest, more := cutSlash(name)

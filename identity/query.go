@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// query returns the value of a parameter. If there are several with this name, it is the first, or the last if
-// Config.Repeated says so.
+// query returns the value of a parameter. If there are several with this name, it returns the first, or the
+// last with LastRepeated.
 func (a *Attributes) query(name string) string {
 	p := a.parameters(name)
 	value, ok := p.next()
@@ -69,7 +69,7 @@ func (p *queryScanner) next() (value string, ok bool) {
 }
 
 // hasPart reports whether services that split at semicolons find the parameter in a part. Other services read
-// semicolons as part of a value, or skip such a part, as next does.
+// semicolons as part of a value, or skip parts with semicolons as next does.
 func (p *queryScanner) hasPart(part string) bool {
 	for piece := range strings.SplitSeq(part, ";") {
 		if key, _, _ := strings.Cut(piece, "="); equalsUnescaped(key, p.name) {

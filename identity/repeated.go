@@ -30,10 +30,10 @@ func (r Repeated) validate() error {
 	return nil
 }
 
-// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules. That is
-// a cookie, query parameter or header with several different values, unless Config.Repeated selects one; or a cookie or
-// parameter that services read differently, such as one with a control character, a semicolon or a quote. Other
-// attributes are never ambiguous.
+// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules. A
+// cookie, query parameter or header is ambiguous if it has several different values and Config.Repeated does not
+// select one. A cookie or parameter is also ambiguous if services read it differently, such as one with a control
+// character, a semicolon or a quote. Other attributes are never ambiguous.
 func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	if !a.hasRequest() {
 		return false
@@ -60,7 +60,7 @@ func linesDiffer(lines []string) bool {
 func (a *Attributes) repeatsCookie(name string) bool {
 	lines, err := a.cookies()
 	if err != nil {
-		return false // it is malformed
+		return false // the request is malformed
 	}
 	first, found, refuses := "", false, a.refusesRepeated()
 	for _, line := range lines {

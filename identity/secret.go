@@ -14,7 +14,8 @@ import (
 // hashBytes is the length of a truncated hash: 144 bits, 24 characters of text.
 const hashBytes = 18
 
-// maxHashed is the maximum length of a value that is hashed. To bound the work, a longer one counts as missing.
+// maxHashed is the maximum length of a value that is hashed. A longer value counts as missing, which bounds the
+// work for a request.
 const maxHashed = 64 << 10
 
 // Kinds of hashed values. Equal values of different kinds have different hashes.
@@ -68,7 +69,7 @@ func (id *Identifier) hashIfLong(value string) string {
 	return id.hasher.sum(hashedValue, value)
 }
 
-// ErrSealed is returned for text that was sealed with another secret, or was changed.
+// ErrSealed is returned by Unseal for text that was sealed with another secret, or changed afterwards.
 var ErrSealed = errors.New("sealed with another secret")
 
 // newSealer returns a cipher whose key is derived from the secret.
@@ -86,7 +87,8 @@ func newSealer(secret []byte) cipher.AEAD {
 	return sealer
 }
 
-// Seal encrypts text for other processes with the same Config.Secret. It returns false without a Config.Secret.
+// Seal encrypts text so that only processes with the same Config.Secret can read it. It returns false without a
+// Config.Secret.
 func (id *Identifier) Seal(text []byte) (sealed []byte, ok bool) {
 	if id.sealer == nil {
 		return nil, false

@@ -56,6 +56,7 @@ func isSpace(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
 }
 
-// hasControl reports whether the text has a control character. Services differ in how they read one: in C, NUL ends a
-// text. No server accepts one in a header or target, so it can only come from an escape or from base64.
+// hasControl reports whether the text has a control character. Services read control characters in different ways: in
+// C, for example, NUL ends a text. No server accepts one in a header or target, so it can only come from an escape or
+// from base64.
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

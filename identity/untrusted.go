@@ -21,7 +21,8 @@ const (
 	untrustedSamples = 64
 	// minUntrustedSamples is the minimum number of samples for a result.
 	minUntrustedSamples = 20
-	// maxUntrustedPeers is the maximum number of load balancers. Clients that send forwarding headers themselves are more.
+	// maxUntrustedPeers is the maximum number of load balancers. More addresses are probably clients that send
+	// forwarding headers themselves.
 	maxUntrustedPeers = 16
 )
 
@@ -37,12 +38,12 @@ type untrustedSampler struct {
 
 	mu      sync.Mutex
 	samples [untrustedSamples]untrustedSample // a ring
-	count   int                               // of all samples so far
+	count   int                               // number of samples that were taken so far
 }
 
 type untrustedSample struct {
 	peer   netip.Addr
-	header string // empty if there was none, or the peer is trusted
+	header string // forwarding header; empty if there was none, or the peer is trusted
 }
 
 // SampleProxies takes the next request as a sample for UntrustedProxies. Call it a few times a second; all other

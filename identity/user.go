@@ -10,7 +10,7 @@ const (
 	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, without a check of the password
 	UserFromToken                            // the claim sub of a verified token
 	UserFromHeader                           // the header Config.UserHeader, from a trusted proxy
-	UserFromBasicAndIP                       // the same with the client's address: "alice from 192.0.2.1"
+	UserFromBasicAndIP                       // that user with the client's address: "alice from 192.0.2.1"
 )
 
 var userSources = [...]string{

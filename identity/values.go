@@ -10,16 +10,17 @@ import (
 const MaxAttributes = 64
 
 // Values are the attributes of a client that a caller states itself, such as a service that calls the decision service,
-// or Envoy. Nothing is verified, but the values are converted to the same form as those of requests, so that both mean
-// the same client.
+// or Envoy. Nothing is verified. The values are converted to the same form as attributes of requests, so that equal
+// values mean the same client.
 type Values struct {
 	// IP is the client's address, with or without a port.
 	IP string
 	// User and APIKey are the attributes user and api_key.
 	User, APIKey string
-	// Attributes has others by name, such as header.x-plan. For bearer it has the token, of which the hash is used.
+	// Attributes has other attributes by name, such as header.x-plan. The value of bearer is the token; its hash is
+	// used.
 	Attributes map[string]string
-	// Descriptors are the entries of an Envoy descriptor. If several have the same key, the first counts.
+	// Descriptors are the entries of an Envoy descriptor. If several have the same key, the first is used.
 	Descriptors []Descriptor
 }
 
@@ -32,8 +33,8 @@ type pair struct {
 	value string
 }
 
-// ReadValues sets the attributes to the given ones. The error is a *headgate.InputError: an unknown attribute, one that
-// is given twice, or an invalid value. After an error there are no attributes.
+// ReadValues sets the attributes of dst to the given values. The error is a *headgate.InputError, for an unknown
+// attribute, an attribute with two different values, or an invalid value. After an error there are no attributes.
 func (id *Identifier) ReadValues(v Values, dst *Attributes) error {
 	dst.Reset()
 	dst.id, dst.fromValues = id, true
@@ -80,7 +81,7 @@ func (a *Attributes) setValues(v Values) error {
 	return nil
 }
 
-// add adds an attribute, in the same form as if it were read from a request. An empty one is ignored.
+// add adds an attribute, in the same form as if it were read from a request. It ignores empty values.
 func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	if value == "" {
 		return nil

@@ -48,7 +48,7 @@ var algorithms = map[string]algorithm{
 	"Ed25519": {kind: kindEdDSA},
 }
 
-// publicAlgorithms returns the names of algorithms with public keys.
+// publicAlgorithms returns the names of algorithms that verify with a public key.
 func publicAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
 }

@@ -33,7 +33,8 @@ type Config struct {
 	Unverified bool
 
 	// Algorithms are the allowed ones: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519),
-	// and HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, else all that have public keys.
+	// and HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, otherwise all algorithms with
+	// public keys.
 	Algorithms []string
 	// Issuer is the required iss. Default any.
 	Issuer string
@@ -48,7 +49,7 @@ type Config struct {
 
 	// Refresh is how often keys are read, at least every second. Default DefaultRefresh, DefaultFileRefresh for a file.
 	Refresh time.Duration
-	// MaxStale is how long keys stay in use if they cannot be read again. Default DefaultMaxStale.
+	// MaxStale is how long keys stay in use after the last successful read. Default DefaultMaxStale.
 	MaxStale time.Duration
 	// AllowHTTP allows http for a JWKSURL on another host. Anyone on the network path can then replace the keys. Default
 	// false.
@@ -57,7 +58,7 @@ type Config struct {
 	Client *http.Client
 	// Logger logs errors of reading keys. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock by which tokens expire. Default the system's.
+	// Now is the clock by which tokens expire. Default time.Now.
 	Now func() time.Time
 }
 

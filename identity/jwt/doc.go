@@ -16,14 +16,14 @@
 // # Valid tokens
 //
 // A token has the compact form, and is signed by one of Config.Algorithms with a suitable key: RSA of 2048 to 8192
-// bits, ECDSA on the algorithm's curve, Ed25519, or HMAC with a secret at least as long as its hash. The configuration
-// decides which algorithms are allowed, never the token, and "none" never is; a public key is never used as an HMAC
-// secret. The token may name its key by kid; URLs, keys and certificates in its header are ignored. A header with crit
-// is refused, as are encrypted tokens.
+// bits, ECDSA on the algorithm's curve, Ed25519, or HMAC with a secret at least as long as its hash. The
+// configuration decides which algorithms are allowed, never the token. The algorithm "none" is never allowed, and a
+// public key is never used as an HMAC secret. The token may name its key by kid; URLs, keys and certificates in its
+// header are ignored. A header with crit is refused, as are encrypted tokens.
 //
-// iss must equal Config.Issuer, and aud must contain one of Config.Audience, if these are set. exp is required, unless
-// Config.NoExpiry, and must be in the future, and nbf in the past, within Config.Leeway. A request with an invalid
-// token has no claims; [identity.Attributes.TokenError] returns the reason.
+// iss must equal Config.Issuer, and aud must contain one of Config.Audience, if these are set. exp is required,
+// unless Config.NoExpiry is set. exp must be in the future and nbf in the past, with a tolerance of Config.Leeway. A
+// request with an invalid token has no claims; [identity.Attributes.TokenError] returns the reason.
 //
 // # Claims
 //
@@ -42,6 +42,7 @@
 // Verifying takes 30 to 150 µs, so up to 4096 verified tokens are cached by their SHA-256, with their claims, until
 // they expire, are replaced, or the keys change. Invalid tokens are not cached.
 //
-// The cryptography is the standard library's. Parsing tokens, choosing keys and comparing claims is a few hundred
-// lines, which are fuzzed, and leave the choices that have led to bypasses elsewhere to the configuration.
+// The cryptography comes from the standard library. Parsing tokens, choosing keys and comparing claims takes a
+// few hundred lines, which are fuzzed. Choices that have led to bypasses in other libraries, such as that of the
+// algorithm, are made by the configuration and not by the token.
 package jwt

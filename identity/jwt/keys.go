@@ -21,7 +21,7 @@ type keySet struct {
 
 type key struct {
 	id    string // kid, may be empty
-	alg   string // its only algorithm, may be empty
+	alg   string // the only algorithm for the key; empty for any
 	value any    // of a type that algorithm.suits knows
 }
 
@@ -63,7 +63,7 @@ const (
 	maxSetKeys  = 100
 )
 
-// errUnusable is for a key that is skipped: one for encryption, or of an unknown kind.
+// errUnusable is the error for a key that is skipped, because it is for encryption or of an unknown kind.
 var errUnusable = errors.New("not a key to verify with")
 
 // parseKeys parses a key set, and skips unusable keys. HMAC keys are allowed if secrets is true.

@@ -18,9 +18,9 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	// minReadPause is the minimum time between two reads of the keys, if tokens name unknown keys.
+	// minReadPause is the minimum time between two reads of the keys when tokens name unknown keys.
 	minReadPause = 10 * time.Second
-	// minRetryPause and retryMost bound the pause after a failure.
+	// minRetryPause and maxRetryPause bound the pause after a failure.
 	minRetryPause = time.Second
 	maxRetryPause = time.Minute
 )
@@ -90,7 +90,7 @@ func fetchURL(ctx context.Context, client *http.Client, from string) ([]byte, er
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	request.Close = true // the next one follows much later
+	request.Close = true // the next request follows much later, so the connection is not kept
 	response, err := client.Do(request)
 	if err != nil {
 		var withURL *url.Error
@@ -145,7 +145,7 @@ func (s *source) keys(now time.Time) *keySet {
 	return set
 }
 
-// refresh requests that the keys are read again soon. It does not wait for them.
+// refresh lets run read the keys again soon. It does not wait for them.
 func (s *source) refresh() {
 	select {
 	case s.wake <- struct{}{}:

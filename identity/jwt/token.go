@@ -13,7 +13,7 @@ import (
 // A token is a parsed token that is not verified yet.
 type token struct {
 	alg, kid  string
-	signed    string // header and payload, as they are signed
+	signed    string // header and payload in the form that is signed
 	payload   map[string]any
 	signature []byte
 }
@@ -77,7 +77,7 @@ const (
 	never  = math.MaxInt64
 )
 
-// period returns when a token begins and ceases to be valid, in milliseconds since 1970.
+// period returns when a token becomes valid and when it expires, in milliseconds since 1970.
 func (t *token) period() (from, until int64, err error) {
 	if from, err = t.time("nbf", always); err != nil {
 		return 0, 0, err

@@ -31,7 +31,7 @@ var (
 	_ io.ReaderFrom = (*Conn)(nil)
 )
 
-// Header returns the header, or why it could not be read.
+// Header returns the header. The error says why it could not be read.
 func (c *Conn) Header() (Header, error) {
 	c.once.Do(c.readHeader)
 	return c.header, c.err
@@ -92,7 +92,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// ReadFrom implements io.ReaderFrom, with sendfile if the connection below supports it.
+// ReadFrom implements io.ReaderFrom, so that sendfile is used if the inner connection supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
 // A halfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
@@ -101,7 +101,7 @@ type halfCloser interface{ CloseWrite() error }
 var _ halfCloser = (*Conn)(nil)
 
 // CloseWrite closes the sending side of the connection, so that a client still gets the response to a request that was
-// not read to its end. It returns errors.ErrUnsupported if the connection below cannot do that.
+// not read to its end. It returns errors.ErrUnsupported if the inner connection cannot do that.
 func (c *Conn) CloseWrite() error {
 	if closer, ok := c.Conn.(halfCloser); ok {
 		return closer.CloseWrite()

@@ -15,14 +15,16 @@
 // listener: the header precedes the handshake.
 //
 // A connection from a network in Config.Trusted must begin with a header, or it is closed. On other connections no
-// header is read, as the specification demands; the server refuses one as invalid HTTP.
+// header is read, as the specification demands; an HTTP server then rejects the header as invalid HTTP.
 //
 // A header with LOCAL or UNKNOWN, as in health checks, or with a Unix socket names no client: the connection then has
 // the address of the load balancer. TLVs of version 2, including its checksum, are skipped.
 //
-// The header must arrive within Config.Timeout, and have at most Config.MaxHeader bytes. The first Read or call for an
-// address reads it, not Accept, so that a silent load balancer does not block others. Do not call for addresses in
-// http.Server's ConnState and ConnContext, which run in the goroutine that accepts.
+// The header must arrive within Config.Timeout, and have at most Config.MaxHeader bytes. The first call of Read,
+// RemoteAddr or LocalAddr reads it, not Accept, so that a silent load balancer does not block others. Do not call
+// RemoteAddr or LocalAddr in the functions ConnState and ConnContext of http.Server: they run in the goroutine that
+// accepts connections.
 //
-// The protocol is some hundred lines, which are fuzzed; a program that imports them imports nothing else.
+// The implementation is a few hundred lines, which are fuzzed. It imports nothing outside of the standard
+// library.
 package proxyproto

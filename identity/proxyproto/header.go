@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrHeader is wrapped by every error about a header.
+// ErrHeader is wrapped by all errors about a header.
 var ErrHeader = errors.New("bad PROXY header")
 
 // A Header is the header of a connection.

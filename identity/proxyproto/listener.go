@@ -65,7 +65,7 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// NewListener returns a Listener for the connections of inner. The error is that of Config.Validate.
+// NewListener returns a Listener for the connections of inner. It returns the error of Config.Validate.
 func NewListener(inner net.Listener, config Config) (*Listener, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err

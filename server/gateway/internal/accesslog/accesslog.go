@@ -30,10 +30,10 @@ type Line struct {
 // Options configure a Logger. All but Batch are required.
 type Options struct {
 	Logger    *slog.Logger
-	Batch     func(write func()) // called to write several lines at once; nil: they are written one by one
-	Every     int                // of how many ordinary requests one is logged
-	PerSecond int                // maximum number of lines a second
-	Queue     int                // maximum number of lines that wait
+	Batch     func(write func()) // must call write, which writes several lines; nil: write is called directly
+	Every     int                // one of this many successful requests is logged
+	PerSecond int                // maximum number of lines per second
+	Queue     int                // maximum number of lines that wait to be written
 }
 
 // A Logger writes an access log. It is safe for concurrent use.
@@ -51,7 +51,8 @@ func New(o Options) *Logger { return &Logger{options: o, queue: make(chan Line, 
 // Counts returns how many lines were written, and how many were dropped because of the queue or the rate.
 func (l *Logger) Counts() (written, dropped int64) { return l.written.Load(), l.dropped.Load() }
 
-// Wants counts a request, and reports whether it is logged: each that has failed, and one of Options.Every others.
+// Wants counts a request, and reports whether to log it. It logs each failed request, and one of Options.Every
+// other requests.
 func (l *Logger) Wants(failed bool) bool {
 	return l.requests.Add(1)%uint64(l.options.Every) == 0 || failed
 }
@@ -69,7 +70,7 @@ func (l *Logger) Add(line Line) {
 // and a system call for each line would cost more than formatting it.
 const gatherTime = 5 * time.Millisecond
 
-// Run writes lines until the context ends, and then those that are still queued.
+// Run writes lines until the context ends. Then it writes the lines that are still queued and returns.
 func (l *Logger) Run(ctx context.Context) {
 	limit := lograte.PerSecond(l.options.PerSecond)
 	batch := l.options.Batch

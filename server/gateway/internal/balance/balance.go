@@ -1,6 +1,6 @@
-// Package balance chooses among the upstreams of a route. Upstreams take turns. An upstream gets no requests while its
-// health checks fail, and for some time after consecutive requests to it have failed. When it gets requests again, its
-// share grows slowly.
+// Package balance chooses an upstream of a route for each request. The upstreams take turns. An upstream gets no
+// requests while its health checks fail, and for some time after consecutive requests to it have failed. When it gets
+// requests again, its share grows slowly.
 package balance
 
 import (
@@ -48,19 +48,19 @@ type member struct {
 	ejected    int           // consecutive ejections
 	ejectedTo  time.Duration // when the ejection ends
 	returnedAt time.Duration // when it got requests again
-	differing  int           // consecutive checks whose result differs from the state
+	differing  int           // consecutive checks whose result differs from isDown
 	lastErr    error
 }
 
-// States of a member, which may combine.
+// States of a member. Several can be set at once.
 const (
 	isDown      uint32 = 1 << iota // its health checks fail
 	isEjected                      // requests to it have failed
 	isReturning                    // it does not get its full share yet
 )
 
-// Tried is a set of upstreams, by index. It has 64 bits: in a larger Group, several upstreams share a bit, so that not
-// all of them are tried.
+// Tried is a set of upstreams, by index. It has 64 bits. In a larger Group, several upstreams share a bit: when one
+// of them was tried, the others are not tried either.
 type Tried uint64
 
 // Add adds an upstream.
@@ -68,8 +68,8 @@ func (t *Tried) Add(i int) { *t |= 1 << (i & 63) }
 
 func (t Tried) has(i int) bool { return t&(1<<(i&63)) != 0 }
 
-// Pick returns the upstream whose turn it is. It leaves out upstreams that are down, ejected or tried. If all that are
-// neither down nor tried are ejected, it returns one of the ejected. It returns -1 if there is none.
+// Pick returns the upstream whose turn it is. It skips upstreams that are down, ejected or tried. If only ejected
+// upstreams are left, it returns one of them. It returns -1 if all are down or tried.
 func (g *Group) Pick(c Clock, tried Tried) int {
 	n := len(g.members)
 	if n == 1 {
@@ -113,7 +113,7 @@ func (g *Group) Pick(c Clock, tried Tried) int {
 	return ejected
 }
 
-// current returns the state of a member, after it has ended an ejection or a slow return whose time has passed.
+// current returns the state of a member. First it ends an ejection or a slow return whose time has passed.
 func (g *Group) current(m *member, now time.Duration) uint32 {
 	state := m.state.Load()
 	if state == 0 || state&isDown != 0 {
@@ -157,7 +157,7 @@ func (g *Group) takesTurn(m *member, now time.Duration) bool {
 func (g *Group) Succeeded(i int) {
 	m := &g.members[i]
 	if m.failed.Load() == 0 {
-		return // without the lock, because no request has failed
+		return // saves the lock: no request has failed, so failures is 0
 	}
 	m.mu.Lock()
 	m.failures = 0
@@ -178,7 +178,7 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	if g.options.EjectAfter < 0 || m.state.Load()&isEjected != 0 {
 		return false
 	}
-	// An upstream that has just returned is ejected after one failure.
+	// An upstream that is still returning is ejected after one failure.
 	if m.failures < g.options.EjectAfter && m.state.Load()&isReturning == 0 {
 		return false
 	}

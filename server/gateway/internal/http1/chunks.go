@@ -15,10 +15,11 @@ type Chunks struct {
 }
 
 const (
-	// maxChunkLine bounds the line in front of a chunk. Extensions are in it, and are ignored.
+	// maxChunkLine bounds the line in front of a chunk, which has its size and extensions. Extensions are
+	// ignored.
 	maxChunkLine = 4096
-	// maxOverhead, and the allowances in begin, are those of net/http. They allow chunks of single bytes, but no long
-	// extensions around little data.
+	// maxOverhead and the allowances in begin are the same as in net/http. They allow chunks of single bytes, but not
+	// long extensions with little data.
 	maxOverhead = 16 << 10
 )
 
@@ -33,7 +34,7 @@ var (
 // Left returns how many bytes of the current chunk's data have not been decoded yet.
 func (c *Chunks) Left() uint64 { return c.left }
 
-// Next returns data at the beginning of b, and how many bytes of b it has consumed, including the data. If it returns
+// Next returns the first data in b, and how many bytes of b it has consumed, including the data. If it returns
 // neither data nor an error, more bytes are needed. After the last chunk the error is io.EOF.
 func (c *Chunks) Next(b []byte) (data []byte, used int, err error) {
 	for {
@@ -96,6 +97,7 @@ func (c *Chunks) begin(line []byte) error {
 		return errChunkSize
 	}
 	c.left = size
+	// Each chunk may have 16 bytes of overhead, and 2 more for each byte of its data.
 	c.overhead = max(c.overhead-16-2*int64(size), 0)
 	if c.overhead > maxOverhead {
 		return errChunkOverhead
@@ -103,7 +105,7 @@ func (c *Chunks) begin(line []byte) error {
 	return nil
 }
 
-// maxChunk keeps sums of sizes from overflowing.
+// maxChunk bounds the size of a chunk, so that sums of sizes do not overflow.
 const maxChunk = 1 << 60
 
 func parseHex(digits []byte) (n uint64, ok bool) {

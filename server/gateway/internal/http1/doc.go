@@ -2,5 +2,5 @@
 // parsed and written, which fields concern one connection only, which may be trailers, and how chunks are read.
 // Packages downstream and upstream do the reading and writing.
 //
-// A name in canonical form is written as net/http does: X-Request-Id.
+// The canonical form of a field name is the same as in net/http: X-Request-Id.
 package http1

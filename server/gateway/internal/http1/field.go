@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// wordStart has, for each byte that may be in a field name, its canonical form at the beginning of a word, and 0 for
-// all other bytes. inWord has the form inside a word.
+// wordStart maps each byte that may be in a field name to its canonical form at the beginning of a word, and all
+// other bytes to 0. inWord maps it to its form inside a word.
 var (
 	wordStart = nameBytes(bytes.ToUpper)
 	inWord    = nameBytes(bytes.ToLower)
@@ -44,8 +44,8 @@ var (
 	ErrNoColon    = errors.New("a header line has no colon")
 )
 
-// ParseField parses the header line of b between from and to, which are without the line's end. It converts the name to
-// canonical form in b itself.
+// ParseField parses the header line b[from:to], which has no line end. It converts the name to canonical form in b
+// itself.
 func ParseField(b []byte, from, to int) (f Field, err error) {
 	colon, err := canonicalize(b[from:to])
 	if err != nil {
@@ -99,7 +99,7 @@ func CanonicalName(name string) string {
 	return name
 }
 
-// IsToken reports whether s is a valid token, as are the names of methods, fields and protocols.
+// IsToken reports whether s is a valid token. Names of methods, fields and protocols are tokens.
 func IsToken(s string) bool {
 	for i := range len(s) {
 		if inWord[s[i]] == 0 {
@@ -112,7 +112,8 @@ func IsToken(s string) bool {
 // IsTokenByte reports whether a byte may be in a token.
 func IsTokenByte(c byte) bool { return inWord[c] != 0 }
 
-// IsValue reports whether all bytes may be in a field value: visible characters, spaces, tabs, and bytes above ASCII.
+// IsValue reports whether a field value may contain all bytes of s: visible characters, spaces, tabs, and bytes above
+// ASCII.
 func IsValue[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -148,7 +149,8 @@ func ParseLength[T string | []byte](text T) (n int64, ok bool) {
 	return n, len(text) > 0
 }
 
-// IsEventStream reports whether a Content-Type is that of server-sent events, each of which is to arrive at once.
+// IsEventStream reports whether a Content-Type means server-sent events. A proxy must send each event
+// immediately.
 func IsEventStream(contentType string) bool {
 	const events = "text/event-stream"
 	return len(contentType) >= len(events) && strings.EqualFold(contentType[:len(events)], events)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ForwardedElement returns an element of the field Forwarded (RFC 7239). An empty peer is unknown; the host must be
-// valid.
+// ForwardedElement returns an element of the field Forwarded (RFC 7239). peer is an IP address, or empty if it is
+// unknown. The host must be valid, or empty.
 func ForwardedElement(peer, host, scheme string) string {
 	switch {
 	case peer == "":

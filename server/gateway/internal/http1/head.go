@@ -3,7 +3,8 @@ package http1
 import "bytes"
 
 // HeadEnd returns the length of the head at the beginning of b, including its empty line, or 0 if b does not contain
-// all of it. The search starts at *from; HeadEnd advances it, so that no byte is searched twice.
+// all of it. The search starts at *from. HeadEnd advances *from, so that the next call does not search the same
+// bytes again.
 func HeadEnd(b []byte, from *int) int {
 	for {
 		i := bytes.IndexByte(b[*from:], '\n')
@@ -18,17 +19,18 @@ func HeadEnd(b []byte, from *int) int {
 		case end+1 < len(b) && b[end] == '\r' && b[end+1] == '\n':
 			return end + 2
 		case end == len(b), end+1 == len(b) && b[end] == '\r':
-			*from = end - 1 // the rest of the empty line may follow
+			*from = end - 1 // the next bytes may complete the empty line
 			return 0
 		}
 		*from = end
 	}
 }
 
-// IsTargetByte reports whether a byte may be in the target of a request line. A fragment is not sent, so # may not.
+// IsTargetByte reports whether a byte may be in the target of a request line. It may not be #, because fragments
+// are not sent.
 func IsTargetByte(c byte) bool { return c > ' ' && c < 0x7f && c != '#' }
 
-// plainPathBytes has the bytes that need no escape in a path, and no decoding.
+// plainPathBytes contains the bytes that are the same in a decoded and in an escaped path.
 var plainPathBytes = func() (table [256]bool) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.~$&+,:;=@") {
 		table[c] = true
@@ -42,8 +44,8 @@ func IsPlainPathByte(c byte) bool { return plainPathBytes[c] }
 // BodyForbidden reports whether a response with this status has no body, whatever its header says.
 func BodyForbidden(status int) bool { return status < 200 || status == 204 || status == 304 }
 
-// EscapeQuery escapes bytes that are invalid in a query and could be read in two ways, which net/http accepts. It
-// reports whether there were none.
+// EscapeQuery escapes bytes that are invalid in a query. net/http accepts them, but services may interpret them
+// differently. clean reports whether there were none.
 func EscapeQuery(query string) (escaped string, clean bool) {
 	i := 0
 	for i < len(query) && IsTargetByte(query[i]) {

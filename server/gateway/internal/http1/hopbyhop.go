@@ -18,8 +18,8 @@ func IsHopByHop(canonical string) bool {
 	}
 }
 
-// reservedNames are the names of hop-by-hop fields, and of Host, Expect and Content-Length, by their length, which
-// excludes most other names.
+// reservedNames has the names of hop-by-hop fields, and Host, Expect and Content-Length. They are indexed by their
+// length, so that IsReserved compares other names with few of them.
 var reservedNames = func() (byLength [20][]string) {
 	for _, name := range []string{
 		"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
@@ -30,8 +30,8 @@ var reservedNames = func() (byLength [20][]string) {
 	return byLength
 }()
 
-// IsReserved reports whether a proxy sets a field of this name itself, on each side, if at all: hop-by-hop fields,
-// Host, Expect and Content-Length. The name may be in any case.
+// IsReserved reports whether a proxy does not forward a field of this name but sets it itself if necessary:
+// hop-by-hop fields, Host, Expect and Content-Length. The name may be in any case.
 func IsReserved(name string) bool {
 	if len(name) >= len(reservedNames) {
 		return false
@@ -44,8 +44,8 @@ func IsReserved(name string) bool {
 	return false
 }
 
-// IsPlainConnection reports whether the lines of a Connection field name no other field. It may return false for
-// unusual ones that do not either.
+// IsPlainConnection reports whether the lines of a Connection field name no other field. It is a fast check of
+// the common values: it may return false although no other field is named.
 func IsPlainConnection(lines []string) bool {
 	switch len(lines) {
 	case 0:
@@ -58,8 +58,8 @@ func IsPlainConnection(lines []string) bool {
 	}
 }
 
-// RemoveNominated removes the fields that Connection names. It reports whether Connection names Upgrade, without which
-// that field has no effect.
+// RemoveNominated removes the fields that Connection names. It reports whether Connection names Upgrade: otherwise
+// the field Upgrade has no effect.
 func RemoveNominated(h http.Header) (upgrade bool) {
 	for option := range Elements(h["Connection"]...) {
 		switch {
@@ -73,8 +73,8 @@ func RemoveNominated(h http.Header) (upgrade bool) {
 	return upgrade
 }
 
-// RemoveHopByHop removes from a response the fields that concern one connection only, and those that Connection names.
-// Proxy-Authenticate stays.
+// RemoveHopByHop removes from the header of a response the fields that concern one connection only, and the fields
+// that Connection names. It keeps Proxy-Authenticate.
 func RemoveHopByHop(h http.Header) {
 	if len(h["Connection"]) > 0 {
 		RemoveNominated(h)
@@ -86,7 +86,8 @@ func RemoveHopByHop(h http.Header) {
 	}
 }
 
-// ChooseUpgrade returns the first protocol of an Upgrade field that is in allowed, as written there, or "".
+// ChooseUpgrade returns the first protocol of an Upgrade field that is in allowed, spelled as in allowed, or
+// "".
 func ChooseUpgrade(lines, allowed []string) string {
 	for protocol := range Elements(lines...) {
 		for _, name := range allowed {

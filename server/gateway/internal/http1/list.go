@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Elements returns the elements of a comma-separated list, which may be on several lines. Empty ones are omitted.
+// Elements returns the elements of a comma-separated list, which may be on several lines. It omits empty
+// elements.
 func Elements(lines ...string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, line := range lines {

@@ -9,7 +9,8 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// RawConn returns the socket of a connection, nil if it has none or is a wrapper of unknown type.
+// RawConn returns the socket of a connection. It returns nil if c has no socket or is a wrapper of an unknown
+// type.
 func RawConn(c net.Conn) syscall.RawConn {
 	var raw syscall.RawConn
 	var err error

@@ -2,8 +2,9 @@ package http1
 
 import "strings"
 
-// notInTrailer are the fields that a recipient may not take from a trailer (RFC 9110 section 6.5.1): they frame, route,
-// authenticate or change what the head says. Some services merge trailers into the header, so these are not forwarded.
+// notInTrailer are the fields that must not be in a trailer (RFC 9110 section 6.5.1), because they concern framing,
+// routing, authentication or the meaning of the header. They are not forwarded, because some services merge trailers
+// into the header.
 var notInTrailer = map[string]bool{
 	"Age": true, "Authorization": true, "Cache-Control": true, "Content-Encoding": true, "Content-Range": true,
 	"Content-Type": true, "Cookie": true, "Date": true, "Expires": true, "Forwarded": true, "If-Match": true,
@@ -24,9 +25,9 @@ func FramesMessage(canonical string) bool {
 	return canonical == "Transfer-Encoding" || canonical == "Content-Length" || canonical == "Trailer"
 }
 
-// ReplacesHeader reports whether a service could take a field of a request's trailer, given by its canonical name, for
-// one of the header that says how the request or its body is to be read. It is for requests of all protocols, and
-// refuses less than MayTrail.
+// ReplacesHeader reports whether a field of a request's trailer, given by its canonical name, could change how a
+// service reads the request or its body if the service merges trailers into the header. It is used for requests of
+// all protocols, and rejects fewer fields than MayTrail.
 func ReplacesHeader(canonical string) bool {
 	switch canonical {
 	case "Content-Length", "Content-Type", "Content-Encoding", "Content-Range", "Set-Cookie", "Cache-Control", "Expect",

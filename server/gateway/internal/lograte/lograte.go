@@ -1,4 +1,4 @@
-// Package lograte bounds how many log lines are written a second, so that clients cannot flood the log.
+// Package lograte bounds how many log lines are written per second, so that clients cannot flood the log.
 package lograte
 
 import (
@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// A Limit lets a number of lines pass each second. It is not safe for concurrent use.
+// A Limit bounds the number of log lines per second. It is not safe for concurrent use.
 type Limit struct {
 	perSecond int
-	second    int64 // the current one, since 1970
-	passed    int   // lines in this second
-	dropped   int64 // lines since the last one that has passed
+	second    int64 // the current second, since 1970
+	passed    int   // lines that were allowed in this second
+	dropped   int64 // lines that were dropped since the last allowed one
 }
 
-// PerSecond returns a Limit of n lines a second.
+// PerSecond returns a Limit of n lines per second.
 func PerSecond(n int) Limit { return Limit{perSecond: n} }
 
-// Allow reports whether another line may pass, and if so, how many were dropped since the last one.
+// Allow reports whether another line may be written. If so, dropped is the number of lines that were dropped
+// since the last one.
 func (l *Limit) Allow(now time.Time) (ok bool, dropped int64) {
 	if second := now.Unix(); second != l.second {
 		l.second, l.passed = second, 0
@@ -33,18 +34,18 @@ func (l *Limit) Allow(now time.Time) (ok bool, dropped int64) {
 	return true, dropped
 }
 
-// A Logger passes a bounded number of lines a second on to another one.
+// A Logger passes log lines on to a *slog.Logger, at most a given number per second.
 type Logger struct {
 	to    *slog.Logger
 	mu    sync.Mutex
 	limit Limit
 }
 
-// NewLogger returns a Logger of n lines a second.
+// NewLogger returns a Logger that passes at most n lines per second on to another logger.
 func NewLogger(to *slog.Logger, n int) *Logger { return &Logger{to: to, limit: PerSecond(n)} }
 
-// Handler returns a handler whose records have the source as attribute "from". All handlers of a Logger share its
-// limit.
+// Handler returns a handler that adds the attribute "from" with the source to each line. All handlers of a Logger
+// share its limit.
 func (l *Logger) Handler(source string) slog.Handler {
 	return &handler{logger: l, to: l.to.Handler().WithAttrs([]slog.Attr{slog.String("from", source)})}
 }

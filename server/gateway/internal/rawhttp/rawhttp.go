@@ -10,10 +10,12 @@ import (
 	"time"
 )
 
-// Patience is how long tests wait for what should happen at once, on a machine that may be busy.
+// Patience is how long tests wait for something that usually happens immediately, because the machine may be
+// busy.
 const Patience = time.Minute
 
-// Dial connects to an address until the test ends. Nothing on the connection may take longer than Patience.
+// Dial connects to an address. The connection is closed at the end of the test, and its deadline is Patience
+// from now.
 func Dial(t testing.TB, address string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, Patience)
@@ -35,5 +37,5 @@ func Send(t testing.TB, conn net.Conn, text string) {
 	}
 }
 
-// Lines makes a request out of lines.
+// Lines returns a request with the given lines and no body.
 func Lines(l ...string) string { return strings.Join(l, "\r\n") + "\r\n\r\n" }

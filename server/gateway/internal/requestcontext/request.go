@@ -6,7 +6,7 @@ import "net/http"
 type Request struct {
 	HTTP     *http.Request
 	Context  *Context
-	template http.Request // has the protocol, context and header of each request
+	template http.Request // copied to HTTP by Prepare: has the protocol, context and header
 }
 
 // NewRequest returns a Request of a protocol such as HTTP/1.1. Call Prepare before it is used. fields is how many
@@ -19,7 +19,7 @@ func NewRequest(proto string, major, minor, fields int) Request {
 	return r
 }
 
-// Prepare prepares r for the next request of an owner. It has an empty header and no body.
+// Prepare prepares r for the next request, which has an empty header and no body.
 func (r *Request) Prepare(o Owner) {
 	if !r.Context.Reuse(o) {
 		r.renew()

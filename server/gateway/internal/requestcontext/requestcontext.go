@@ -1,5 +1,5 @@
-// Package requestcontext has the context of requests that the gateway serves itself. A context is reused for the next
-// request unless a goroutine may still wait for its end.
+// Package requestcontext has the context of the requests that the gateway's own HTTP servers read. A context is
+// reused for the next request unless a goroutine may still wait for its end.
 package requestcontext
 
 import (
@@ -14,18 +14,19 @@ type Owner interface {
 	// WatchClient is called when the end of the context is first waited for. From then on, the Owner must call Cancel when
 	// the client disconnects.
 	WatchClient()
-	// ContextValue returns the values of the context.
+	// ContextValue returns the value of the context for a key; nil if there is none.
 	ContextValue(key any) any
 }
 
 // A Context is the context of a request. It ends when the request has ended or its client has disconnected. The Owner
-// is asked to watch for that only when Done or AfterFunc is called. Call Reuse before the first request, too.
+// is asked to watch the client only when Done or AfterFunc is called. Call Reuse before each request, including the
+// first.
 type Context struct {
 	owner Owner
 
 	ended  atomic.Bool // err is set; saves the lock in Err
 	mu     sync.Mutex
-	used   bool // a goroutine may wait for its end
+	used   bool // a goroutine may wait for the end, so the context is not reused
 	done   chan struct{}
 	err    error
 	afters map[*func()]struct{}
@@ -40,7 +41,7 @@ var closedChan = func() chan struct{} {
 	return c
 }()
 
-// Deadline implements context.Context. There is none.
+// Deadline implements context.Context. The context has no deadline.
 func (x *Context) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Done implements context.Context.
@@ -58,7 +59,7 @@ func (x *Context) Done() <-chan struct{} {
 	return x.done
 }
 
-// use lets the owner watch the client. x.mu is held.
+// use notes that a goroutine waits for the end, and asks the owner to watch the client. x.mu is held.
 func (x *Context) use() {
 	if !x.used && x.err == nil {
 		x.used = true
@@ -79,7 +80,8 @@ func (x *Context) Err() error {
 // Value implements context.Context.
 func (x *Context) Value(key any) any { return x.owner.ContextValue(key) }
 
-// AfterFunc is used by package context instead of a goroutine that waits for Done.
+// AfterFunc calls f in a goroutine when the context has ended. context.AfterFunc and derived contexts call it
+// instead of starting a goroutine that waits for Done.
 func (x *Context) AfterFunc(f func()) (stop func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -113,7 +115,7 @@ func (x *Context) endLocked() {
 		return
 	}
 	x.err = context.Canceled
-	x.ended.Store(true) // before done is closed
+	x.ended.Store(true) // before done is closed, so that Err is not nil after Done
 	if x.done != nil {
 		close(x.done)
 	}
@@ -123,7 +125,7 @@ func (x *Context) endLocked() {
 	x.afters = nil
 }
 
-// Cancel ends the context because the client has disconnected.
+// Cancel ends the context because the client has disconnected. The context is not reused.
 func (x *Context) Cancel() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

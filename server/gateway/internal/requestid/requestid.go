@@ -9,13 +9,13 @@ import (
 // length is the length of a created id: 120 bits, 5 in each character.
 const length = 24
 
-// An id has its text together with the slice that a header needs, in one allocation.
+// An id has the text of an id and the slice of lines for a header, so that both are one allocation.
 type id struct {
 	lines [1]string
 	text  [length]byte
 }
 
-// New returns a random id, as the lines of a header. It is not secret.
+// New returns a random id, as the value of a field in an http.Header. Others may be able to guess it.
 func New() []string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	created := new(id)

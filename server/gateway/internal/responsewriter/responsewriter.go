@@ -28,8 +28,8 @@ type ResponseWriter interface {
 	BoundsWrites() bool
 }
 
-// Preset is the part of a response's header that the handler has decided: its header lines in wire format, and what
-// they and Header say about the body.
+// Preset is the part of a response's header that the handler has set: its header lines in wire format, and what
+// these lines and Header state about the body.
 type Preset struct {
 	Lines    []byte
 	Replaced []string // names of fields in Header that are omitted, because Lines replace them
@@ -38,7 +38,7 @@ type Preset struct {
 	Length   int64    // the Content-Length; -1 if there is none
 	Trailers []string // names of the announced trailers
 
-	HeaderWritten bool // by the handler: Lines can no longer be added
+	HeaderWritten bool // the handler has written the header, so no lines can be added
 }
 
 // ResetPreset prepares p for another response.
@@ -86,8 +86,8 @@ func (p *Preset) TryAddHeaderLine(name, value string) bool {
 // Replaces reports whether Lines replace the field of this name in Header.
 func (p *Preset) Replaces(name string) bool { return slices.Contains(p.Replaced, name) }
 
-// TakePreset takes the Content-Length, the trailers, and the facts for Dated and NoSniff from Header. An invalid
-// Content-Length is deleted from it.
+// TakePreset sets Length, Trailers, Dated and NoSniff from the fields of Header. It deletes an invalid
+// Content-Length from Header.
 func (p *Preset) TakePreset(h http.Header) {
 	if len(p.Lines) > 0 && p.Replaces("Content-Type") {
 		p.NoSniff = true
@@ -120,7 +120,7 @@ func (p *Preset) TakePreset(h http.Header) {
 
 // A Timeout bounds how long a write may take.
 type Timeout struct {
-	until time.Time     // zero if limit applies
+	until time.Time     // the deadline; zero if limit applies
 	limit time.Duration // how long a client may accept no bytes; 0 for no bound
 }
 

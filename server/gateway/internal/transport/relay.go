@@ -41,7 +41,7 @@ func writeHeader(w http.ResponseWriter, response *http.Response) (announced int)
 		h[name] = append(h[name], lines...)
 	}
 	if _, ok := h["Content-Type"]; !ok {
-		h["Content-Type"] = nil // or the server guesses one
+		h["Content-Type"] = nil // otherwise the server guesses one
 	}
 	if len(response.Trailer) > 0 {
 		names := slices.Collect(maps.Keys(response.Trailer))
@@ -54,13 +54,13 @@ func writeHeader(w http.ResponseWriter, response *http.Response) (announced int)
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// copyBody sends the body of a response to the client. A stream is flushed after each read. The timer runs while the
-// upstream is waited for.
+// copyBody sends the body of a response to the client. Bodies of unknown length and event streams are flushed after
+// each read. The timer stall runs only while copyBody waits for the upstream.
 func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, stall *time.Timer) (n int64, err error) {
 	var flush func() error
 	if response.ContentLength < 0 || http1.IsEventStream(response.Header.Get("Content-Type")) {
 		flush = http.NewResponseController(w).Flush
-		if err := flush(); err != nil { // the client needs the header before there is a body
+		if err := flush(); err != nil { // the client may need the header before the body begins
 			return 0, &writeError{err: err}
 		}
 	}
@@ -69,7 +69,7 @@ func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, sta
 	for {
 		stall.Reset(t.stall)
 		got, err := response.Body.Read(buffer[:])
-		stall.Stop() // while the client is slow, the upstream does not stall
+		stall.Stop() // the wait for a slow client does not count
 		if got > 0 {
 			sent, failed := w.Write(buffer[:got])
 			n += int64(sent)
@@ -89,14 +89,15 @@ func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, sta
 	}
 }
 
-// writeTrailers sends the trailers of a response. If not all were announced, they are sent as unannounced ones.
+// writeTrailers sends the trailers of a response. If not all of them were announced, it sends all as
+// unannounced trailers.
 func writeTrailers(w http.ResponseWriter, trailers http.Header, announced int) {
 	if len(trailers) == 0 {
 		return
 	}
 	if announced == 0 {
 		// Only a chunked response can have trailers, and flushing makes it one.
-		_ = http.NewResponseController(w).Flush() // a client that has disconnected needs none
+		_ = http.NewResponseController(w).Flush() // it fails only if the client has disconnected
 	}
 	h := w.Header()
 	for name, lines := range trailers {
@@ -117,7 +118,7 @@ type interimResponses struct {
 func (i *interimResponses) send(code int, header textproto.MIMEHeader) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stopped || code == http.StatusContinue { // the server sends 100 itself, when the body is read
+	if i.stopped || code == http.StatusContinue { // the server sends 100 itself when the body is read
 		return nil
 	}
 	h := i.w.Header()
@@ -128,7 +129,7 @@ func (i *interimResponses) send(code int, header textproto.MIMEHeader) error {
 		h[name] = append(slices.Clone(h[name]), lines...)
 	}
 	i.w.WriteHeader(code)
-	for name, lines := range earlier { // the fields were for this response only
+	for name, lines := range earlier { // the fields belong to this interim response only
 		if lines == nil {
 			delete(h, name)
 		} else {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A Target is where an upstream listens, and how to connect to it.
+// A Target is the address of an upstream and the protocol that it uses.
 type Target struct {
 	Network string // tcp or unix
 	Address string // to dial

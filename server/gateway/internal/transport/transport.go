@@ -1,5 +1,6 @@
-// Package transport sends requests to an upstream over net/http: those for HTTP/2 upstreams, upgrades, and health
-// checks. Package upstream sends the HTTP/1.1 requests; both fail with an *upstream.Error.
+// Package transport sends requests to an upstream over net/http: requests for HTTP/2 upstreams, upgrades, and
+// health checks. Package upstream sends the other HTTP/1.1 requests. Errors of both packages are an
+// *upstream.Error.
 package transport
 
 import (
@@ -41,7 +42,7 @@ type Transport struct {
 	stall  time.Duration
 }
 
-// New returns a Transport. It connects when there is a request.
+// New returns a Transport. It connects to the upstream when it gets the first request.
 func New(o Options) *Transport {
 	t := o.Target
 	dialer := net.Dialer{Timeout: o.DialTimeout}
@@ -95,7 +96,7 @@ func (t *Transport) scheme() string {
 	return "http"
 }
 
-// Forward sends a request to the upstream, and its response to w.
+// Forward sends a request to the upstream, and the response to w.
 func (t *Transport) Forward(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, head upstream.Head,
 ) (upstream.Outcome, error) {
@@ -118,12 +119,13 @@ func (t *Transport) Forward(
 // A ConnectFunc takes over the connection to an upstream that has switched protocols.
 type ConnectFunc func(response *http.Response, conn io.ReadWriteCloser) (upstream.Outcome, error)
 
-// Upgrade asks the upstream to switch to a protocol. If it does, Upgrade returns the result of connect; any other
-// response is sent to w. The connection lasts until connect returns.
+// Upgrade asks the upstream to switch to a protocol. If the upstream does so, Upgrade returns the result of
+// connect. Otherwise it sends the response to w. The connection lasts until connect returns.
 func (t *Transport) Upgrade(
 	w http.ResponseWriter, r *http.Request, head *upstream.Head, protocol string, connect ConnectFunc,
 ) (upstream.Outcome, error) {
-	// The context is not the request's own: the server ends that when the client's connection is hijacked.
+	// The context is not a child of the request's context, because the server ends that when the client's
+	// connection is hijacked.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer cancel(nil)
 	unwatch := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
@@ -146,11 +148,12 @@ func (t *Transport) Upgrade(
 	if !ok {
 		return upstream.Outcome{}, t.Fault(upstream.FaultUpgrade, "upgrade", errNoConnection)
 	}
-	unwatch() // from now on the connections are closed by connect
+	unwatch() // from now on connect closes the connections
 	return connect(response, conn)
 }
 
-// request returns the request to send. It has its own header, because net/http may read it after the request has ended.
+// request returns the request for the upstream. It has a copy of the header, because net/http may read the header
+// after the client's request has ended.
 func (t *Transport) request(ctx context.Context, r *http.Request, head *upstream.Head) *http.Request {
 	out := &http.Request{
 		Method: r.Method, Host: head.Host, Header: r.Header.Clone(), Body: r.Body, ContentLength: r.ContentLength,
@@ -175,12 +178,13 @@ func (t *Transport) request(ctx context.Context, r *http.Request, head *upstream
 		}
 	}
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = []string{""} // or net/http adds its own
+		out.Header["User-Agent"] = []string{""} // otherwise net/http adds its own
 	}
 	return out.WithContext(ctx)
 }
 
-// CheckHealth sends a GET request. A status of 200 to 399 is a success. host is the Host header; default the target's.
+// CheckHealth sends a GET request. A status of 200 to 399 is a success. host is the Host header; if it is empty, it
+// is Target.Host.
 func (t *Transport) CheckHealth(ctx context.Context, path, host string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.scheme()+"://"+t.target.Host+path, http.NoBody)
 	if err != nil {
@@ -231,7 +235,7 @@ func (t *Transport) Fault(f upstream.Fault, op string, err error) error {
 	return &upstream.Error{Fault: f, Op: op, Address: t.target.Address, Err: err}
 }
 
-// sendError returns the *upstream.Error of a request without a response.
+// sendError returns an *upstream.Error for a request that got no response.
 func (t *Transport) sendError(ctx context.Context, err error) error {
 	const op = "send the request"
 	var dial *net.OpError
@@ -253,7 +257,7 @@ func (t *Transport) sendError(ctx context.Context, err error) error {
 	}
 }
 
-// relayError returns the *upstream.Error of a response whose body could not be relayed.
+// relayError returns an *upstream.Error for a response whose body could not be relayed.
 func (t *Transport) relayError(ctx context.Context, err error) error {
 	var write *writeError
 	var body *BodyError
@@ -269,8 +273,8 @@ func (t *Transport) relayError(ctx context.Context, err error) error {
 	}
 }
 
-// contextError returns the *upstream.Error of a context that has ended: by a timeout the upstream is too slow, else the
-// client has disconnected.
+// contextError returns an *upstream.Error for a context that has ended. After a timeout it blames the upstream;
+// otherwise the client has disconnected.
 func (t *Transport) contextError(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errStalled) || errors.Is(cause, context.DeadlineExceeded) {
@@ -279,7 +283,8 @@ func (t *Transport) contextError(ctx context.Context, op string) error {
 	return t.Fault(upstream.FaultClient, op, cause)
 }
 
-// isHandshake reports whether an error is one of the TLS handshake, before which no part of a request is sent.
+// isHandshake reports whether an error comes from the TLS handshake. In that case no part of the request was
+// sent.
 func isHandshake(err error) bool {
 	var unknown *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

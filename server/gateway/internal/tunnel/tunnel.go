@@ -77,7 +77,7 @@ type Tunnel struct {
 	set       *Set
 	client    net.Conn
 	upstream  io.ReadWriteCloser
-	active    atomic.Int64 // when bytes last passed, since set.epoch
+	active    atomic.Int64 // when bytes last passed, in ns since set.epoch
 	closeOnce sync.Once
 
 	mu   sync.Mutex
@@ -156,8 +156,8 @@ func (t *Tunnel) closeBoth() {
 	_ = t.upstream.Close()
 }
 
-// Copy copies bytes in both directions until the tunnel ends. early has bytes in its buffer that the client has sent
-// before. Copy returns the number of bytes that were sent to the client.
+// Copy copies bytes in both directions until the tunnel ends. The buffer of early has bytes that the client has sent
+// before Copy. Copy returns the number of bytes that were sent to the client.
 func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	s := t.set
 	t.active.Store(int64(s.now()))
@@ -185,7 +185,7 @@ func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	return n
 }
 
-// closeIfIdle closes a tunnel that no bytes have passed for IdleTimeout. Otherwise it sets the timer again.
+// closeIfIdle closes the tunnel if no bytes have passed for IdleTimeout. Otherwise it sets the timer again.
 func (t *Tunnel) closeIfIdle() {
 	if left := t.set.options.IdleTimeout - (t.set.now() - time.Duration(t.active.Load())); left > 0 {
 		t.mu.Lock()

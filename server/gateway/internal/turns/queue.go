@@ -8,33 +8,34 @@ import (
 )
 
 const (
-	// perCore is the limit of turns for each core. It keeps a core busy while clients and upstreams respond
-	// promptly.
+	// perCore is the limit of turns for each core. As many connections keep a core busy while clients and
+	// upstreams respond promptly.
 	perCore = 100
-	// busyShare and idleShare are the shares of the cores in use from which on, and below which, they are busy and idle.
+	// The cores count as busy if at least busyShare of their time is used, and as idle if less than idleShare is
+	// used.
 	busyShare = 0.9
 	idleShare = 0.8
 	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit is raised or ends.
 	maxIdle = 2
 	// maxRaises is how often a limit that leaves cores idle while connections wait is doubled. Then it ends.
 	maxRaises = 4
-	// freeTime is how long there is no limit after one that has left cores idle even when it was raised.
+	// freeTime is how long there is no limit after even the largest limit has left cores idle.
 	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
 	maxRequests = 6
-	// maxTime is how long a turn lasts. A request that takes longer goes on without one.
+	// maxTime is how long a turn lasts. A request that takes longer continues without a turn.
 	maxTime = 50 * time.Millisecond
-	// quickTime is how long a request may take for its connection to take turns from the next request on: a connection
-	// that waits for a slow upstream is no use to the caches.
+	// quickTime is how long a request may take if the next request of its connection is to take a turn. A connection
+	// that mostly waits for a slow upstream uses the caches little, so it needs no turn.
 	quickTime = 10 * time.Millisecond
 	// promptTime is how long after a response a connection may keep its turn without sending the next request.
 	promptTime = 15 * time.Millisecond
-	// fairWait is the wait of the first connection in the queue from which on turns end after one request.
+	// fairWait: while the first connection in the queue has waited for this long, turns end after one request.
 	fairWait = 100 * time.Millisecond
-	// maxWait is how long a connection waits at most. Then it is served without a turn.
+	// maxWait is the longest wait of a connection. After it, the connection is served without a turn.
 	maxWait = 150 * time.Millisecond
-	// sweepInterval is how often turns and waits are ended that have lasted too long.
+	// sweepInterval is the time between two sweeps, which end turns and waits that have lasted too long.
 	sweepInterval = 5 * time.Millisecond
 )
 
@@ -44,16 +45,16 @@ type Queue struct {
 	limited atomic.Bool // limit is not 0
 
 	mu        sync.Mutex
-	limit     int       // of turns at the same time; 0 if there is none
-	active    int       // turns
+	limit     int       // maximum number of turns at the same time; 0 if there is no limit
+	active    int       // number of turns
 	idle      int       // consecutive calls of Adjust with idle cores
 	freeUntil time.Time // there is no limit before that time
 	holders   list      // connections that have a turn; the oldest turn is first
 	waiting   list      // connections that wait for a turn
 	timer     *time.Timer
-	armed     bool
+	armed     bool // timer runs
 
-	waits   int64
+	waits   int64 // as in Stats
 	overdue int64
 }
 
@@ -78,10 +79,10 @@ func (q *Queue) Stats() Stats {
 	return Stats{Limit: q.limit, Active: q.active, Waiting: q.waiting.length, Waits: q.waits, Overdue: q.overdue}
 }
 
-// Adjust adapts the limit to the share of its cores that this process has used since the last call, from 0 to 1. It must
-// be called regularly. There is a limit while the cores are busy. If they become idle while connections wait, the limit
-// is doubled; it falls back in small steps when the cores are busy again. If the cores are idle even with the largest
-// limit, there is none for freeTime.
+// Adjust adapts the limit to the load. busy is the share of the time of its cores that this process has used since
+// the last call, from 0 to 1. Adjust must be called regularly. There is a limit while the cores are busy. If they
+// become idle while connections wait, the limit is doubled. When the cores are busy again, it is lowered in small
+// steps. If the cores are idle even with the largest limit, there is none for freeTime.
 func (q *Queue) Adjust(busy float64) {
 	least := perCore * runtime.GOMAXPROCS(0)
 	now := time.Now()
@@ -177,7 +178,8 @@ func (q *Queue) expire(now time.Time) {
 	}
 }
 
-// isLate reports whether the first connection in the queue has waited so long that turns end. mu is held.
+// isLate reports whether the first connection in the queue has waited for fairWait, so that turns end early. mu
+// is held.
 func (q *Queue) isLate(now time.Time) bool {
 	return q.waiting.first != nil && now.Sub(q.waiting.first.since) >= fairWait
 }

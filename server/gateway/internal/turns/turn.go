@@ -6,10 +6,10 @@ import "time"
 // goroutines at once.
 type Turn struct {
 	mustEnd bool          // Begin has seen a limit, so End and Leave have to do something
-	prompt  bool          // the client sent its last request as soon as it had the response before
-	used    bool          // it is not the connection's first request
+	prompt  bool          // the client sent its latest request promptly after the response before it
+	used    bool          // Begin was called before, so this is not the connection's first request
 	slow    bool          // the last request took longer than quickTime
-	began   time.Time     // when the request was served
+	began   time.Time     // when serving the request began
 	ready   chan struct{} // receives when a wait ends
 
 	// The queue's mutex guards these.
@@ -27,10 +27,10 @@ func (t *Turn) Begin(q *Queue) {
 	first := !t.used
 	t.used = true
 	if !q.limited.Load() {
-		t.Leave(q) // the limit of the last request may have ended
+		t.Leave(q) // the turn may still be held, if the limit has ended since the last request
 		return
 	}
-	if first { // many connections send only one; it is not measured, as too many may be served at once when a limit begins
+	if first { // many connections send only one request
 		return
 	}
 	t.mustEnd = true
@@ -41,7 +41,7 @@ func (t *Turn) Begin(q *Queue) {
 	}
 	q.mu.Lock()
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
-	if q.waiting.first == nil && q.active >= q.limit { // nothing waited, so there was no sweep
+	if q.waiting.first == nil && q.active >= q.limit { // no connection waits, so sweep has not ended old turns
 		q.expire(now)
 	}
 	switch {
@@ -66,8 +66,8 @@ func (t *Turn) Begin(q *Queue) {
 	q.mu.Unlock()
 }
 
-// End is called when the response was sent. The turn ends unless the connection is likely to send its next request at
-// once.
+// End is called when the response was sent. The turn ends unless the connection is likely to send its next request
+// promptly.
 func (t *Turn) End(q *Queue) {
 	if !t.mustEnd {
 		return
