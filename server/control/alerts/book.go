@@ -29,9 +29,9 @@ const (
 	Resolved State = "resolved"
 )
 
-// An Alert is a condition that has held for its time.
+// An Alert is a condition that has held for Condition.For.
 type Alert struct {
-	// ID identifies the condition and its subject. An alert that fires again has the same.
+	// ID identifies the condition and its subject. An alert that fires again has the same ID.
 	ID        string   `json:"id"`
 	Condition string   `json:"condition"`
 	Severity  Severity `json:"severity"`
@@ -54,15 +54,15 @@ const (
 	maxAlerts = 500
 	// maxNodes bounds the nodes of an alert.
 	maxNodes = 20
-	// resolveAfter is how long a condition must not hold before its alert resolves, so that it does not fire again and
-	// again while it comes and goes.
+	// resolveAfter is how long a condition must not hold before its alert resolves. Without this, a condition that holds
+	// with short interruptions would fire many alerts.
 	resolveAfter = 30 * time.Second
 )
 
 // A Book has the alerts of one namespace. The zero value is empty. It is not safe for concurrent use.
 type Book struct {
 	alerts  map[string]*Alert
-	pending map[string]time.Time // since when a condition holds whose alert does not fire yet
+	pending map[string]time.Time // since when a condition has held whose alert has not fired yet
 	held    map[string]time.Time // when the condition of a firing alert last held
 }
 
@@ -90,7 +90,7 @@ type Changes struct {
 	Expired []string
 }
 
-// Update takes the findings of now, each subject of a condition once.
+// Update applies the findings of now, which contain each subject of a condition at most once.
 func (b *Book) Update(findings []Finding, now time.Time) (c Changes) {
 	b.init()
 	now = now.UTC()
@@ -122,7 +122,7 @@ func (b *Book) Update(findings []Finding, now time.Time) (c Changes) {
 	return c
 }
 
-// hold registers that a condition holds. It returns its alert if that fires now.
+// hold records that a condition holds. It returns the alert of the condition if it fires now.
 func (b *Book) hold(id string, f *Finding, now time.Time) *Alert {
 	b.held[id] = now
 	a := b.alerts[id]
@@ -159,7 +159,7 @@ func (a *Alert) describe(f *Finding) {
 	a.Nodes, a.Summary, a.Value = f.Nodes[:min(len(f.Nodes), maxNodes)], f.Summary, f.Value
 }
 
-// List returns the alerts, the firing and latest first.
+// List returns the alerts in the order of Sort.
 func (b *Book) List() []Alert {
 	list := make([]Alert, 0, len(b.alerts))
 	for _, a := range b.alerts {
@@ -169,7 +169,7 @@ func (b *Book) List() []Alert {
 	return list
 }
 
-// Sort sorts alerts, the firing and latest first.
+// Sort sorts alerts: critical firing alerts, then other firing alerts, then resolved ones, each with the latest first.
 func Sort(list []Alert) {
 	rank := func(a *Alert) int {
 		switch {

@@ -16,13 +16,13 @@ type Condition struct {
 	// Name identifies it, such as failing_open.
 	Name     string
 	Severity Severity
-	// For is how long it must hold before an alert fires.
+	// For is how long the condition must hold before an alert fires.
 	For time.Duration
 	// Runbook is a page that says what to do.
 	Runbook string
 }
 
-// The conditions. Their thresholds and times are those of deploy/prometheus.
+// The conditions. Their thresholds and times are the same as in deploy/prometheus.
 var (
 	FailingOpen         = condition("failing_open", Critical, 30*time.Second)
 	BreakerOpen         = condition("breaker_open", Critical, 30*time.Second)

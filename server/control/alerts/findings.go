@@ -13,16 +13,16 @@ import (
 
 // The thresholds, as in deploy/prometheus.
 const (
-	// silentAfter is the time without a heartbeat after which a node does not count any more. It is silent then.
+	// silentAfter is the time without a heartbeat after which a node is silent. Its other figures are then ignored.
 	silentAfter     = 30 * time.Second
-	slowMS          = 10
-	lagMS           = 1000
-	nearCap         = 0.9
+	slowMS          = 10   // 99th percentile of store calls
+	lagMS           = 1000 // age of updates
+	nearCap         = 0.9  // used share of the memory
 	expiresSoon     = 7 * 24 * time.Hour
-	denialShare     = 0.2
-	denialFactor    = 3
-	maxServerAge    = time.Minute
-	minDenialVolume = 60 // requests in the last minute
+	denialShare     = 0.2         // share of denied requests
+	denialFactor    = 3           // denied share of the last minute, relative to the earlier share
+	maxServerAge    = time.Minute // age of the figures of a Redis server
+	minDenialVolume = 60          // requests in the last minute
 )
 
 // Input is what conditions depend on.
@@ -44,7 +44,7 @@ type collector struct {
 	index map[string]int
 }
 
-// add adds a finding of a node, with the largest value of all nodes.
+// add adds a finding that a node reports. If several nodes report it, it has the largest value of them.
 func (c *collector) add(condition *Condition, subject, node string, value float64, summary string) {
 	id := condition.Name + "/" + subject
 	i, known := c.index[id]
@@ -65,30 +65,30 @@ func (c *collector) add(condition *Condition, subject, node string, value float6
 // Find returns the conditions that hold.
 func Find(in *Input, now time.Time) []Finding {
 	c := &collector{index: map[string]int{}}
-	open := map[string]float64{} // requests per second by rule
-	openNodes := map[string][]string{}
+	unlimited := map[string]float64{} // by rule, the requests per second that are admitted without a limit
+	unlimitedOn := map[string][]string{}
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
 		if silent := now.Sub(n.Seen); silent > silentAfter {
 			c.add(NodeSilent, n.ID, n.ID, silent.Seconds(), fmt.Sprintf("The node %s sends no heartbeats", n.ID))
 			continue
 		}
-		c.node(n, in.Revision, now)
+		c.addNode(n, in.Revision, now)
 		if n.Health == nil {
 			continue
 		}
 		for _, r := range n.Health.FailingOpen {
-			open[r.Rule] += r.PerSecond
-			openNodes[r.Rule] = append(openNodes[r.Rule], n.ID)
+			unlimited[r.Rule] += r.PerSecond
+			unlimitedOn[r.Rule] = append(unlimitedOn[r.Rule], n.ID)
 		}
 	}
-	for rule, perSecond := range open {
+	for rule, perSecond := range unlimited {
 		c.list = append(c.list, Finding{
-			Condition: FailingOpen, Subject: rule, Nodes: openNodes[rule], Value: perSecond,
+			Condition: FailingOpen, Subject: rule, Nodes: unlimitedOn[rule], Value: perSecond,
 			Summary: fmt.Sprintf("The rule %s admits %s requests/s without a limit", rule, rateText(perSecond)),
 		})
 	}
-	c.servers(Servers(in.Nodes, now))
+	c.addServers(Servers(in.Nodes, now))
 	if in.isDenialSpike() {
 		c.add(DenialSpike, "all requests", "", in.DeniedShare,
 			fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% before", 100*in.DeniedShare, 100*in.EarlierShare))
@@ -115,8 +115,8 @@ func (in *Input) isDenialSpike() bool {
 		in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.EarlierShare
 }
 
-// node adds what one node reports.
-func (c *collector) node(n *control.Node, revision int64, now time.Time) {
+// addNode adds what one node reports.
+func (c *collector) addNode(n *control.Node, revision int64, now time.Time) {
 	switch {
 	case n.Error != "":
 		c.add(RulesStale, "rules", n.ID, 1, "Nodes refuse the latest rules, and have older ones in force")
@@ -146,7 +146,7 @@ func (c *collector) node(n *control.Node, revision int64, now time.Time) {
 		c.add(StoreSlow, "redis", n.ID, h.StoreP99MS/1000,
 			fmt.Sprintf("1 %% of the calls to the store take longer than %.0f ms", h.StoreP99MS))
 	}
-	c.memory("the nodes", n.ID, h.MemoryBytes, h.MemoryMaxBytes)
+	c.addMemory("the nodes", n.ID, h.MemoryBytes, h.MemoryMaxBytes)
 	for _, certificate := range h.Certificates {
 		if left := certificate.Expires.Sub(now); left < expiresSoon {
 			c.add(CertificateExpiring, certificate.Listener, n.ID, -left.Seconds(),
@@ -156,20 +156,21 @@ func (c *collector) node(n *control.Node, revision int64, now time.Time) {
 	}
 }
 
-func (c *collector) memory(subject, node string, used, most int64) {
-	if most > 0 && float64(used) > nearCap*float64(most) {
-		share := float64(used) / float64(most)
-		c.add(MemoryNearCap, subject, node, share, fmt.Sprintf("The counters of %s use %.0f %% of their memory", subject, 100*share))
+func (c *collector) addMemory(subject, node string, used, maximum int64) {
+	if maximum > 0 && float64(used) > nearCap*float64(maximum) { // 0 means that the memory is not limited
+		share := float64(used) / float64(maximum)
+		c.add(MemoryNearCap, subject, node, share,
+			fmt.Sprintf("The counters of %s use %.0f %% of their memory", subject, 100*share))
 	}
 }
 
-// servers adds what Redis servers report.
-func (c *collector) servers(list []control.ServerFigures) {
+// addServers adds what Redis servers report.
+func (c *collector) addServers(list []control.ServerFigures) {
 	primaries, total := 0, int64(0)
 	for i := range list {
 		s := &list[i]
 		if s.Up {
-			c.memory(s.Server, "", s.MemoryBytes, s.MemoryMaxBytes)
+			c.addMemory(s.Server, "", s.MemoryBytes, s.MemoryMaxBytes)
 		}
 		if s.Up && s.Role == control.RolePrimary {
 			primaries++

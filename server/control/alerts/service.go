@@ -37,7 +37,8 @@ const (
 	// interval is the time between two evaluations, and evaluateTimeout bounds one.
 	interval        = 5 * time.Second
 	evaluateTimeout = 30 * time.Second
-	// leaseTime is how long another process with the same database does not evaluate after this one has.
+	// leaseTime is how long the lease of a process lasts. Meanwhile, other processes with the same database evaluate
+	// nothing.
 	leaseTime  = time.Minute
 	renewAfter = leaseTime / 3
 	// trafficInterval is the time between two readings of the traffic.
@@ -47,8 +48,8 @@ const (
 	bucketPrefix         = "alert/" // followed by a namespace
 )
 
-// A Service evaluates the conditions of all namespaces. Of several processes with one database, one does. It is safe for
-// concurrent use.
+// A Service evaluates the conditions of all namespaces. If several processes use one database, only the one with the
+// lease does so. A Service is safe for concurrent use.
 type Service struct {
 	options Options
 	id      string // names this process in the database
@@ -56,12 +57,12 @@ type Service struct {
 	mu      sync.Mutex // held while conditions are evaluated
 	renewed time.Time
 	books   map[string]*Book
-	shares  map[string]*share
+	denials map[string]*denialFigures // by namespace
 }
 
-// A share has the figures about denied requests of an Input.
-type share struct {
-	read            time.Time
+// denialFigures are the figures about denied requests of an Input.
+type denialFigures struct {
+	read            time.Time // when the traffic was read
 	denied, earlier float64
 	requests        uint64
 	comparable      bool
@@ -69,7 +70,7 @@ type share struct {
 
 // NewService returns a Service.
 func NewService(o Options) *Service {
-	return &Service{options: o, id: secret.NewID(), books: map[string]*Book{}, shares: map[string]*share{}}
+	return &Service{options: o, id: secret.NewID(), books: map[string]*Book{}, denials: map[string]*denialFigures{}}
 }
 
 // Run evaluates the conditions every few seconds until ctx ends.
@@ -96,7 +97,7 @@ func (s *Service) Evaluate(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.options.Now()
-	if leads, err := s.lead(ctx, now); err != nil || !leads {
+	if acquired, err := s.acquireLease(ctx, now); err != nil || !acquired {
 		return err
 	}
 	namespaces, err := s.options.DB.Namespaces(ctx)
@@ -117,8 +118,8 @@ func (s *Service) Evaluate(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lead reports whether this process evaluates the conditions.
-func (s *Service) lead(ctx context.Context, now time.Time) (bool, error) {
+// acquireLease acquires or renews the lease. It returns false if another process has it.
+func (s *Service) acquireLease(ctx context.Context, now time.Time) (bool, error) {
 	db := s.options.DB
 	owner, err := s.owner(ctx)
 	switch {
@@ -130,7 +131,9 @@ func (s *Service) lead(ctx context.Context, now time.Time) (bool, error) {
 		clear(s.books) // another process continues with what is stored
 		return false, nil
 	}
-	state := control.State{Bucket: leaseBucket, ID: leaseID, Body: strconv.AppendQuote(nil, s.id), Expires: now.Add(leaseTime)}
+	state := control.State{
+		Bucket: leaseBucket, ID: leaseID, Body: strconv.AppendQuote(nil, s.id), Expires: now.Add(leaseTime),
+	}
 	if err := db.PutState(ctx, state); err != nil {
 		return false, err
 	}
@@ -188,12 +191,11 @@ func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time)
 	}
 	in := Input{Nodes: nodes, Revision: revision}
 	if len(nodes) > 0 {
-		shares, err := s.share(ctx, namespace, now)
+		d, err := s.readDenials(ctx, namespace, now)
 		if err != nil {
 			return err
 		}
-		in.DeniedShare, in.EarlierShare, in.Requests = shares.denied, shares.earlier, shares.requests
-		in.Comparable = shares.comparable
+		in.DeniedShare, in.EarlierShare, in.Requests, in.Comparable = d.denied, d.earlier, d.requests, d.comparable
 	}
 	changes := book.Update(Find(&in, now), now)
 	var errs []error
@@ -228,7 +230,7 @@ func (s *Service) publish(ctx context.Context, namespace string, a *Alert, now t
 // storedTime is how long an alert is stored after its last change.
 const storedTime = 366 * 24 * time.Hour
 
-// List returns the stored alerts of a namespace, the firing and latest first.
+// List returns the stored alerts of a namespace, in the order of Sort.
 func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error) {
 	states, err := db.States(ctx, bucketPrefix+namespace, maxAlerts)
 	if err != nil {
@@ -244,21 +246,22 @@ func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error)
 	return list, nil
 }
 
-// share returns the shares of denied requests, which are read from time to time.
-func (s *Service) share(ctx context.Context, namespace string, now time.Time) (*share, error) {
-	if known := s.shares[namespace]; known != nil && now.Sub(known.read) < trafficInterval {
+// readDenials returns the figures about denied requests. It reads the traffic again after trafficInterval.
+func (s *Service) readDenials(ctx context.Context, namespace string, now time.Time) (*denialFigures, error) {
+	if known := s.denials[namespace]; known != nil && now.Sub(known.read) < trafficInterval {
 		return known, nil
 	}
 	history, err := s.options.Traffic(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
+	// 70 minutes are an hour to compare with, and the minutes from offset on.
 	series := history.Series(traffic.SeriesQuery{Window: 70 * time.Minute, Limit: 1}, now)
-	result := &share{read: now}
+	result := &denialFigures{read: now}
 	last := len(series.Total.Requests) - 2 // the last minute is in progress
 	result.requests = series.Total.Requests[last]
 	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])
-	const offset = 5 // minutes
+	const offset = 5 // minutes that are not compared, because a spike may have begun in them
 	before := last - offset
 	denied, requests := series.Total.Denied[:before], series.Total.Requests[:before]
 	if sum(requests) < minDenialVolume { // as after a quiet night
@@ -267,7 +270,7 @@ func (s *Service) share(ctx context.Context, namespace string, now time.Time) (*
 		denied, requests = day.Total.Denied[:before], day.Total.Requests[:before]
 	}
 	result.earlier, result.comparable = ratio(denied, requests), sum(requests) >= minDenialVolume
-	s.shares[namespace] = result
+	s.denials[namespace] = result
 	return result, nil
 }
 

@@ -19,7 +19,7 @@ type Hub struct {
 	db          control.DB
 	logger      *slog.Logger
 	maxWatchers int
-	changed     chan struct{} // signals a change, or the need to look again
+	changed     chan struct{} // signals that the revisions must be read again
 
 	mu       sync.Mutex
 	watchers map[string]map[*Watcher]struct{} // by namespace
@@ -113,7 +113,8 @@ func (w *Watcher) update(mark control.Mark) {
 	if w.known && w.mark == mark {
 		return
 	}
-	if w.known && w.mark.Revision == mark.Revision && w.mark.At != 0 && mark.At != 0 { // 0 if the log was pruned
+	// A time is 0 if the change is no longer in the log: then it cannot be compared.
+	if w.known && w.mark.Revision == mark.Revision && w.mark.At != 0 && mark.At != 0 {
 		w.renumbered = true
 	}
 	w.known, w.mark = true, mark
@@ -166,8 +167,8 @@ func (h *Hub) updateAll(ctx context.Context) {
 	namespaces := slices.Collect(maps.Keys(h.watchers))
 	h.mu.Unlock()
 	for _, namespace := range namespaces {
-		reading, cancel := context.WithTimeout(ctx, readTimeout)
-		mark, err := control.CurrentMark(reading, h.db, namespace)
+		readCtx, cancel := context.WithTimeout(ctx, readTimeout)
+		mark, err := control.CurrentMark(readCtx, h.db, namespace)
 		cancel()
 		if err == nil {
 			h.update(namespace, mark)

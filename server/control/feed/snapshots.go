@@ -35,11 +35,11 @@ type Snapshot struct {
 // Snapshots encodes content for nodes, and caches it. Concurrent requests for the same content wait for one encoding.
 // It is safe for concurrent use.
 type Snapshots struct {
-	db       control.DB
-	maxBytes int64
-	ctx      context.Context // canceled by Close, to end encodings
-	stop     context.CancelFunc
-	encoding sync.WaitGroup
+	db        control.DB
+	maxBytes  int64
+	ctx       context.Context // canceled by Close, to end encodings
+	stop      context.CancelFunc
+	encodings sync.WaitGroup
 
 	mu      sync.Mutex
 	cached  map[Request]*Snapshot
@@ -74,7 +74,7 @@ func NewSnapshots(db control.DB, maxBytes int64) *Snapshots {
 // Close stops encodings and waits for them. Get must not be called after Close.
 func (s *Snapshots) Close() {
 	s.stop()
-	s.encoding.Wait()
+	s.encodings.Wait()
 }
 
 // Get returns the content of a request, from the cache if possible.
@@ -90,7 +90,7 @@ func (s *Snapshots) Get(ctx context.Context, r Request) (*Snapshot, error) {
 	if e == nil {
 		e = &encoding{done: make(chan struct{})}
 		s.pending[r] = e
-		s.encoding.Go(func() { s.run(r, e) }) // not ended by ctx: others may wait for it, too
+		s.encodings.Go(func() { s.run(r, e) }) // without ctx: it must not end with this request, others may wait for it
 	}
 	s.mu.Unlock()
 	select {
@@ -109,7 +109,7 @@ func (s *Snapshots) run(r Request, e *encoding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, r)
-	if e.err == nil && e.snapshot.since == r.Since { // otherwise it is all content, which encode got from the cache
+	if e.err == nil && e.snapshot.since == r.Since { // otherwise encode returned all content, which Get has cached
 		s.cache(Request{r.Namespace, r.Since, e.snapshot.Mark}, e.snapshot)
 	}
 	close(e.done)

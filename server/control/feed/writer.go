@@ -28,7 +28,7 @@ func newWriter(level int, h control.Header) (*writer, error) {
 
 func (w *writer) write(o *control.Object) error { return w.items.Write(o.Item()) }
 
-// snapshot ends the encoding.
+// snapshot ends the encoding and returns its result.
 func (w *writer) snapshot(mark, since control.Mark) (*Snapshot, error) {
 	if err := errors.Join(w.items.Close(), w.gzip.Close()); err != nil {
 		return nil, err

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// reportDelay is the time within which all nodes have applied an erasure.
-	reportDelay = 10 * time.Second
+	// eraseDelay is the time within which all nodes have applied an erasure. Earlier reports may still contain the client.
+	eraseDelay = 10 * time.Second
 	// eraseKeep is how long an erasure is sent to nodes and other processes.
 	eraseKeep = 10 * time.Minute
-	// maxErasures bounds the erasures of that time.
+	// maxErasures bounds the erasures that are kept.
 	maxErasures = 1000
 )
 
@@ -61,7 +61,7 @@ func (s *Store) Erase(ctx context.Context, name string, attributes map[string]st
 	return removed, nil
 }
 
-// apply removes a client from memory.
+// apply removes a client from memory, and keeps the erasure for nodes. It returns the number of removed entries.
 func (s *Store) apply(n *namespace, e Erasure) int {
 	n.mu.Lock()
 	n.erasures = slices.DeleteFunc(n.erasures, func(old Erasure) bool { return e.Time.Sub(old.Time) > eraseKeep })

@@ -57,7 +57,7 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	if err := s.writeOpen(ctx, n, hour); err != nil {
 		return err
 	}
-	if n.hour != 0 && n.hour != hour {
+	if n.hour != 0 && n.hour != hour { // the last write was before the end of its hour
 		if err := s.writeClients(ctx, n, n.hour); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 func (s *Store) writeOpen(ctx context.Context, n *namespace, hour int64) error {
 	list := n.history.Open()
 	if len(list) == 0 && n.openHour != hour {
-		return nil
+		return nil // there is no earlier state of this hour to replace
 	}
 	n.openHour = hour
 	return s.put(ctx, n, hour, openID+s.origin, list)
@@ -122,7 +122,7 @@ func (s *Store) load(ctx context.Context, n *namespace, since time.Duration) err
 func (s *Store) loadState(n *namespace, hour int64, state *control.State) error {
 	first, origin, _ := strings.Cut(state.ID, "/")
 	if origin == s.origin {
-		return nil
+		return nil // this process has it in memory
 	}
 	if strings.HasPrefix(state.ID, clientsID) {
 		var list []traffic.ClientCount
@@ -165,7 +165,7 @@ func (s *Store) loadMinute(n *namespace, origin string, m traffic.Minute, final 
 	key := stateKey{hourOf(m.Unix), fmt.Sprintf("%02d/%s", m.Unix%3600/60, origin)}
 	n.mu.Lock()
 	before, seen := n.loaded[key]
-	if seen && before == nil {
+	if seen && before == nil { // the final state was added
 		n.mu.Unlock()
 		return
 	}

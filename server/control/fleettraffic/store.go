@@ -20,7 +20,7 @@ const (
 	// maxNamespaces bounds the namespaces, and maxBytes the memory for the minutes of each.
 	maxNamespaces = 256
 	maxBytes      = 16 << 20
-	// maxPending is the number of minutes that wait for the database.
+	// maxPending is the maximum number of minutes that wait for the database. Older ones are dropped.
 	maxPending = 60
 	// flushTimeout bounds a write of all statistics.
 	flushTimeout = 30 * time.Second
@@ -32,11 +32,12 @@ var ErrTooMany = errors.New("there are reports of too many namespaces")
 // Options configure a Store. All are required.
 type Options struct {
 	DB control.DB
-	// Namer is that of the nodes, so that a search finds hidden values.
+	// Namer hides values in the same way as the Namer of the nodes, so that a search finds hidden values.
 	Namer  *traffic.Namer
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Erased is called with each erased client, as statistics store it, so that the node in this process forgets it too.
+	// Erased is called with each erased client, in the form in which statistics store it, so that the node in this process
+	// erases it, too.
 	Erased func(kept map[string]string)
 }
 
@@ -61,8 +62,10 @@ type namespace struct {
 	stored   int64 // the last hour whose clients were written
 	openHour int64 // the last hour in which minutes in progress were written
 
-	mu       sync.Mutex                             // guards loaded and erasures
-	loaded   map[stateKey]map[string]traffic.Counts // what was added of a minute in progress, by rule; nil if it has ended
+	mu sync.Mutex // guards loaded and erasures
+	// loaded has, for each state of a minute and each rule, the counts that were added. It is nil once the final state of
+	// the minute was added.
+	loaded   map[stateKey]map[string]traffic.Counts
 	erasures []Erasure
 }
 
@@ -86,9 +89,9 @@ func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) 
 		history: traffic.NewHistory(traffic.HistoryOptions{Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer}),
 	}
 	s.namespaces[name] = n
-	loading := context.WithoutCancel(ctx)
+	loadCtx := context.WithoutCancel(ctx)
 	s.loading.Go(func() {
-		ctx, cancel := context.WithTimeout(loading, flushTimeout)
+		ctx, cancel := context.WithTimeout(loadCtx, flushTimeout)
 		defer cancel()
 		if err := s.load(ctx, n, keep); err != nil {
 			s.options.Logger.Warn("traffic of the last days not loaded", "namespace", name, "err", err.Error())
@@ -117,7 +120,7 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]E
 	erasures := slices.Clone(n.erasures)
 	n.mu.Unlock()
 	for _, e := range erasures {
-		if now.Sub(e.Time) < reportDelay { // the node did not know of it
+		if now.Sub(e.Time) < eraseDelay { // the node may not know of the erasure yet
 			r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(e.Client) })
 		}
 	}
@@ -125,7 +128,7 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]E
 	return erasures, nil
 }
 
-// Run stores each minute until ctx ends, then what is left.
+// Run stores each minute until ctx ends. Then it stores the minutes that are not stored yet.
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := s.options.Now()
@@ -141,7 +144,8 @@ func (s *Store) Run(ctx context.Context) {
 	s.Flush(context.WithoutCancel(ctx), true)
 }
 
-// Flush stores the minutes that have ended, and with all those in progress, and reads those of other processes.
+// Flush stores the minutes that have ended. With all, it also stores the minutes in progress; without, it reads what
+// other processes have stored.
 func (s *Store) Flush(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A deltaSink is the sink of a change.
+// A deltaSink collects the objects of a delta, the changes since a revision.
 type deltaSink struct {
 	header      control.Header
 	rules       map[string]*rules.Rule   // nil for a deleted one
@@ -104,10 +104,10 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 		}
 	}
 	if err != nil {
-		back := next.clients.rollback()
+		undoErr := next.clients.rollback()
 		end(true)
-		if back != nil {
-			return true, errors.Join(err, back)
+		if undoErr != nil {
+			return true, errors.Join(err, undoErr)
 		}
 		return false, err
 	}
@@ -117,7 +117,8 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 	return false, nil
 }
 
-// patched returns a copy of a map with changes, of which a nil deletes its key. Without changes it returns the map.
+// patched returns a copy of a map with changes applied. A nil value deletes its key. Without changes, it returns the map
+// itself.
 func patched[T any](m, changes map[string]*T) map[string]*T {
 	if len(changes) == 0 {
 		return m
@@ -127,7 +128,7 @@ func patched[T any](m, changes map[string]*T) map[string]*T {
 	return m
 }
 
-// patch changes a map. A nil deletes its key.
+// patch applies changes to a map. A nil value deletes its key.
 func patch[T any](m, changes map[string]*T) {
 	for key, v := range changes {
 		if v == nil {
@@ -206,7 +207,7 @@ func (state *ruleState) applyOverlay(now time.Time) error {
 	return nil
 }
 
-// expire ends the expired overrides.
+// expire ends the expired overrides: a delta without objects applies the overrides that are still in force.
 func (state *ruleState) expire(now time.Time) (broken bool, err error) {
 	return state.apply(newDeltaSink(control.Header{Revision: state.mark.Revision, Time: state.mark.Time()}, nil), now, nil)
 }

@@ -41,7 +41,7 @@ const (
 	diskFormat = 1
 	// maxPending bounds the changes that wait for disk space. With more, everything is fetched again.
 	maxPending = 8 << 20
-	// minAdded is the size of changes after which the file is replaced, or half of the snapshot if that is more.
+	// The file is replaced when its changes are larger than minAdded, and larger than half of the snapshot.
 	minAdded = 1 << 20
 )
 
@@ -105,8 +105,9 @@ func (p *partReader) Read(buffer []byte) (int, error) {
 	return n, nil
 }
 
-// load passes the snapshot to the first sink, and each change to a sink that next returns. It reports whether the file
-// has the same origin. The error is fs.ErrNotExist if there is no file. A broken part at the end is cut off.
+// load passes the snapshot to the first sink. For each change, next returns a sink, and a function that load calls when
+// the sink has the whole change. load reports whether the file has the same origin. The error is fs.ErrNotExist if there
+// is no file. A broken part at the end is cut off.
 func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bool, err error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil && !notExist(err) {
@@ -149,7 +150,7 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bo
 			break
 		}
 		if err != nil {
-			// The change is incomplete or does not follow. The parts in front of it are valid.
+			// The change is incomplete, or does not follow the part in front of it. The parts in front of it are valid.
 			if d.readOnlyErr == nil {
 				d.readOnlyErr = f.Truncate(d.size)
 			}

@@ -80,7 +80,7 @@ func (f *Follower) expire() {
 	broken, err := f.current.expire(f.config.Clock())
 	if err != nil {
 		f.log.Error("expired overrides could not be removed", "err", err.Error())
-		f.fromSource = f.fromSource && !broken // then everything is fetched
+		f.fromSource = f.fromSource && !broken // if the state is broken, everything is fetched
 		return
 	}
 	if now := len(f.current.overlay.clients); now != before {
@@ -227,7 +227,7 @@ func (f *Follower) maintainDisk(ctx context.Context) {
 	if f.disk == nil || f.current == nil {
 		return
 	}
-	if f.disk.file != nil && f.disk.pending.Len() > 0 { // it only had no space
+	if f.disk.file != nil && f.disk.pending.Len() > 0 { // the disk was full
 		f.setDiskStatus(f.disk.add(nil))
 		return
 	}

@@ -67,14 +67,14 @@ func (t *fetchSink) Begin(h control.Header) (err error) {
 	return err
 }
 
-// Reading objects pauses now and then, so that decisions can run: match.Compile does the same.
+// Item pauses after each workPerPause objects, so that decisions can run. match.Compile does the same.
 const (
-	workPerPause = 512 // objects between two pauses, which take about a millisecond to read
+	workPerPause = 512 // objects between two pauses; reading so many takes about a millisecond
 	pauseLength  = 20 * time.Microsecond
 	ruleWork     = 16 // reading a rule takes as long as reading this many clients
 )
 
-// heavyRules is the number of rules from which compiling counts as heavy.
+// heavyRules is the number of rules from which on compiling counts as heavy work.
 const heavyRules = 1000
 
 // startHeavy calls Config.HeavyWork if compiling this many rules is heavy work.

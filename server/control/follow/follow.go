@@ -20,11 +20,11 @@ type Config struct {
 	Source Source
 	// Dir stores the last valid rules, for a start without the source. Default none.
 	Dir string
-	// Apply puts rules in force, or returns an error: then the previous ones stay. Clients change within the rules
-	// without another call.
+	// Apply puts rules in force. If it returns an error, the previous rules stay in force. When only clients change, the
+	// same rules are changed, and Apply is not called.
 	Apply func(*match.Set) error
-	// Suspend, if set, is called with all suspensions when they may have changed: before the rules that come with them.
-	// The caller ends those that expire.
+	// Suspend, if set, is called with all suspensions when they may have changed. If everything was fetched, this is
+	// before Apply. The function has to end suspensions that expire.
 	Suspend func([]control.Suspension)
 	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
@@ -160,7 +160,7 @@ func (f *Follower) openDisk() {
 	})
 	switch {
 	case err != nil:
-	case state == nil:
+	case state == nil: // there are no changes after the snapshot
 		state, err = first.snapshot.finish(f.config.Clock())
 	case replayed:
 		err = state.finishReplay(f.config.Clock())
@@ -173,7 +173,7 @@ func (f *Follower) openDisk() {
 		f.disk = nil // the disk is read-only
 	}
 	switch {
-	case notExist(err) && d.readOnlyErr == nil:
+	case notExist(err) && d.readOnlyErr == nil: // the first start
 	case notExist(err):
 		f.diskFailed(d.readOnlyErr)
 	case err != nil:

@@ -21,7 +21,7 @@ type overlay struct {
 	clients   map[string]*overriddenClient // clients changed by overrides, by id
 }
 
-// An override is an override with its revision.
+// An override is a control.Override with its revision.
 type override struct {
 	control.Override
 	revision int64
@@ -57,8 +57,8 @@ func (o *overlay) add(item *control.Item) error {
 	return nil
 }
 
-// active returns the overrides in force, in the order in which they apply: those of all rules before those of one
-// rule, then blocks last, then by revision.
+// active returns the overrides in force, in the order in which they apply: overrides of all rules before overrides of
+// one rule, each with blocks last, otherwise by revision.
 func (o *overlay) active(now time.Time) []*override {
 	var list []*override
 	for _, entry := range o.overrides {
@@ -194,7 +194,7 @@ func (o *overlay) clientOf(
 // idFor returns an unused id for a temporary client.
 func (o *overlay) idFor(to *undoRegistry, override string, i int) string {
 	id := "override:" + override
-	if len(id) > rules.MaxName-8 {
+	if len(id) > rules.MaxName-8 { // leave space for the suffixes below
 		sum := sha256.Sum256([]byte(override))
 		id = "override:" + hex.EncodeToString(sum[:16])
 	}

@@ -21,9 +21,9 @@ type Source interface {
 	// Watch yields the revision of each change soon after its commit, the current one first, until ctx ends. An error
 	// means that revisions may have been missed; Watch continues.
 	Watch(ctx context.Context) iter.Seq2[int64, error]
-	// Fetch passes the changes since a mark to the sink, or everything, as the header says; everything if the mark is
-	// not in the source's history. Without changes it does not call the sink. If it returns an error, the data passed
-	// to the sink must not be used.
+	// Fetch passes the changes since a mark to the sink. If the mark is zero or not in the source's history, or if there
+	// are many changes, it passes everything. The header says which. Without changes, it does not call the sink. If it
+	// returns an error, the data passed to the sink must not be used.
 	Fetch(ctx context.Context, since control.Mark, to Sink) error
 	// Heartbeat reports the state of the node. It returns the latest revision and the time until the next heartbeat (0 if
 	// the node chooses).
@@ -36,7 +36,7 @@ type Source interface {
 type Sink interface {
 	// Begin is called first.
 	Begin(control.Header) error
-	// Item is called for each object. It must not keep it.
+	// Item is called for each object. It must not keep the object.
 	Item(*control.Item) error
 }
 
@@ -97,7 +97,7 @@ type Register interface {
 	Leave(ctx context.Context, n control.Node) error
 }
 
-// Database returns the Source of a database in this process. Heartbeats go to nodes, unless it is nil.
+// Database returns the Source of a database in this process. It passes heartbeats to nodes, unless nodes is nil.
 func Database(db control.DB, namespace string, nodes Register) Source {
 	return &databaseSource{db: db, namespace: namespace, nodes: nodes}
 }

@@ -18,7 +18,7 @@ type Status struct {
 	Ready bool
 	// Rules and Clients are counts, and Overrides is the number of overrides in force.
 	Rules, Clients, Overrides int
-	// Loaded is when the rules came into force here, and Lag how long after their commit; 0 if they were committed
+	// Loaded is when the rules came into force here. Lag is the time from their commit to Loaded, 0 if they were committed
 	// before the Follower started.
 	Loaded time.Time
 	Lag    time.Duration

@@ -69,8 +69,8 @@ func hasValidAddress(n *control.Node) bool {
 		u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// query sends a query to one node. The address may belong to any server, so it returns nothing of a response that is
-// not a node's.
+// query sends a query to one node. The address of the node may be that of any server, so query returns nothing of a
+// response that does not come from a node.
 func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.Time) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()

@@ -28,10 +28,11 @@ type PolledNode struct {
 	Err      error     // why there is none; nil if another node responded for the store
 
 	local   bool // the node is in this process
-	queried bool
+	queried bool // a query was sent to the node
 }
 
-// rank orders the nodes of a poll, lowest first.
+// rank is the order of the nodes of a poll, lowest first: the node in this process, other nodes to query, and nodes that
+// are not queried.
 func (n *PolledNode) rank() int {
 	switch {
 	case n.local:

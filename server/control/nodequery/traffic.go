@@ -32,7 +32,7 @@ func (p *Poller) PollTraffic(
 	poll.Nodes = chosen
 	inParallel(chosen, func(n *PolledNode) {
 		switch {
-		case n.Err != nil:
+		case n.Err != nil: // listNodes has found that it cannot be queried
 		case !n.local:
 			n.queried = true
 			n.Response, n.Err = p.client.query(ctx, n.Node, Query{Namespace: namespace, Traffic: query}, p.options.Now())

@@ -101,9 +101,10 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 		}
 		r.counts[n.Namespace]++
 	}
-	unchanged := before.node
-	unchanged.Seen, unchanged.Fleet, unchanged.Health = n.Seen, n.Fleet, n.Health // always differ; other processes see those of the last write
-	if known && now.Sub(before.written) < WriteInterval && unchanged == n {
+	// Do not compare the time and the figures, which always differ. Other processes see those of the last write.
+	compared := before.node
+	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
+	if known && now.Sub(before.written) < WriteInterval && compared == n {
 		r.nodes[keyOf(&n)] = entry{n, before.written}
 		return false, nil
 	}
@@ -149,7 +150,7 @@ func (r *Registry) remove(key nodeKey) {
 	}
 }
 
-// markUnwritten makes the next heartbeat of a node be written.
+// markUnwritten ensures that the next heartbeat of a node is written to the database.
 func (r *Registry) markUnwritten(key nodeKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +160,8 @@ func (r *Registry) markUnwritten(key nodeKey) {
 	}
 }
 
-// Reset makes the next heartbeats of all nodes be written, after the database was restored.
+// Reset ensures that the next heartbeat of each node is written to the database. It is called after the database was
+// restored.
 func (r *Registry) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

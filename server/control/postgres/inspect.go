@@ -15,18 +15,18 @@ import (
 type Inspection struct {
 	// Name is the address and name of the database, without the password.
 	Name string
-	// Version is that of the server.
+	// Version is the version of the server.
 	Version string
 	// Schema is the version of the tables, 0 if there are none, and Latest the version that this program uses. Open
 	// migrates older tables.
 	Schema, Latest int
-	// Encoding is that of the database. Open refuses others than UTF8.
+	// Encoding is the encoding of the database. Open refuses all encodings but UTF8.
 	Encoding string
 	// Replica reports whether the server takes no writes.
 	Replica bool
-	// Ping is the time of a query.
+	// Ping is the round-trip time of a query.
 	Ping time.Duration
-	// Skew is how far the server's clock is ahead of that of this host, with an error of at most half of Ping.
+	// Skew is how far the server's clock is ahead of the clock of this host, with an error of at most half of Ping.
 	Skew time.Duration
 }
 

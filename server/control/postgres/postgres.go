@@ -37,7 +37,7 @@ type DB struct {
 
 	pool   *pgxpool.Pool
 	log    *slog.Logger
-	cancel context.CancelFunc // of the listener
+	cancel context.CancelFunc // ends the listener
 	done   sync.WaitGroup
 }
 
@@ -84,7 +84,7 @@ func nameOf(c *pgx.ConnConfig) string {
 	return "postgres " + c.User + "@" + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
 }
 
-// Writable returns nil: PostgreSQL refuses writes itself, when they come.
+// Writable returns nil: whether PostgreSQL accepts writes is only known when it gets one.
 func (db *DB) Writable(context.Context) error { return nil }
 
 // Close closes the database and ends all watches.
@@ -110,7 +110,7 @@ var dialect = sqldb.Dialect{
 	SkipLocked: " FOR UPDATE SKIP LOCKED",
 	Notify:     "NOTIFY " + channel,
 	BeginWrite: func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error {
-		// An instance that hangs with a lock loses it.
+		// PostgreSQL ends a transaction that is idle for longer, so an instance that hangs does not keep its locks.
 		_, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $1, true)",
 			strconv.FormatInt(timeout.Milliseconds(), 10))
 		return err

@@ -16,7 +16,8 @@ import (
 //
 //   - an object of that revision or an earlier one is unchanged;
 //   - an object of a later revision is returned as before its first change after that revision;
-//   - an object that was deleted before its page was read is found among those touched after that revision.
+//   - an object that was deleted before its page was read is in the set of objects that were changed after that
+//     revision ("touched").
 
 // A readPage covers the ids up to its last one, at a revision.
 type readPage struct {
@@ -24,13 +25,13 @@ type readPage struct {
 	revision int64  // of the namespace
 }
 
-// asOf calls each for the objects of a kind at a revision. Objects changed since may be out of order.
+// asOf calls each for the objects of a kind at a revision. Objects that were changed later may be out of order.
 func (db *DB) asOf(
 	ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error,
 ) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage
-	done := map[string]bool{} // ids touched before their page was read
+	done := map[string]bool{} // ids of objects that were changed before their page was read
 	for {
 		p, err := db.page(ctx, from, to, db.batch, db.batch, "", "last\x00"+namespace)
 		if err != nil {
@@ -85,7 +86,7 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 			return cmp.Compare(p.lastID, id)
 		})
 		if first > pages[at].revision {
-			return nil // it was in its page, unchanged
+			return nil // it was changed after its page was read, so each has got it
 		}
 		return each(o)
 	})
@@ -103,8 +104,8 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 	return nil
 }
 
-// eachBefore calls each for those of the objects that existed at a revision and were changed later, as they were then,
-// with the revision of their first later change.
+// eachBefore restores objects that were changed after a revision. It calls each for those that existed at the revision,
+// with their content at the revision, and with the revision of their first later change.
 func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kind, revision int64, ids []string,
 	each func(first int64, o *control.Object) error,
 ) error {

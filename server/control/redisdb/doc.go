@@ -5,9 +5,9 @@
 // A change is one script on one server: all keys have the same {tag}, so in a cluster they share a slot. Instances
 // notify each other of changes with pub/sub, and also poll every few seconds.
 //
-// The durability is that of Redis. With appendonly yes and appendfsync always a change is on disk when it is
-// acknowledged. With appendfsync everysec the changes of the last seconds are lost if Redis stops, and without an
-// append-only file all since the last save. Open warns of either. A failover always loses changes that the replica did
-// not have. Where that is not enough, use PostgreSQL. Do not store rules on a server that evicts keys
-// (maxmemory-policy allkeys-…).
+// A change is as durable as any write to Redis. With appendonly yes and appendfsync always, a change is on disk when it
+// is acknowledged. If Redis stops, the changes of the last seconds are lost with appendfsync everysec, and all changes
+// since the last save are lost without an append-only file. Open logs a warning in both cases. A failover always loses
+// changes that the replica did not have. If that is not acceptable, use PostgreSQL. Do not store rules on a server that
+// evicts keys (maxmemory-policy allkeys-…).
 package redisdb

@@ -126,7 +126,7 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 				return err
 			}
 			count := 0
-			err = db.ops(ctx, e, func(op *dump.Op) error {
+			err = db.eachOp(ctx, e, func(op *dump.Op) error {
 				count++
 				return out.Write(dump.Line{Op: op})
 			})
@@ -177,10 +177,10 @@ func (db *DB) notEmpty(last int64) error {
 	return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 }
 
-// staging is a backup that is being written.
+// staging is a restore in progress. It writes the backup to staged keys, which finish renames.
 type staging struct {
 	db    *DB
-	pairs map[string]string // staged keys and their final names
+	pairs map[string]string // final keys by staged key
 	queue []rueidis.Completed
 }
 
@@ -190,7 +190,7 @@ const stagingLife = tables.StreamTimeout + time.Minute
 func (s *staging) lock() string { return s.db.key("restore", "lock") }
 func (s *staging) list() string { return s.db.key("restore", "keys") }
 
-// begin locks out other restores, and removes the remains of a crashed one.
+// begin takes the lock that prevents other restores, and removes what a crashed restore has left.
 func (s *staging) begin(ctx context.Context) error {
 	b := s.db.client.B()
 	err := s.db.client.Do(ctx, b.Set().Key(s.lock()).Value("1").Nx().Px(stagingLife).Build()).Error()
@@ -210,7 +210,7 @@ func (s *staging) begin(ctx context.Context) error {
 	return s.db.fault("restore", err)
 }
 
-// key returns the staged key of a key.
+// key returns the staged key for the final key with these parts.
 func (s *staging) key(parts ...string) string {
 	final := s.db.key(parts...)
 	staged := s.db.key(append([]string{"restore", "of"}, parts...)...)
@@ -304,7 +304,8 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 	return s.send(ctx, true)
 }
 
-// op adds a part of a change. Changes are in order, so the last one that touches an object stays.
+// op adds a part of a change. Changes are in the order of revisions, so the touched key keeps the last revision of each
+// object.
 func (s *staging) op(e *logEntry, op *dump.Op) {
 	place := strconv.Itoa(e.ops)
 	s.hset(s.key("ops"), formatInt(e.Revision)+"\x00"+place, packOp(op))
@@ -340,7 +341,7 @@ func (s *staging) finish(ctx context.Context, base int64) error {
 			return s.db.fault("restore", err)
 		case last == at:
 			return nil
-		case try == finishTries:
+		case try == finishTries: // others have changed the database in each attempt
 			return s.db.notEmpty(last)
 		}
 	}

@@ -34,7 +34,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 			Revision: e.Revision, Namespace: e.Namespace, Time: tables.TimeOf(e.Time), Actor: e.Actor, From: e.From,
 			Action: e.Action, Note: e.Note, Base: control.Any,
 		}
-		err := db.ops(ctx, e, func(op *dump.Op) error {
+		err := db.eachOp(ctx, e, func(op *dump.Op) error {
 			logged := control.Op{Kind: op.Kind, ID: op.ID, Body: op.Body}
 			if op.Previous != nil {
 				logged.Base, logged.Before = op.Previous.Revision, op.Previous.Body
@@ -132,7 +132,7 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, er
 			if q.Before > 0 {
 				high = "(" + name + "\x00" + formatPadded(q.Before)
 			}
-			// Each history returns at most the limit of all.
+			// The limit is for all objects together, so no object needs more changes than the limit.
 			var cmd rueidis.Completed
 			if q.Newest {
 				cmd = db.client.B().Zrevrangebylex().Key(db.key("history")).Max(high).Min(low).Limit(0, int64(q.Limit)).Build()
@@ -144,7 +144,7 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, er
 				return nil, db.fault("read the log of", err)
 			}
 			for _, member := range found {
-				n, err := strconv.ParseInt(member[len(name)+1:len(name)+17], 10, 64)
+				n, err := strconv.ParseInt(member[len(name)+1:len(name)+17], 10, 64) // as formatPadded formats it
 				if err != nil {
 					return nil, fmt.Errorf("%w: %w", errReply, err)
 				}
@@ -214,8 +214,8 @@ func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) 
 	return tables.TimeOf(found[0].Time), nil
 }
 
-// ops calls each for the parts of a change.
-func (db *DB) ops(ctx context.Context, e *logEntry, each func(*dump.Op) error) error {
+// eachOp calls each for the parts of a change.
+func (db *DB) eachOp(ctx context.Context, e *logEntry, each func(*dump.Op) error) error {
 	for from := 0; from < e.ops; from += db.batch {
 		var fields []string
 		for place := from; place < min(e.ops, from+db.batch); place++ {

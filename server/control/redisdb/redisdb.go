@@ -45,7 +45,7 @@ type DB struct {
 	batch   int // readBatch; only tests change it
 	log     *slog.Logger
 	changes notify.Notifier
-	cancel  context.CancelFunc // of the listener
+	cancel  context.CancelFunc // ends the listener
 	done    sync.WaitGroup
 }
 
@@ -172,7 +172,7 @@ func (db *DB) channel() string { return db.key("changed") }
 // Name returns the name of the server for people.
 func (db *DB) Name() string { return db.name }
 
-// Writable returns nil: Redis refuses writes itself, when they come.
+// Writable returns nil: whether Redis accepts writes is only known when it gets one.
 func (db *DB) Writable(context.Context) error { return nil }
 
 // Close closes the database and ends all watches.
@@ -184,7 +184,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Watch yields the revisions of all instances: at once with a notification, within seconds without.
+// Watch yields the revisions of all instances: at once if a notification arrives, otherwise within seconds.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: tables.CallTimeout},
 		func(ctx context.Context) (int64, error) {

@@ -59,8 +59,8 @@ func displayURL(raw string, e *redisurl.Endpoint) string {
 	return strings.Join(parts, "/")
 }
 
-// retryDelay returns the pause before a read is sent again: some attempts, because a restarted server is back soon,
-// then no more.
+// retryDelay returns the pause before a read is sent again. A negative pause ends the attempts: a restarted server
+// responds again before that.
 func retryDelay(attempts int, _ rueidis.Completed, _ error) time.Duration {
 	if attempts > 5 {
 		return -1

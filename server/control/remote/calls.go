@@ -77,8 +77,8 @@ func (c *Client) Get(ctx context.Context, collection Collection, id string) (*ed
 	return found, nil
 }
 
-// Put writes an object if it is at the revision base: control.Any accepts any, control.Absent none. It returns the new
-// revision.
+// Put writes an object if it is at the revision base. control.Any stands for any revision; control.Absent means that the
+// object must not exist. Put returns the new revision.
 func (c *Client) Put(ctx context.Context, collection Collection, id string, body []byte, base int64) (int64, error) {
 	return c.do(ctx, apiCall{
 		method: http.MethodPut, path: collection.path(id), header: condition(base),
@@ -182,8 +182,8 @@ type Restored struct {
 	Token string `json:"token"`
 }
 
-// Restore loads a backup into a service without any changes, or, with replace, in place of everything. Only its
-// context bounds it.
+// Restore loads a backup into a service that has no content yet. With replace, it replaces all content. It has no
+// timeout: it ends with its context.
 func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (restored Restored, err error) {
 	err = c.upload(ctx, apiCall{
 		path: "/v1/restore", query: flags{"replace": replace}.values(), body: r, media: "application/octet-stream",
@@ -191,7 +191,8 @@ func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (restor
 	return restored, err
 }
 
-// Import registers clients, one line of JSON each. With prune, other clients are removed. Only its context bounds it.
+// Import registers clients, one line of JSON each. With prune, other clients are removed. It has no timeout: it ends
+// with its context.
 func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*edit.Imported, error) {
 	imported := &edit.Imported{}
 	err := c.upload(ctx, apiCall{

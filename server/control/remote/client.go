@@ -31,10 +31,10 @@ type Config struct {
 	TokenFrom func() (string, error)
 	// Namespace is the namespace of all calls. Default DefaultNamespace.
 	Namespace string
-	// TLS configures the verification of the service. Default the system's.
+	// TLS configures the verification of the service. Default the system's settings.
 	TLS *tls.Config
-	// Timeout bounds a call and the silence of a stream. Default DefaultTimeout; streams may be silent for at least
-	// three keep-alive intervals of the service.
+	// Timeout bounds a call, and the time without data in a stream; for streams it is at least three keep-alive intervals
+	// of the service. Default DefaultTimeout.
 	Timeout time.Duration
 	// Note is sent with every change as the reason, for the history and the audit log. At most 1000 bytes. Default
 	// none.
@@ -63,7 +63,7 @@ type Client struct {
 	base          string // of URLs
 	transport     *http.Transport
 	http          *http.Client
-	streamSilence time.Duration // bounds the silence of a stream
+	streamSilence time.Duration // bounds the time without data in a stream
 }
 
 var errRedirect = errors.New(
@@ -184,7 +184,7 @@ func (c *Client) send(ctx context.Context, in apiCall) (*http.Response, error) {
 	return response, nil
 }
 
-// discard makes the connection reusable if little is left to read.
+// discard reads the rest of a body if it is short, so that the connection can be used again, and closes the body.
 func discard(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // an error does not matter
 	_ = response.Body.Close()

@@ -20,7 +20,7 @@ type Snapshot struct {
 	cancel context.CancelCauseFunc
 }
 
-// Close closes the stream, read to its end or not.
+// Close closes the stream. It may be called before the stream was read to its end.
 func (s *Snapshot) Close() error {
 	s.cancel(nil)
 	return s.body.close()
@@ -71,7 +71,7 @@ func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, e
 // firstByteTimeout bounds the time until the service begins to send.
 const firstByteTimeout = time.Minute
 
-// A timedBody is read as long as data arrives, up to a size limit.
+// A timedBody reads a body of at most maxSnapshot bytes. ctx ends if no data arrives for timeout.
 type timedBody struct {
 	body    io.ReadCloser
 	read    int64

@@ -23,7 +23,8 @@ type Event struct {
 
 // The timing of a stream.
 const (
-	// streamSilence is the silence after which a stream counts as broken: the service sends a keep-alive every 15 s.
+	// streamSilence is the time without data after which a stream counts as broken. The service sends a keep-alive every
+	// 15 s.
 	streamSilence = 45 * time.Second
 	// The pause before a reconnect doubles from minPause to maxPause. A random part is added to each pause, so that nodes
 	// that lose their streams together do not reconnect together.
@@ -67,7 +68,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// watchOnce yields the events of one stream. It reports whether the caller has stopped, and else why the stream ended.
+// watchOnce yields the events of one stream. It returns true if the caller has stopped, otherwise why the stream ended.
 // last is the last revision that was yielded, 0 for none.
 func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, error) bool) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -67,7 +67,7 @@ func verify(secret []byte, header string, body []byte, now time.Time) (string, e
 		}
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
-	if err != nil || len(macs) == 0 || len(macs) > 8 {
+	if err != nil || len(macs) == 0 || len(macs) > 8 { // more than 8 would only take time
 		return "", ErrInvalid
 	}
 	want := mac(secret, timestamp, body)
@@ -122,6 +122,6 @@ func (v *Verifier) Verify(header string, body []byte, now time.Time) error {
 			return fmt.Errorf("more than %d signatures in %v", maxReceived, 2*Window)
 		}
 	}
-	v.received[sum] = now.Add(2*Window + time.Minute)
+	v.received[sum] = now.Add(2*Window + time.Minute) // longer than the signature can be valid
 	return nil
 }

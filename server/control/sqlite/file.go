@@ -43,7 +43,7 @@ func (f *file) identify() error {
 // check returns control.ErrFileGone if the path is no longer that of the open file, or its log does not exist. It must
 // be called within a transaction, which has the log open.
 func (f *file) check() error {
-	if err := f.same(); err != nil || !f.wal {
+	if err := f.checkPath(); err != nil || !f.wal {
 		return err
 	}
 	if _, err := os.Stat(f.path + "-wal"); err != nil {
@@ -52,9 +52,9 @@ func (f *file) check() error {
 	return nil
 }
 
-// same returns control.ErrFileGone if the path is no longer that of the open file. It must not open the file: closing
+// checkPath returns control.ErrFileGone if the path is no longer that of the open file. It must not open the file: closing
 // it would release SQLite's locks.
-func (f *file) same() error {
+func (f *file) checkPath() error {
 	if f.info == nil {
 		return nil
 	}
@@ -78,12 +78,12 @@ var _ driver.Connector = (*connector)(nil)
 
 // Connect opens a connection.
 func (c *connector) Connect(context.Context) (driver.Conn, error) {
-	if err := c.file.same(); err != nil {
+	if err := c.file.checkPath(); err != nil {
 		return nil, err
 	}
 	conn, err := c.Driver().Open(c.dsn)
 	if err == nil {
-		err = c.file.same()
+		err = c.file.checkPath()
 	}
 	if err != nil && conn != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -104,7 +104,7 @@ func TestFilesOfOtherProgramsAreRefused(t *testing.T) {
 	other, text := filepath.Join(dir, "other.db"), filepath.Join(dir, "text")
 	foreign(t, other, "CREATE TABLE mine (x)")
 	early := filepath.Join(dir, "early.db")
-	foreign(t, early, fmt.Sprintf("CREATE TABLE namespaces (x); PRAGMA user_version = 1; PRAGMA application_id = %d", application))
+	foreign(t, early, fmt.Sprintf("CREATE TABLE namespaces (x); PRAGMA user_version = 1; PRAGMA application_id = %d", applicationID))
 	if err := os.WriteFile(text, []byte(strings.Repeat("not a database. ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func Inspect(ctx context.Context, path string) (result Inspection, err error) {
 	}
 	result.Latest = len(files)
 	switch {
-	case mark != application && count > 0:
+	case mark != applicationID && count > 0:
 		return result, fmt.Errorf("%s is a database of another program", path)
 	case result.Schema > result.Latest:
 		return result, fmt.Errorf("%s is from a newer version of headgate: its schema is version %d, and this version knows %d",

@@ -12,8 +12,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// application is the application ID in files of this program: "HGru".
-const application = 0x48477275
+// applicationID is the application ID in files of this program: "HGru".
+const applicationID = 0x48477275
 
 // migrate migrates the tables, under the lock of writers.
 func (db *DB) migrate(ctx context.Context) error {
@@ -27,7 +27,7 @@ func (db *DB) migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		if mark != application && count > 0 {
+		if mark != applicationID && count > 0 {
 			return fmt.Errorf("open %s: it is a database of another program", db.path)
 		}
 		if version > 0 && named == 0 {
@@ -38,7 +38,7 @@ func (db *DB) migrate(ctx context.Context) error {
 		if err != nil || latest == version {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", latest, application))
+		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", latest, applicationID))
 		return err
 	})
 }

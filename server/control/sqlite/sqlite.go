@@ -23,8 +23,8 @@ import (
 const (
 	// readers is the number of connections for reads. Snapshots and backups use one of them for a long time.
 	readers = 8
-	// patience is how long a write waits for a write of another process.
-	patience = 10 * time.Second
+	// busyTimeout is how long a write waits for a write of another process.
+	busyTimeout = 10 * time.Second
 	// poll is the interval in which a watch looks for changes of other processes.
 	poll = 100 * time.Millisecond
 )
@@ -96,7 +96,7 @@ func create(path string) error {
 // and a later connection does not create the file again.
 func dsn(path, more string) string {
 	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
-		patience.Milliseconds())
+		busyTimeout.Milliseconds())
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
 }
 

@@ -41,6 +41,7 @@ func (s *Store) Authenticate(ctx context.Context, token string, from netip.Addr)
 		if !errors.Is(err, ErrInvalid) {
 			return p, err
 		}
+		// Compare it with the admin token only if the admin token has the form of stored tokens, too.
 		if _, _, similar := split(s.options.AdminToken); !similar {
 			return nil, s.loginFailed(ctx, logins.Revoked, from)
 		}
@@ -76,7 +77,8 @@ func (s *Store) lookUp(ctx context.Context, id, key string) (*Principal, error) 
 	var r record
 	object, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, id)
 	switch {
-	case errors.Is(err, control.ErrNotFound): // compares with an empty hash, so that it takes as long
+	case errors.Is(err, control.ErrNotFound):
+		// r stays empty: comparing with its empty hash takes as long as comparing with the hash of a token.
 	case err != nil:
 		return nil, fmt.Errorf("look up a token: %w", err)
 	default:

@@ -111,14 +111,14 @@ func (s *Store) Get(ctx context.Context, p *Principal, id string) (Token, error)
 	return t, err
 }
 
-// Revoke deletes a token. It fills in the rest of the change.
+// Revoke deletes a token. It sets the operations of the change, and commits it.
 func (s *Store) Revoke(ctx context.Context, change *control.Change, id string) error {
 	change.Ops = []control.Op{{Kind: control.KindToken, ID: id, Base: control.Any}}
 	return s.options.DB.Commit(ctx, change)
 }
 
-// Create stores a valid draft, and returns it as a token with its secret. It fills in the rest of the change. The error
-// is a *control.Conflict if the ID is taken.
+// Create stores a valid draft, and returns it as a token with its secret. It sets the operations of the change, and
+// commits it. The error is a *control.Conflict if the ID is taken.
 func (s *Store) Create(ctx context.Context, change *control.Change, d Draft) (Token, string, error) {
 	key := secret.New()
 	body, err := json.Marshal(record{

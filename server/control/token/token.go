@@ -1,4 +1,4 @@
-// Package token manages the tokens that callers of the rules service show.
+// Package token manages the tokens that callers of the rules service send.
 //
 // A token has one role and is valid for some namespaces. Its secret is random and long, so the database stores only a
 // keyed SHA-256 of it. Addresses with too many failed logins are denied for a while.
@@ -44,7 +44,7 @@ func JoinRoles(roles []Role) string {
 // AllNamespaces as a namespace of a token makes the token valid for all namespaces.
 const AllNamespaces = "*"
 
-// A Principal is what a token permits, and the caller that shows it.
+// A Principal is a caller: the token that it has sent, and what the token permits.
 type Principal struct {
 	ID         string    `json:"id"` // of the token
 	Role       Role      `json:"role"`

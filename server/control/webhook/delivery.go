@@ -25,8 +25,8 @@ type Delivery struct {
 	Last      time.Time `json:"last,omitzero"` // time of the last attempt
 	Status    int       `json:"status,omitempty"`
 	Error     string    `json:"error,omitempty"`
-	// Event, Alert and Number are those of a delivery about an alert: its event, the alert, and what identifies the
-	// delivery instead of the revision.
+	// Event, Alert and Number are set for a delivery about an alert. Number identifies the delivery instead of Revision,
+	// which is then the latest revision.
 	Event  string          `json:"event,omitempty"`
 	Alert  json.RawMessage `json:"alert,omitempty"`
 	Number int64           `json:"number,omitempty"`
@@ -65,7 +65,8 @@ func (e *PendingError) Error() string {
 	return "It is being delivered; the next attempt is at " + e.Next.Format(time.RFC3339)
 }
 
-// Retry sends the delivery of a revision, or with a number, again. The error is control.ErrNotFound or a *PendingError.
+// Retry sends a delivery again. number is the Number of the delivery or, if it has none, its Revision. The error is
+// control.ErrNotFound or a *PendingError.
 func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, number int64) (Delivery, error) {
 	if number < w.revision {
 		return Delivery{}, control.ErrNotFound
@@ -141,6 +142,7 @@ func (s *Service) deliveriesSince(ctx context.Context, namespace, id string, rev
 		if err := json.Unmarshal(states[i].Body, &d); err != nil {
 			return nil, fmt.Errorf("read delivery %s of webhook %s: %w", states[i].ID, id, err)
 		}
+		// An alert may fire while the revision that created the webhook is still the latest.
 		if d.Revision > revision || d.Number != 0 && d.Revision == revision {
 			list = append(list, d)
 		}

@@ -23,7 +23,7 @@ const (
 	EventAlertResolved = "alert.resolved"
 )
 
-// wants reports whether a webhook is notified of a kind of events. One without kinds is notified of revisions.
+// wants reports whether a webhook is notified of a kind of events. A webhook without kinds is notified of revisions.
 func (d *Draft) wants(kind string) bool {
 	if len(d.Events) == 0 {
 		return kind == Revisions

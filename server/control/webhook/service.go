@@ -159,6 +159,7 @@ func (s *Service) createDelivery(ctx context.Context, namespace, id string, c ch
 	}
 	err := s.db.PutState(ctx, control.State{
 		Bucket: announcedBucket, ID: namespace + "/" + id, Body: []byte(strconv.FormatInt(c.revision, 10)),
+		// Every state expires, but this one is needed as long as the webhook exists.
 		Expires: now.Add(10 * 366 * 24 * time.Hour),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 		return err
 	}
 	now := s.now().UTC()
-	grace := 2 * s.options.Timeout // by then the owner would have sent it
+	grace := 2 * s.options.Timeout // a delivery that is overdue for longer has lost its owner
 	for _, d := range list {
 		if d.State != Pending || s.holds(&d) {
 			continue
@@ -37,7 +37,7 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 		switch {
 		case d.Owner == s.id && overdue.Before(now): // its result could not be stored
 			s.pushAbsent(d)
-		case d.Owner == s.id:
+		case d.Owner == s.id: // the result may still be stored
 		case overdue.After(now):
 			d.Next = overdue
 			s.pushAbsent(d) // attempt takes it over if its owner has not sent it by then

@@ -48,8 +48,8 @@ const (
 // ErrTooMany means that the namespace has the maximum number of webhooks.
 var ErrTooMany = fmt.Errorf("a namespace can have at most %d webhooks", maxWebhooks)
 
-// Create stores a webhook, and returns it with its secret. It fills in the rest of the change. The error is a
-// *source.Error for an invalid draft, ErrTooMany, or a *control.Conflict if the ID is taken.
+// Create stores a webhook, and returns it with its secret. It sets the operations of the change, and commits it. The
+// error is a *source.Error for an invalid draft, ErrTooMany, or a *control.Conflict if the ID is taken.
 func (s *Service) Create(ctx context.Context, change *control.Change, d Draft) (Webhook, string, error) {
 	d.ID, d.Secret = cmp.Or(d.ID, secret.NewID()), cmp.Or(d.Secret, secret.New())
 	if problems := d.problems(&s.options); len(problems) > 0 {
@@ -103,7 +103,7 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (Webhook, error
 	return w, err
 }
 
-// Delete deletes a webhook and its deliveries. It fills in the rest of the change.
+// Delete deletes a webhook and its deliveries. It sets the operations of the change, and commits it.
 func (s *Service) Delete(ctx context.Context, change *control.Change, id string) error {
 	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: id, Base: control.Any}}
 	if err := s.db.Commit(ctx, change); err != nil {

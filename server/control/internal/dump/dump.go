@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/server/control/internal/lines"
 )
 
-// form is the version of the format.
-const form = 1
+// formatVersion is the version of the format.
+const formatVersion = 1
 
 // maxLine is the maximum length of a line in bytes. The longest line is an Op, with an object before and after a
 // change.
@@ -93,8 +93,8 @@ type header struct {
 	Created time.Time `json:"made"`
 }
 
-// counted is the name of the number of lines in the last line of a backup.
-const counted = "lines"
+// countField is the name of the number of lines in the last line of a backup.
+const countField = "lines"
 
 // A Writer writes a backup.
 type Writer struct {
@@ -105,8 +105,8 @@ type Writer struct {
 // NewWriter starts a backup.
 func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
-	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine, counted)}
-	return d, writeError(d.lines.Write(header{Form: form, Created: now.UTC().Truncate(time.Second)}))
+	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine, countField)}
+	return d, writeError(d.lines.Write(header{Form: formatVersion, Created: now.UTC().Truncate(time.Second)}))
 }
 
 // Write writes a line.
@@ -127,15 +127,15 @@ type Reader struct{ lines *lines.Reader }
 
 // NewReader starts to read a backup.
 func NewReader(r io.Reader) (*Reader, error) {
-	d := &Reader{lines.NewReader(r, maxLine, counted)}
+	d := &Reader{lines.NewReader(r, maxLine, countField)}
 	var h header
 	switch _, err := d.lines.Next(&h); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, broken(err)
 	case err != nil || h.Form == 0:
 		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
-	case h.Form != form:
-		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d", control.ErrNewer, h.Form, form)
+	case h.Form != formatVersion:
+		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d", control.ErrNewer, h.Form, formatVersion)
 	}
 	return d, nil
 }

@@ -17,7 +17,8 @@ type Event struct {
 	Body func(last int64) ([]byte, error)
 }
 
-// Record returns a backup with an event as its last change: a restore has both or neither.
+// Record returns a backup with an event as its last change. So a restore contains both the backup and the event, or
+// neither.
 func Record(backup io.Reader, e Event) (io.Reader, error) {
 	in, err := NewReader(backup)
 	if err != nil {
@@ -85,9 +86,9 @@ func (r *recorder) end() error {
 		By: e.Actor, Body: body,
 	}
 	op := &Op{Kind: control.KindEvent, ID: e.ID, Body: body}
-	if w := r.previous; w != nil {
-		object.Created = w.Created
-		op.Previous = &Previous{Revision: w.Revision, Created: w.Created, Updated: w.Updated, By: w.By, Body: w.Body}
+	if p := r.previous; p != nil {
+		object.Created = p.Created
+		op.Previous = &Previous{Revision: p.Revision, Created: p.Created, Updated: p.Updated, By: p.By, Body: p.Body}
 	}
 	for _, line := range []Line{
 		{Namespace: &r.all},

@@ -36,7 +36,7 @@ func (p *Notifier) Close() {
 	p.closed = true
 }
 
-// wait returns a channel that the next Notify closes, and whether there will be one.
+// wait returns a channel that the next Notify closes. It returns false if the Notifier is closed.
 func (p *Notifier) wait() (<-chan struct{}, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Notifier) wait() (<-chan struct{}, bool) {
 
 // Timing configures a Watch.
 type Timing struct {
-	// Poll is the interval between checks without a Notify, in case that one was lost; plus or minus a fifth.
+	// Poll is the interval between checks without a Notify, plus or minus a fifth. It is for a Notify that was lost.
 	Poll time.Duration
 	// Timeout bounds one check.
 	Timeout time.Duration

@@ -32,9 +32,9 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	return nil
 }
 
-// commit applies a change with a revision, and sets its other results.
+// commit applies a change that has a revision. It sets the Time of the change, and the Before of its operations.
 func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
-	var have, now, nodes int64
+	var have, now int64
 	err := tx.QueryRowContext(ctx, "SELECT coalesce((SELECT last FROM headgate_namespaces WHERE name = $1), 0), "+
 		db.Dialect.Now(), c.Namespace).Scan(&have, &now)
 	if err != nil {
@@ -49,8 +49,9 @@ func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 			return err
 		}
 	}
+	forNodes := int64(0) // stays 0 if no object of the change concerns nodes
 	if slices.ContainsFunc(c.Ops, func(op control.Op) bool { return op.Kind.ForNodes() }) {
-		nodes = c.Revision
+		forNodes = c.Revision
 	}
 	_, err = tx.ExecContext(ctx, "INSERT INTO headgate_changes ("+changeColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7)",
 		c.Revision, c.Namespace, now, c.Actor, c.From, c.Action, c.Note)
@@ -59,7 +60,7 @@ func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO headgate_namespaces AS n (name, last, nodes, pruned)
 		VALUES ('', $2, $3, 0), ($1, $2, $3, 0) ON CONFLICT (name) DO UPDATE SET last = excluded.last,
-			nodes = CASE WHEN excluded.nodes > 0 THEN excluded.nodes ELSE n.nodes END`, c.Namespace, c.Revision, nodes)
+			nodes = CASE WHEN excluded.nodes > 0 THEN excluded.nodes ELSE n.nodes END`, c.Namespace, c.Revision, forNodes)
 	if err != nil {
 		return err
 	}

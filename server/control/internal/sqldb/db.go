@@ -32,8 +32,8 @@ type Dialect struct {
 	Notify string
 	// BeginWrite is called at the beginning of each transaction that writes, with its timeout. An error ends it.
 	BeginWrite func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error
-	// Classify reports whether an error is one of the database or the connection to it, and returns the error of package
-	// control that it means, or nil.
+	// Classify returns the error of package control that an error means, or nil. It also reports whether the error comes
+	// from the database or the connection to it.
 	Classify func(err error, write bool) (kind error, fromDatabase bool)
 	// Poll is the interval in which a watch looks for changes of other processes.
 	Poll time.Duration

@@ -50,7 +50,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	var list []control.Change
 	err := db.view(ctx, "read the log of", tables.CallTimeout, func(ctx context.Context, tx *sql.Tx) error {
 		var err error
-		if list, err = changes(ctx, tx, query, where.args...); err != nil {
+		if list, err = readChanges(ctx, tx, query, where.args...); err != nil {
 			return err
 		}
 		return db.readOps(ctx, tx, list)
@@ -58,7 +58,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	return list, err
 }
 
-func changes(ctx context.Context, q querier, query string, args ...any) (list []control.Change, err error) {
+func readChanges(ctx context.Context, q querier, query string, args ...any) (list []control.Change, err error) {
 	err = each(ctx, q, func(rows *sql.Rows) error {
 		c := control.Change{Base: control.Any}
 		var micros int64
@@ -131,12 +131,12 @@ func (db *DB) Since(
 		revision = r.nodes
 		// The changes are few, but the planner does not know: || '' prevents a scan of a whole namespace by kind, and
 		// the subquery prevents reading all objects to find deleted ones.
-		err = objects(ctx, tx, tables.Collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
+		err = eachObject(ctx, tx, tables.Collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
 			WHERE namespace = $1 AND revision > $2 AND kind || '' IN `+tables.ForNodes+" LIMIT $3", namespace, after, limit+1)
 		if err != nil {
 			return err
 		}
-		err = objects(ctx, tx, tables.Collect(&changed), `
+		err = eachObject(ctx, tx, tables.Collect(&changed), `
 			SELECT namespace, kind, id, max(revision), 0, 0, '', NULL FROM headgate_ops p
 			WHERE revision > $1 AND namespace || '' = $2 AND kind || '' IN `+tables.ForNodes+`
 			AND (SELECT true FROM headgate_objects o WHERE o.kind = p.kind AND o.namespace = p.namespace AND o.id = p.id) IS NULL
@@ -164,7 +164,7 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 		if revision < r.pruned {
 			return fmt.Errorf("namespace %s at %d: %w", namespace, revision, control.ErrPruned)
 		}
-		return objects(ctx, tx, tables.Collect(&list), `
+		return eachObject(ctx, tx, tables.Collect(&list), `
 			SELECT namespace, kind, id, was_revision, was_created, was_updated, was_actor, was_body FROM (
 				SELECT *, row_number() OVER (PARTITION BY id ORDER BY revision) AS number FROM headgate_ops
 				WHERE namespace = $1 AND kind = $2 AND revision > $3
@@ -191,7 +191,7 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	}
 }
 
-// prune checks some changes after a revision, and returns the last revision it checked, 0 if that was all.
+// prune checks some changes after a revision. next is the last revision that it checked, 0 if it checked all changes.
 func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
 	err = db.change(ctx, "prune", tables.CallTimeout, func(ctx context.Context, tx *sql.Tx, _ int64) error {
 		checked, unneeded, latest := 0, []int64{}, map[string]int64{}

@@ -41,11 +41,11 @@ func (db *DB) Revision(ctx context.Context, namespace string) (last, forNodes in
 	return r.last, r.nodes, db.Fault("read", err)
 }
 
-// objectColumns are the columns that objects reads.
+// objectColumns are the columns that eachObject reads.
 const objectColumns = "namespace, kind, id, revision, created, updated, actor, body"
 
-// objects calls f for all objects of a query of objectColumns.
-func objects(ctx context.Context, q querier, f func(*control.Object) error, query string, args ...any) error {
+// eachObject calls f for all objects of a query of objectColumns.
+func eachObject(ctx context.Context, q querier, f func(*control.Object) error, query string, args ...any) error {
 	return each(ctx, q, func(rows *sql.Rows) error {
 		var o control.Object
 		var created, updated int64
@@ -80,7 +80,7 @@ func (db *DB) list(ctx context.Context, condition string, args ...any) ([]contro
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	var list []control.Object
-	err := objects(ctx, db.Read, tables.Collect(&list),
+	err := eachObject(ctx, db.Read, tables.Collect(&list),
 		"SELECT "+objectColumns+" FROM headgate_objects WHERE "+condition, args...)
 	return list, db.Fault("read", err)
 }
@@ -177,7 +177,7 @@ func (db *DB) Snapshot(
 		}
 		revision = r.nodes
 		for _, kind := range control.NodeKinds() {
-			err := objects(ctx, tx, f, "SELECT "+objectColumns+
+			err := eachObject(ctx, tx, f, "SELECT "+objectColumns+
 				" FROM headgate_objects WHERE kind = $1 AND namespace = $2 ORDER BY id", kind, namespace)
 			if err != nil {
 				return err

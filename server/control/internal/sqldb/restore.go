@@ -89,13 +89,13 @@ func (t *table) insert(array string) string {
 // restoreBytes is the size of the rows that one query writes.
 const restoreBytes = 1 << 20
 
-// A restore is being read.
+// A restore writes the lines of a backup to the tables.
 type restore struct {
 	db     *DB
 	tx     *sql.Tx
-	rows   map[*table][]byte // not yet written, as JSON
-	change *dump.Change      // the last one
-	place  int               // of its next part
+	rows   map[*table][]byte // rows that are not written yet, in JSON, each with a comma in front of it
+	change *dump.Change      // the last change
+	place  int               // the place of the next part of this change
 }
 
 func (r *restore) run(ctx context.Context, in *dump.Reader) error {

@@ -36,7 +36,7 @@ func Pruned(namespace string, after int64) error {
 	return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
 }
 
-// TooMany returns the error for too many changes: a snapshot is better.
+// TooMany returns the error for more changed objects than a call may return. The caller should fetch a snapshot.
 func TooMany(namespace string, after int64, limit int) error {
 	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after,
 		control.ErrPruned)
