@@ -51,8 +51,12 @@ async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSig
   const here = status.status === "fulfilled" ? status.value : undefined;
   const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
   const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
-  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: alerts.status === "fulfilled" ? alerts.value?.alerts : undefined };
-  if (made.degraded && who) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
+  const list = alerts.status === "fulfilled" ? alerts.value?.alerts : undefined;
+  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: list };
+  const partly = made.degraded ? undefined : failingOpenOf(list ?? [], nodes, clock());
+  if ((made.degraded || partly) && who) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
+  // The alert lasts for a while after the last timeout, the banner does not.
+  if (partly && (made.unlimited?.rate ?? 0) > 0) made.degraded = partly;
   return made;
 }
 
@@ -82,6 +86,16 @@ export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[]
   const since = [...down.map((s) => s.since), ...bad.map((n) => n.store_since)].filter((s) => s !== undefined && !s.startsWith("0001")).sort()[0];
   const reason = down[0]?.error ?? bad[0]?.store ?? "";
   return { nodes: Math.max(bad.length, 1), of: Math.max(live.length, 1), since, reason };
+}
+
+/** The nodes of the alert that fires because calls of a store time out while others succeed. */
+export function failingOpenOf(alerts: readonly Alert[], nodes: readonly FleetNode[], now: number): State["degraded"] {
+  const firing = alerts.filter((a) => a.condition === "failing_open" && a.state === "firing");
+  if (firing.length === 0) return undefined;
+  const on = new Set(firing.flatMap((a) => a.nodes ?? []));
+  const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone").length;
+  const since = firing.map((a) => a.since).sort()[0];
+  return { nodes: Math.max(on.size, 1), of: Math.max(live, on.size, 1), since, reason: "some calls of the store time out" };
 }
 
 /** The number of rules whose policy is read. */
