@@ -11,33 +11,35 @@ import (
 )
 
 const (
-	// maxCalls limits the concurrent calls of one batcher. Further tasks wait for one of them to return.
+	// maxCalls limits the concurrent calls of one batcher. Further tasks wait until one of the calls returns.
 	maxCalls = 8
-	// callGroups is the number of calls that the tasks of busy callers are divided into. While the callers of one group
-	// run, another group is at the service and a third is in transit, so that neither side waits for the other. More
-	// groups would only cost more calls.
+	// callGroups is the number of groups that tasks are divided into under load; each group is one call. While the
+	// callers of one group run, the service serves another group and a third is in transit, so that neither side
+	// waits for the other. More groups would only cost more calls.
 	callGroups = 3
-	// minTasksPerCall is the number of tasks that justify a call beside others.
+	// minTasksPerCall is the minimum number of tasks for which it is worth making a call while others are under
+	// way.
 	minTasksPerCall = 8
 )
 
-// A batcher sends tasks together. A single task is sent at once, by its caller; tasks that arrive while calls are under
-// way wait until one returns, they are a group, or the first has waited long enough.
+// A batcher sends several tasks in one call. A task that arrives while no call is under way is sent immediately, by
+// its caller. Other tasks wait until a call returns, there are enough tasks for a group, or the first task has waited
+// for the time wait.
 type batcher struct {
-	// send fills in the results of tasks. Senders that send repeatedly have a lane, which is nil otherwise.
+	// send sends tasks and sets their results. Senders that send repeatedly pass a lane, others nil.
 	send      func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
 	onLost    func(t *task) // called for tasks that were done after their callers gave up
 	wait      time.Duration
-	maxWeight int // in checks or requests
+	maxWeight int // maximum number of checks or requests in a call
 	deadline  time.Duration
 
 	mu       sync.Mutex
 	pending  []*task
-	weight   int  // of the pending tasks
-	calls    int  // under way
-	senders  int  // running senders, busy or idle
-	inflight int  // tasks in them
-	overdue  bool // the pending tasks have waited long enough, and go with the next possible call
+	weight   int  // sum of the weights of the pending tasks
+	calls    int  // number of calls under way
+	senders  int  // number of running senders, busy or idle
+	inflight int  // number of tasks in calls under way
+	overdue  bool // the pending tasks have waited long enough, and are sent with the next possible call
 	timer    *time.Timer
 	closed   bool
 	ctx      context.Context //nolint:containedctx // ends the calls when the batcher is closed
@@ -46,7 +48,7 @@ type batcher struct {
 
 	work      chan []*task // for idle senders
 	wakeLock  sync.Mutex   // held by a sender while it wakes its callers
-	skipTurns atomic.Int64 // number of senders that do not wait for the lock
+	skipTurns atomic.Int64 // how many more times senders do not take wakeLock, because the process is busy
 }
 
 func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
@@ -58,7 +60,8 @@ func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task
 	return b
 }
 
-// run executes a task and returns its error. If mine is true, the caller owns the task again.
+// run executes a task and returns its error. If mine is false, the task is still running: the caller must not
+// use it.
 func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
@@ -74,7 +77,7 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 		return true, headgate.ErrClosed
 	}
 	if b.calls == 0 || b.wait < 0 {
-		// A single task is sent in the caller's own goroutine, so that no other has to be woken.
+		// A single task is sent in the caller's own goroutine, so that no other goroutine has to be woken.
 		b.calls++
 		b.inflight++
 		b.running.Add(1)
@@ -97,7 +100,7 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 		return true, t.err
 	case <-ctx.Done():
 		mine, done := b.leave(t)
-		if done { // its result arrived just in time
+		if done { // the result arrived before ctx ended
 			return true, t.err
 		}
 		return mine, ctx.Err()
@@ -125,8 +128,8 @@ func (b *batcher) sendSingle(ctx context.Context, t *task) {
 	b.running.Done()
 }
 
-// leave is called by a caller that stops waiting. It returns whether the caller owns the task, because it was not sent
-// or is done, and whether it is done.
+// leave is called by a caller that stops waiting. mine reports whether the caller owns the task, because it was not
+// sent or is done. done reports whether it is done.
 func (b *batcher) leave(t *task) (mine, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,11 +194,11 @@ func (b *batcher) isGroup() bool {
 	return b.calls < callGroups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }
 
-// share is the number of unfinished tasks per group.
+// share returns the number of unfinished tasks per group.
 func (b *batcher) share() int { return (b.inflight + len(b.pending) + callGroups - 1) / callGroups }
 
-// afterCall continues after a call has returned. A few pending tasks are left to the next call that returns: callers
-// must not split into many small groups.
+// afterCall sends pending tasks after a call has returned. If there are only a few, they wait until another call
+// returns, so that callers do not split into many small groups.
 func (b *batcher) afterCall() {
 	if b.closed {
 		b.failPending()
@@ -206,8 +209,9 @@ func (b *batcher) afterCall() {
 	}
 }
 
-// flush sends pending tasks while further calls are possible. They are divided into as many groups as may be under way,
-// into two if they are far more than a group, and into one if they are few.
+// flush sends pending tasks while further calls are possible. It divides them into as many groups as callGroups still
+// allows, into two at least if they are more than one and a half groups, and into fewer if a group would have less
+// than minTasksPerCall tasks.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
 		n := max(callGroups-b.calls, 1)
@@ -231,7 +235,7 @@ func (b *batcher) start(batch []*task) {
 	}
 }
 
-// serve sends tasks, and then further pending ones.
+// serve sends a batch, and then further batches from b.work until it has been idle for laneIdle.
 func (b *batcher) serve(batch []*task) {
 	var l lane
 	defer func() {
@@ -275,9 +279,10 @@ func (b *batcher) takePending(maxTasks int) []*task {
 	return batch
 }
 
-// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns, each until the
-// next tasks of its callers are sent: if several responses arrive at once, the service has work before the last callers
-// are woken. Otherwise all callers would soon send at the same time, and then wait at the same time.
+// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns: the turn of a
+// sender lasts until the next tasks of its callers are sent. If several responses arrive at the same time, the
+// service thus gets new tasks before the last callers are woken. Without turns, all callers would soon send at the
+// same time, and then wait at the same time.
 func (b *batcher) finish(batch []*task) {
 	inTurn := b.skipTurns.Load() <= 0
 	if inTurn {
@@ -292,7 +297,7 @@ func (b *batcher) finish(batch []*task) {
 	}
 	b.inflight -= len(batch)
 	b.mu.Unlock()
-	for _, t := range done { // without the lock, which callers take as soon as they wake
+	for _, t := range done { // without the lock, because callers take it as soon as they are woken
 		t.done <- struct{}{}
 	}
 	runtime.Gosched() // let callers send again
@@ -308,7 +313,7 @@ func (b *batcher) finish(batch []*task) {
 		return
 	}
 	began := time.Now()
-	for range 2 { // the sender hands the tasks over, and gRPC writes them when it sees that nothing else comes
+	for range 2 { // first the sender passes the tasks to gRPC, then gRPC writes them
 		runtime.Gosched()
 	}
 	if time.Since(began) > maxTurn {
@@ -340,8 +345,8 @@ func (b *batcher) call(l *lane, batch []*task) {
 	}
 }
 
-// settle sorts tasks that were sent: done are those with a waiting caller, retries those that failed and may be sent
-// again.
+// settle divides tasks that were sent: done are the tasks whose callers are to be woken, retries are the tasks that
+// failed and are sent again.
 func (b *batcher) settle(batch []*task) (done, retries []*task) {
 	done = batch[:0]
 	for _, t := range batch {

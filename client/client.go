@@ -32,7 +32,7 @@ type Client struct {
 	failing      atomic.Bool // a call has failed and none has succeeded since; the circuit is used only then
 	created      time.Time
 	noLanesUntil atomic.Int64   // lanes are not used before this time, in ns since created; 0 if the service supports them
-	laneRetry    time.Duration  // after which lanes are tried again if the service did not support them
+	laneRetry    time.Duration  // time after which lanes are tried again if the service did not support them
 	releases     sync.WaitGroup // running releases of slots and units whose callers stopped waiting
 	closing      sync.Once
 	ids          struct {
@@ -77,7 +77,8 @@ func (c *Client) dialOptions() []grpc.DialOption {
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(grpcwire.Codec), grpc.MaxCallRecvMsgSize(64<<20)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
-		// The service may be reachable again soon, and its clients should not all return at once.
+		// A service that was restarted is soon reachable again, so delays are short. Jitter keeps its clients
+		// from connecting all at the same time.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3,
@@ -93,7 +94,7 @@ func (c *Client) dialOptions() []grpc.DialOption {
 	return append(options, o.Dial...)
 }
 
-// A bearer sends a token.
+// A bearer adds a token to the metadata of each call.
 type bearer map[string]string
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

@@ -13,21 +13,22 @@
 //
 // # Batches
 //
-// A single call is sent at once. Calls that arrive while others are under way wait until they are enough for a batch,
-// at most Options.BatchWait: many goroutines cost little more than one. At most eight batches are under way at once;
-// further calls wait for one of them. Batches are sent on streams that stay open while they are used, which takes less
-// work than unary calls. An older service without such streams gets unary calls, and is tried again every ten seconds.
+// A single call is sent immediately. Calls that arrive while others are under way wait until they are enough for a
+// batch, at most Options.BatchWait. So calls of many goroutines cost little more than those of one. At most eight
+// batches are under way at once; further calls wait for one of them. Batches are sent on streams that stay open while
+// they are used, which takes less work than unary calls. An older service without such streams gets unary calls, and
+// is tried again every ten seconds.
 //
 // # Unreachable service
 //
 // Calls end after Options.Deadline. RateLimit then decides by Options.OnFailure: it allows or denies, and the decision
-// is Degraded. After five failures in a row it does so at once, and probes the service twice a second. An invalid call
-// is an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too long. The caller's
-// clients may cause such errors, so a caller that allows requests on an error can be bypassed.
+// is Degraded. After five consecutive failures it decides immediately, and probes the service twice a second. An
+// invalid call is an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too
+// long. The caller's clients may cause such errors, so a caller that allows requests on an error can be bypassed.
 //
-// Failed decisions are not sent again, since they may have counted. Idempotent calls (Peek, a RateLimit of cost 0,
-// Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing server has refused to read
-// are sent to another.
+// Failed decisions are not requested again, because the service may have counted them. Idempotent calls (Peek, a
+// RateLimit of cost 0, Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing
+// server has not read are sent to another server.
 //
 // # Remote store
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// A lane is a stream on which a sender makes one call after the other. A call on it costs a fraction of a
-// unary call, because no stream is opened. The zero lane has no stream yet.
+// A lane is a stream on which a sender makes one call after the other. A call on it costs a fraction of a unary
+// call, because it opens no stream. The zero lane has no stream yet.
 type lane struct {
 	stream   grpc.ClientStream
 	end      context.CancelFunc
@@ -27,7 +27,7 @@ type lane struct {
 const (
 	// maxLaneAge is the age at which a stream is replaced, so that load can move to a less busy server.
 	maxLaneAge = 10 * time.Second
-	// laneIdle is how long an unused stream is kept.
+	// laneIdle is how long an unused stream is kept open.
 	laneIdle = time.Second
 	// batchStream is a stream of BatchRateLimit: each request gets its response before the next is read.
 	batchStream = "/headgate.v1.RateLimiter/BatchStream"
@@ -80,7 +80,7 @@ func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Dur
 		end()
 	})
 	stream, err := conn.NewStream(ctx, &laneDesc, batchStream)
-	if err == nil { // with an error it may be a nil stream in a non-nil interface
+	if err == nil { // after an error, stream may be a non-nil interface with a nil pointer
 		l.stream = stream
 	}
 	return err

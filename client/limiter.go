@@ -60,7 +60,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	return err
 }
 
-// Reset resets the counter of the check's key. The service does so only if it requires a token.
+// Reset resets the counter of the check's key. Services that require no token refuse it.
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	c.Limit, c.Cost, c.Safe = headgate.Limit{}, 0, nil // unused
 	_, err := s.operate(ctx, wirev1.Reset, c, headgate.Receipt{})
@@ -120,7 +120,7 @@ func (s *Store) TakeAll(
 		return dst, nil
 	}
 	t := newTask()
-	// A copy, because the caller may reuse its slice when ctx has ended and the task still runs.
+	// A copy, because the caller may reuse its slice after ctx has ended, while the task still runs.
 	t.checks = slices.Clone(checks)
 	mine, err := s.do(ctx, t)
 	if !mine {
@@ -133,8 +133,7 @@ func (s *Store) TakeAll(
 	return append(dst, t.decisions...), nil
 }
 
-// do executes a task. It reports whether the task belongs to the caller again: if not, the task still runs, and the
-// caller must not use it.
+// do executes a task. If mine is false, the task still runs: the caller must not use it.
 func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
 	mine, err = s.client.storeCalls.run(ctx, t)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -220,7 +219,7 @@ func (t *task) setResult(r *wirev1.Result) {
 	}
 }
 
-// errorOf returns the error of the service's store.
+// errorOf returns the error that the service's store has returned.
 func errorOf(f *wirev1.Failure) error {
 	message := strings.Clone(f.Message)
 	switch f.Fault {

@@ -38,7 +38,7 @@ type Options struct {
 	MaxBatch int
 	// OnFailure decides RateLimit when the service fails: headgate.Open or headgate.Closed. Default headgate.Open.
 	OnFailure headgate.Policy
-	// Logger logs when the service becomes unreachable, and reachable again. Default slog's.
+	// Logger logs when the service becomes unreachable, and reachable again. Default slog.Default().
 	Logger *slog.Logger
 	// Dial are further options for the connection. Default none.
 	Dial []grpc.DialOption

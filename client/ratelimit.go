@@ -36,8 +36,8 @@ type Request struct {
 // maxRequest limits the length of all texts of a request, in bytes.
 const maxRequest = 128 << 10
 
-// validate returns an error for texts that the service cannot read. They may come from the caller's clients, and would
-// fail a whole batch of requests.
+// validate returns an error for texts that the service cannot read. The texts may come from the caller's clients, and
+// invalid ones would make a whole batch of requests fail.
 func (r *Request) validate() error {
 	size := 0
 	for _, text := range [...]string{r.Rule, r.User, r.IP, r.APIKey} {
@@ -61,7 +61,7 @@ var (
 	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
 )
 
-// A Decision is a decision.
+// A Decision is the service's decision on a Request, or that of Options.OnFailure.
 type Decision struct {
 	// Passed reports whether the request may proceed, after Delay if that is not 0.
 	Passed bool
@@ -137,7 +137,7 @@ func (c *Client) reportResult(result error, report func(error)) {
 	if report == nil {
 		var err error
 		if report, err = c.circuit.Allow(); err != nil {
-			return // enough other calls have failed meanwhile
+			return // other calls have failed meanwhile and opened the circuit
 		}
 	}
 	report(result)
@@ -151,7 +151,9 @@ func (c *Client) degraded() Decision {
 	if c.options.OnFailure == headgate.Open {
 		return Decision{Passed: true, Degraded: true}
 	}
-	return Decision{Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeInterval}
+	return Decision{
+		Degraded: true, Reason: headgatev1.Reason_REASON_STORE_FAILED, HTTPStatus: 503, RetryAfter: probeInterval,
+	}
 }
 
 // decide requests a decision.
@@ -175,8 +177,8 @@ func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 	return t.decision, nil
 }
 
-// newDecision copies a message into a Decision, so that the message can be reused. rule is a copy of the message's rule
-// id.
+// newDecision copies a message into a Decision, so that the message can be reused. rule is a copy of the rule id of
+// the message.
 func newDecision(m *wirev1.RateLimitResponse, rule string) Decision {
 	a := Decision{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs),
@@ -204,7 +206,8 @@ func millis(n int64) time.Duration {
 // maxRules is the maximum number of rule ids in the cache.
 const maxRules = 1000
 
-// ruleID returns a copy of a rule id whose memory is reused. Decisions share copies through a cache.
+// ruleID returns a copy of a rule id, because the memory of borrowed is reused. Decisions share copies through
+// a cache.
 func (c *Client) ruleID(borrowed string) string {
 	if borrowed == "" {
 		return ""
@@ -255,7 +258,7 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	if err == nil && (len(m.Responses) != len(batch) || m.TooMany) {
 		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
 		if l != nil {
-			l.close() // the rest of the responses may follow on it
+			l.close() // further responses of this call may arrive on the stream
 		}
 	}
 	var rule string
@@ -290,7 +293,7 @@ func (c *Client) callBatch(
 	if l != nil && (c.noLanesUntil.Load() == 0 || int64(time.Since(c.created)) > c.noLanesUntil.Load()) {
 		err := l.do(ctx, c.conn, deadline, q, a)
 		switch {
-		case status.Code(err) == codes.Unimplemented: // until the service is upgraded
+		case status.Code(err) == codes.Unimplemented: // an older service, which may be upgraded: try again later
 			c.noLanesUntil.Store(int64(time.Since(c.created) + c.laneRetry))
 		case !errors.Is(err, errUnread):
 			return err
@@ -299,7 +302,7 @@ func (c *Client) callBatch(
 	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
 }
 
-// releaseLost releases the slot of a caller that stopped waiting.
+// releaseLost releases the slots of a task whose caller stopped waiting.
 func (c *Client) releaseLost(t *task) {
 	if t.err != nil || t.decision.Lease == "" {
 		return
@@ -324,7 +327,7 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 
 // Renew holds the slots of a Decision for another TTL. It reports whether they are held, and their TTL: a holder calls
 // Renew again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot
-// that has expired is taken again if there is room. An error means that it is unknown whether the slots are held; try
+// that has expired is taken again if one is free. After an error it is unknown whether the slots are held: call Renew
 // again.
 func (c *Client) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
 	request, response := headgatev1.RenewRequest{LeaseId: lease}, headgatev1.RenewResponse{}

@@ -10,10 +10,10 @@ import (
 
 // A task is a call with a waiting caller.
 type task struct {
-	done       chan struct{} // receives one value when it is done
+	done       chan struct{} // receives one value when the task is done
 	deadline   time.Time
-	idempotent bool // it may be sent again after a failure
-	size       int  // bytesOnWire, set when it is queued
+	idempotent bool // the task may be sent again after a failure
+	size       int  // result of bytesOnWire, set when the task is queued
 
 	// Guarded by the batcher's lock.
 	sent      bool // it was sent, and may be in flight
@@ -38,8 +38,7 @@ var tasks = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1
 
 func newTask() *task { return tasks.Get().(*task) }
 
-// free resets the fields that not every call sets, and makes the task available for reuse. Its caller must have been
-// woken.
+// free resets the fields that not every call sets, and makes the task available for reuse. The task must be done.
 func (t *task) free() {
 	t.sent, t.abandoned, t.settled, t.idempotent, t.err = false, false, false, false, nil
 	t.checks, t.single, t.receipt, t.verb = nil, [1]headgate.Check{}, headgate.Receipt{}, 0
@@ -47,8 +46,8 @@ func (t *task) free() {
 	tasks.Put(t)
 }
 
-// maxBatchBytes is the maximum size of a batch. The service accepts messages of 1 MiB by default, and a larger batch fails as
-// a whole.
+// maxBatchBytes is the maximum size of a batch. The service accepts messages of 1 MiB by default. A larger batch
+// fails as a whole.
 const maxBatchBytes = 512 << 10
 
 // bytesOnWire returns the approximate size of a task in a message.

@@ -257,7 +257,7 @@ func (t *Transport) takeConfigured(ctx context.Context, key string, start time.T
 type wait struct {
 	start    time.Time // of the request
 	duration time.Duration
-	tooLong  error           // the error if the request must not be delayed for so long
+	tooLong  error           // the error if the request must not be delayed for this duration
 	changed  <-chan struct{} // ends the wait when it is closed; may be nil
 }
 
