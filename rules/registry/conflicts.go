@@ -9,19 +9,19 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// ConflictGroup are registered clients with equal limits of their own that the rules of a set cannot use.
+// A ConflictGroup describes registered clients whose own limits are equal, and conflict with rules.
 type ConflictGroup struct {
 	// Example is one of them, with only its attributes, limits and rules.
 	Example rules.Client
 	// Count is the number of such clients.
 	Count int
-	// Problems are the reasons, by paths below a client: "limits[0]".
+	// Problems are the reasons. Their paths are relative to the client: "limits[0]".
 	Problems []rules.Problem
 }
 
-// Conflicts returns the clients whose limits the requirements do not allow, grouped by their limits: at most
-// rules.MaxProblems groups. More is the number of clients in other groups. It may miss clients that are added or
-// removed meanwhile. If every limit is allowed, it takes a few nanoseconds per client.
+// Conflicts returns the clients whose limits the requirements do not allow, grouped by their limits. It returns
+// at most rules.MaxProblems groups; more is the number of clients in other groups. It may miss clients that are
+// added or removed while it runs. If every limit is allowed, it takes a few nanoseconds per client.
 func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup, more int) {
 	m := conflictCollector{required: required, allowed: map[Client]bool{}, groups: map[string]int{}}
 	slots := r.values.slots.Load()
@@ -34,7 +34,7 @@ func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup
 		s := &(*slots)[i]
 		e := s.entry.Load()
 		if e == nil || e == removedEntry || e.details != nil && s.hash != r.firstHash(e.details) {
-			continue // a client with several values counts once, by the first
+			continue // a client with several values is checked once, in the slot of its first value
 		}
 		m.check(Client{e, s.count})
 	}
@@ -50,7 +50,7 @@ func (r *Registry) firstHash(d *details) valueHash {
 // A conflictCollector collects the conflicts of a registry.
 type conflictCollector struct {
 	required *rules.Requirements
-	allowed  map[Client]bool // clients without details or problems; at most maxShared
+	allowed  map[Client]bool // checked clients without details and problems; at most maxShared
 	list     []ConflictGroup
 	groups   map[string]int // indexes in list, by ConflictGroup.text
 	more     int

@@ -12,12 +12,12 @@ import (
 // A Client is a registered client. The zero value means that there is no client.
 type Client struct {
 	*Entry
-	count int64 // the Count of Entry.limit
+	count int64 // the Count of Entry.limit, which Entry does not contain
 }
 
-// An Entry is the stored form of a client. It never changes. Most clients have one limit and are identified by the
-// user attribute that equals their id; everything else is in details. Such clients share an entry if only the counts
-// of their limits are different.
+// An Entry is the stored form of a client. It never changes. Most clients have one limit, and their id is the value
+// of the user attribute that identifies them. They need no details, and share an entry if only the counts of their
+// limits are different.
 type Entry struct {
 	common
 	details *details // nil if the client is the user with its id, and has at most one limit and no description
@@ -37,7 +37,7 @@ type details struct {
 	id          string
 	description string
 	attributes  []rules.Test
-	limits      []rules.Limit // all of them, if there are several
+	limits      []rules.Limit // all limits, if there are several
 	rules       []rules.ClientRule
 }
 
@@ -57,8 +57,9 @@ func (f Client) OneLimit(dst *rules.Limit) bool {
 	return true
 }
 
-// Grants returns the limits of the client under a rule, or whether it is unlimited or blocked. Without any of them the
-// rule's own limits apply. The limits are read-only. It allocates for a client with OneLimit.
+// Grants returns the limits of the client under a rule, or whether the client is unlimited or blocked there. If it
+// returns none of these, the limits of the rule apply. The limits are read-only. Grants allocates for a client for
+// which OneLimit returns true.
 func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
 	if f.details != nil {
 		for i := range f.details.rules {
@@ -70,7 +71,8 @@ func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool
 	return f.limits(), f.unlimited, f.block
 }
 
-// limits returns the limits of the client under rules that it has no other limits for.
+// limits returns the limits of the client that apply under all rules without limits of their own for the
+// client.
 func (f Client) limits() []rules.Limit {
 	if f.hasLimit {
 		limits := []rules.Limit{f.limit}
@@ -86,7 +88,7 @@ func (f Client) limits() []rules.Limit {
 // Property returns a property of the client, and whether it has the property.
 func (e *Entry) Property(name string) (string, bool) { return e.properties.get(name) }
 
-// ClientID returns the id of the client, which was found by a value.
+// ClientID returns the id of the client. value is the attribute value by which the client was found.
 func (e *Entry) ClientID(value string) string {
 	if e.details == nil {
 		return value
@@ -94,7 +96,7 @@ func (e *Entry) ClientID(value string) string {
 	return e.details.id
 }
 
-// client returns the client with its defaults filled in. Value is one of the values that identify it.
+// client returns the client with its defaults filled in. value is one of the values that identify it.
 func (f Client) client(value string) *rules.Client {
 	c := &rules.Client{
 		ID: f.ClientID(value), Properties: f.properties.list(),
@@ -142,10 +144,11 @@ func (r *Registry) newClient(c *rules.Client) Client {
 	return Client{&e, count}
 }
 
-// maxShared limits the number of entries in Registry.shared: all clients may be different.
+// maxShared limits the number of entries in Registry.shared, which would otherwise grow with the number of
+// clients if all of them are different.
 const maxShared = 4096
 
-// share returns an equal entry that other clients have, or else the given one.
+// share returns the shared entry that equals e. If there is none, it shares and returns e.
 func (r *Registry) share(e *Entry) *Entry {
 	if shared := r.shared[e.common]; shared != nil {
 		return shared
@@ -159,7 +162,7 @@ func (r *Registry) share(e *Entry) *Entry {
 func cloneLimits(list []rules.Limit) []rules.Limit {
 	cloned := slices.Clone(list)
 	for i := range cloned {
-		cloned[i].Name = unique.Make(cloned[i].Name).Value() // few are different
+		cloned[i].Name = unique.Make(cloned[i].Name).Value() // there are few different names
 	}
 	return cloned
 }

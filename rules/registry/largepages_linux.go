@@ -12,8 +12,8 @@ const madviseHugepage = 14
 // largeTable is the size in bytes from which a table gains from large pages.
 const largeTable = 4 << 20
 
-// preferLargePages asks the system to back new memory with large pages: it is read at random, and a TLB miss can cost
-// more than the read itself. Failure is no error.
+// preferLargePages asks the system to back new memory with large pages. A table is read at random addresses, and a
+// TLB miss can cost more than the read itself. Errors are ignored, because the table also works with small pages.
 func preferLargePages[T any](table []T) {
 	size := len(table) * int(unsafe.Sizeof(*new(T)))
 	if size < largeTable {

@@ -15,20 +15,20 @@ import (
 )
 
 // A Registry finds clients by the values of their attributes. It is safe for concurrent use; a lookup takes no lock and
-// allocates nothing. It is made for millions of clients: a client that is identified by its id and has one limit takes
+// allocates nothing. It can hold millions of clients: a client that is identified by its id and has one limit takes
 // about 50 bytes.
 //
 // A registry stores keyed 128-bit hashes instead of values, so nobody can construct a collision.
 type Registry struct {
 	seeds  [2]maphash.Seed
 	values table // by attribute values
-	ids    table // by id: only clients that are not found by the user attribute with their id
+	ids    table // by id; has only clients that cannot be found in values by a user attribute with their id
 	shared map[common]*Entry
 	count  atomic.Int64
 
 	mu         sync.Mutex          // held by writers
 	hiding     *Epoch              // the epoch in which changes are hidden; nil if they are not
-	lastHiding weak.Pointer[Epoch] // the last such epoch, as long as one is in use
+	lastHiding weak.Pointer[Epoch] // the latest epoch with hidden changes, as long as it is in use
 }
 
 // New returns a registry with these clients. The error is a *rules.Error.
@@ -44,7 +44,7 @@ func New(clients ...rules.Client) (*Registry, error) {
 	return r, nil
 }
 
-// Find returns the client with the value of an attribute, absent if there is none.
+// Find returns the client with the value of an attribute, or an absent Client if there is none.
 func (r *Registry) Find(a headgate.Attribute, value string) Client {
 	return r.values.find(r.hash(a, value))
 }
@@ -60,7 +60,7 @@ func (r *Registry) hash(a headgate.Attribute, value string) valueHash {
 	return h
 }
 
-// Get returns the client with an id and its defaults filled in. It is read-only.
+// Get returns the client with an id, with its defaults filled in. The client is read-only.
 func (r *Registry) Get(id string) (*rules.Client, bool) {
 	hash := r.hash(userAttribute, id)
 	for _, t := range []*table{&r.values, &r.ids} {
@@ -71,7 +71,8 @@ func (r *Registry) Get(id string) (*rules.Client, bool) {
 	return nil, false
 }
 
-// Lookup returns the client with the value of an attribute, in any notation. It is read-only.
+// Lookup returns the client with the value of an attribute. The value may be in any notation that requests can
+// have, such as an address with a port. The client is read-only.
 func (r *Registry) Lookup(a headgate.Attribute, value string) (*rules.Client, bool) {
 	value = pattern.CanonicalValue(a.Kind, value)
 	if c := r.Find(a, value); !c.Absent() {
@@ -154,8 +155,8 @@ func hasValue(c *rules.Client, a headgate.Attribute, value string) bool {
 	})
 }
 
-// store replaces the client old by c; either may be nil. Both have defaults. Lookups by a value or id that both have
-// find one of them at any time.
+// store replaces the client old by c, or adds c if old is nil, or removes old if c is nil. Both have their defaults
+// filled in. Concurrent lookups by a value or id that both have always find one of them.
 func (r *Registry) store(c, old *rules.Client) {
 	if c != nil {
 		record := r.newClient(c)
@@ -183,7 +184,7 @@ func (r *Registry) store(c, old *rules.Client) {
 	}
 }
 
-// setValue sets the client of an attribute value. If changes are hidden, it records the previous client before.
+// setValue sets the client of an attribute value. If changes are hidden, it first records the previous client.
 func (r *Registry) setValue(a headgate.Attribute, value string, c Client) {
 	hash := r.hash(a, value)
 	if r.hiding != nil && r.hiding.before.find(hash).Absent() {
@@ -196,7 +197,7 @@ func (r *Registry) setValue(a headgate.Attribute, value string, c Client) {
 	r.values.set(hash, c)
 }
 
-// Remove removes a client and returns it. It returns false if there is none with that id.
+// Remove removes the client with an id and returns it. It returns false if there is none.
 func (r *Registry) Remove(id string) (rules.Client, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

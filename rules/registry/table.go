@@ -10,15 +10,15 @@ type valueHash [2]uint64
 
 // A table maps hashes to clients. It is a hash table with linear probing: readers take no lock, writers must hold one.
 //
-// Usually a lookup reads a single cache line: the limits of most clients differ only in their Count, which is in the
-// slot, and clients that differ only in that share an Entry.
+// Usually a lookup misses the cache only once. The limits of most clients differ only in their Count, which is in
+// the slot; such clients share an Entry, which is likely to be in the cache.
 type table struct {
 	slots atomic.Pointer[[]slot]
 	used  int // slots that have or had a client
 	count int // slots that have a client
 }
 
-// A slot holds one client. It changes only when the client is removed.
+// A slot holds one client. It changes only when the client is replaced or removed.
 type slot struct {
 	hash  valueHash
 	count int64                 // see Client
@@ -28,8 +28,8 @@ type slot struct {
 // removedEntry marks the slot of a client that was removed. Such slots become free when the table is rebuilt.
 var removedEntry = &Entry{}
 
-// search returns the slot with a hash, or else the unused slot at the end of the search. One slot at least must be
-// unused.
+// search returns the slot with a hash. If there is none, it returns the unused slot at which the search ends, and
+// a nil entry. At least one slot must be unused.
 func search(slots []slot, hash valueHash) (s *slot, entry *Entry) {
 	at, _ := bits.Mul64(hash[0], uint64(len(slots)))
 	for {
@@ -43,7 +43,7 @@ func search(slots []slot, hash valueHash) (s *slot, entry *Entry) {
 	}
 }
 
-// find returns the client with a hash, absent if there is none.
+// find returns the client with a hash, or an absent Client if there is none.
 func (t *table) find(hash valueHash) Client {
 	slots := t.slots.Load()
 	if slots == nil {
@@ -57,7 +57,7 @@ func (t *table) find(hash valueHash) Client {
 }
 
 // set adds or replaces the client with a hash, or removes it if c is absent. A replaced client gets a new slot behind
-// the old one, so that readers find one of them at any time.
+// the old one, so that readers always find the old or the new client.
 func (t *table) set(hash valueHash, c Client) {
 	t.reserve(1)
 	slots := *t.slots.Load()
@@ -84,8 +84,8 @@ func insert(slots []slot, hash valueHash, c Client) {
 	s.entry.Store(c.Entry)
 }
 
-// reserve makes room for more clients. It rebuilds the table when four of five slots are used, so that three of five
-// are.
+// reserve makes room for more clients. When they would use more than 4/5 of the slots, it rebuilds the table, so
+// that they use 3/5.
 func (t *table) reserve(more int) {
 	old := t.slots.Load()
 	if old != nil && (t.used+more)*5 <= len(*old)*4 {
