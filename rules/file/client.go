@@ -12,9 +12,9 @@ func decodeClient(d *source.Decoder, n *source.Node, path string, dst *rules.Cli
 	if attributes == nil || attributes.Kind != source.Map {
 		return
 	}
-	for i := range attributes.Fields {
+	for i := range attributes.Fields { // decodeTests has decoded or refused the other fields
 		f := &attributes.Fields[i]
-		if _, property, _ := rules.ParseClientAttribute(f.Name); property { // decodeTests has read or refused other names
+		if _, property, _ := rules.ParseClientAttribute(f.Name); property {
 			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), dst)
 		}
 	}

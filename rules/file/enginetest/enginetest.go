@@ -16,7 +16,8 @@ type Store = enginetest.Store
 // ErrUnreachable is the error of a Store that is unreachable.
 var ErrUnreachable = enginetest.ErrUnreachable
 
-// New returns an engine with the rules of a text, on its own store that is closed with the test.
+// New returns an engine with the rules in a YAML text, and its store. The store is closed at the end of the
+// test.
 func New(t testing.TB, rules string, o memstore.Options) (*engine.Engine, *Store) {
 	t.Helper()
 	doc, err := file.Parse("rules.yaml", []byte(rules))

@@ -19,8 +19,8 @@ import (
 // caseStart is the start of every case: midnight, so that windows of a day or less begin with it.
 var caseStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Starter returns a function that starts a case with nothing consumed, for testfile.File.Run. One store counts exactly,
-// whatever consistency the rules ask for. A delayed request takes no time.
+// Starter returns a function for testfile.File.Run that starts a case with nothing consumed. All rules use the same
+// store, which counts exactly, whatever their consistency is. A delayed request continues immediately.
 func Starter(set *match.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
 		var clk clock

@@ -15,7 +15,8 @@ var ErrTooLarge = errors.New("too large")
 // Bounds limit the memory for parsing a text from an untrusted sender. They are checked before parsing, because a
 // parser takes hundreds of bytes for each token.
 type Bounds struct {
-	// JSONTokens is the maximum number of brackets, commas and colons of JSON, JSONItems that of the values of each list.
+	// JSONTokens is the maximum number of brackets, commas and colons in JSON. JSONItems is the maximum number of
+	// values in a list or fields in a mapping.
 	JSONTokens, JSONItems int
 	// YAMLBytes is the maximum number of bytes of YAML. YAMLTokens is the maximum number of its tokens, which is
 	// estimated: the estimate is never too low.

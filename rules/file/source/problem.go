@@ -56,7 +56,7 @@ type Error struct {
 	// More is the number of problems that are not in the list.
 	More int
 
-	excerpts []string // of the lines of the problems
+	excerpts []string // for each problem, the line of the file and a caret
 	err      error
 }
 

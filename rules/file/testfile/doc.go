@@ -1,5 +1,5 @@
-// Package testfile runs unit tests for rules, which people write beside their rules file: a request, the rules that
-// should match it, and the expected decisions when it is repeated.
+// Package testfile runs unit tests for rules, which users write next to their rules file. A test case has a
+// request, the rules that should match it, and the expected decisions when the request is repeated.
 //
 //	rules: rules.yaml
 //	cases:
@@ -12,10 +12,10 @@
 //	      - { at: 500ms, expect: allow, remaining: 0 }
 //	      - { request: { user: bob }, expect: allow }
 //
-// matches lists all rules that match, in their order. Steps run one after the other: at a time since the case began,
-// which stays the same until a step sets another; as often as times says; with the request of the case and the step's
-// changes to it. An allowed request ends at once unless the step says how long it is in flight, and its response has
-// the step's headers. Every case begins with nothing consumed.
+// matches lists all rules that match, in their order. Steps run one after the other. "at" is the time since the case
+// began; it stays the same until a step sets another one. "times" is how often the request is sent. "request" has
+// changes to the request of the case. An allowed request ends immediately unless "for" states how long it is in
+// flight, and its response has the headers in "response". Every case begins with nothing consumed.
 //
 // [File.Run] runs the cases with a function that decides, so that this package needs no engine.
 package testfile

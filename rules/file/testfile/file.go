@@ -225,7 +225,8 @@ func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, p
 	}
 }
 
-// validate returns further problems, without those that follow from known ones.
+// validate returns the problems that decoding has not found. It omits those that existing problems may have
+// caused.
 func (f *File) validate(existing []source.Problem) []source.Problem {
 	var problems []source.Problem
 	addProblem := func(path, value, want string) {

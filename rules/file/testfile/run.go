@@ -48,9 +48,9 @@ func (f Failure) String() string {
 	return f.File + ":" + strconv.Itoa(f.Line) + ":" + strconv.Itoa(f.Column) + ": got " + f.Got + ", want " + f.Want
 }
 
-// Run runs all cases. It matches requests with the set and decides them with the function that start returns; start is
-// called once per case, with nothing consumed. An error of start ends the run; an error of a decision is a failure. The
-// file must come from Parse or Load.
+// Run runs all cases. It matches requests with the set. start is called for each case with steps, and returns the
+// function that decides the requests of that case, with nothing consumed. An error of start ends the run; an error of
+// a decision is a failure. The file must come from Parse or Load.
 func (f *File) Run(set *match.Set, start func() (Decide, error)) ([]Result, error) {
 	results := make([]Result, 0, len(f.Cases))
 	for i := range f.Cases {
@@ -186,7 +186,8 @@ func (o *inFlight) finish(now time.Duration) error {
 	return nil
 }
 
-// difference returns the first difference between an answer and the expectations. Remaining is compared only if last.
+// difference returns the first difference between a decision and the expectations. It compares Remaining only if last
+// is true.
 func (s *Step) difference(a Decision, last bool) (field, got, want string) {
 	switch {
 	case a.Verdict != s.Expect:
