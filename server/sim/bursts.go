@@ -10,12 +10,13 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// clientBursts are the clients of a source that send and pause in turn, each at times of its own. The clients that send
-// at one time are neighbors in the list, so that one of them is drawn without looking at the others.
+// clientBursts are the clients of a source with ClientOn: each client alternately sends and pauses, at its own times.
+// The clients that send at the same time are next to each other in the list, so that draw finds one of them by binary
+// search.
 type clientBursts struct {
 	on, period time.Duration
-	clients    []burstClient // by offset
-	weights    []float64     // sum of the weights of all clients before an index
+	clients    []burstClient // sorted by offset
+	weights    []float64     // for each index, the sum of the weights of all clients before it
 }
 
 // A burstClient begins a burst when its offset and the time add up to a multiple of the period.
@@ -38,20 +39,21 @@ func newClientBursts(spec *scenario.Source) *clientBursts {
 	for i, c := range b.clients {
 		weight := 1.0
 		if spec.Zipf > 0 {
-			weight = math.Pow(1+float64(c.client), -float64(spec.Zipf)) // as rand.Zipf draws clients that never pause
+			weight = math.Pow(1+float64(c.client), -float64(spec.Zipf)) // the distribution of rand.Zipf, which draws clients that never pause
 		}
 		b.weights[i+1] = b.weights[i] + weight
 	}
 	return b
 }
 
-// draw returns one of the clients that send at a time, for a random number from 0 to 1. It returns false if none does.
+// draw returns one of the clients that send at the given time, chosen by a random number from 0 to 1. It returns
+// false if no client sends.
 func (b *clientBursts) draw(at time.Duration, random float64) (client uint64, ok bool) {
 	first := (b.period - at%b.period) % b.period
 	start, end := b.index(first), b.index(first+b.on)
 	wrapped := b.index(first + b.on - b.period) // clients before this index send, too
 	weight := b.weights[end] - b.weights[start]
-	target := float64(random * (weight + b.weights[wrapped])) // rounded, so that it is the same on every machine
+	target := float64(random * (weight + b.weights[wrapped])) // rounds the product, as on every machine
 	if target < weight {
 		target += b.weights[start]
 	} else {
@@ -64,7 +66,7 @@ func (b *clientBursts) draw(at time.Duration, random float64) (client uint64, ok
 	return b.clients[i].client, true
 }
 
-// index returns the index of the first client with at least an offset.
+// index returns the index of the first client whose offset is at least the given one.
 func (b *clientBursts) index(offset time.Duration) int {
 	return sort.Search(len(b.clients), func(i int) bool { return b.clients[i].offset >= offset })
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// A board holds the notes of the mode async, on the Redis servers.
+// A board holds the notes that nodes exchange through the Redis servers in the mode async.
 type board struct {
 	notes map[string][]note // by key
 	seq   uint64
 }
 
-// A note is what a node has left under a key.
+// A note is a text that a node has stored under a key.
 type note struct {
 	author, text string
 	at           time.Duration
@@ -25,9 +25,9 @@ type note struct {
 type exchangeClient struct {
 	redisClient
 	author string
-	read   map[string]uint64 // the seq up to which the notes of a key were read
-	losses []int             // of the servers, as far as they were noticed
-	lost   uint64
+	read   map[string]uint64 // by key, the seq up to which notes were read
+	losses []int             // by server, the value of redisServer.losses that this client has noticed
+	lost   uint64            // key groups whose notes were lost, as bits; see Lost
 }
 
 var (
@@ -123,12 +123,12 @@ func (x *exchangeClient) Exchange(
 
 // An exchangePart is the part of an exchange with one server.
 type exchangePart struct {
-	index []int // of the notes
+	index []int // indices of the notes
 	found []foundNote
 	err   error
 }
 
-// A foundNote is a note of a peer under the key of one of the notes.
+// A foundNote is a note of a peer under the key of a note that was sent.
 type foundNote struct {
 	index int
 	note  fleet.PeerNote
@@ -173,7 +173,7 @@ func (x *exchangeClient) exchangePart(ctx context.Context, server int, p *exchan
 	p.found = found
 }
 
-// leave stores a note.
+// leave stores a note. It replaces the author's earlier note under the key.
 func (b *board) leave(n *fleet.Note, author string, now time.Duration) {
 	b.seq++
 	stored := note{author: author, text: n.Text, at: now, seq: b.seq}
@@ -185,7 +185,7 @@ func (b *board) leave(n *fleet.Note, author string, now time.Duration) {
 	b.notes[n.Key] = append(list, stored)
 }
 
-// wipe loses the notes of a server.
+// wipe deletes the notes of a server.
 func (b *board) wipe(server, servers int) {
 	for key := range b.notes {
 		if groupOf(key)%servers == server {

@@ -73,7 +73,8 @@ func (w *world) beginRedis(f *scenario.Fault) {
 	}
 }
 
-// beginServer begins a fault of a Redis server, the i-th of its Redis, which may have notes.
+// beginServer begins a fault of a Redis server. i is the number of the server in its Redis. hasNotes reports
+// whether nodes exchange notes through that Redis.
 func (w *world) beginServer(f *scenario.Fault, i int, s *redisServer, hasNotes bool) {
 	switch f.Kind {
 	case scenario.RedisDown:
@@ -96,7 +97,7 @@ func (w *world) beginServer(f *scenario.Fault, i int, s *redisServer, hasNotes b
 	}
 }
 
-// slotsOf returns the slots of the nodes that a fault happens to.
+// slotsOf returns the slots of the nodes that a fault affects.
 func (w *world) slotsOf(f *scenario.Fault) []int {
 	if len(f.Nodes) > 0 {
 		return f.Nodes
@@ -108,7 +109,8 @@ func (w *world) slotsOf(f *scenario.Fault) []int {
 	return slots
 }
 
-// restart stops nodes, and starts them without memory after a time.
+// restart stops nodes, and starts them again after the given time, without their memory. ahead is how far their
+// clocks are ahead then.
 func (w *world) restart(slots []int, ahead, after time.Duration) {
 	for _, slot := range slots {
 		if w.nodes[slot] == nil {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets whose bounds differ by at most 1/16.
+// A histogram counts durations in buckets. The upper bound of a bucket is at most 1/16 larger than its lower
+// bound.
 type histogram struct {
 	counts [64 * subBuckets]int64
 	total  int64
@@ -48,7 +49,7 @@ func upper(bucket int) time.Duration {
 	return time.Duration((uint64(bucket%subBuckets+subBuckets)+1)<<exponent - 1)
 }
 
-// quantile returns the least duration that is at least as long as a part of all.
+// quantile returns a duration that the given part of all durations, from 0 to 1, does not exceed.
 func (h *histogram) quantile(part float64) time.Duration {
 	rest := int64(part * float64(h.total))
 	for i, n := range h.counts {

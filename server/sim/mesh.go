@@ -46,7 +46,7 @@ func (m *meshPort) Close() error {
 	return nil
 }
 
-// introduceAll lets nodes know each other that started during a partition which has ended.
+// introduceAll introduces nodes to each other that have not met, because they started during a partition.
 func (w *world) introduceAll() {
 	for _, n := range w.nodes {
 		if n != nil && n.port != nil {
@@ -55,7 +55,8 @@ func (w *world) introduceAll() {
 	}
 }
 
-// introduce lets a node and the others that it does not know, and reaches, know each other, as memberlist would.
+// introduce introduces a node and all reachable nodes that it does not know yet to each other, as memberlist
+// would.
 func (w *world) introduce(n *node) {
 	for _, other := range w.nodes {
 		if other == nil || other == n || n.port.knows[other] || !w.network.connects(n.slot, other.slot) {

@@ -9,18 +9,18 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// A network decides what becomes of messages.
+// A network decides whether messages arrive, and when.
 type network struct {
 	random       *rand.Rand
-	delay        time.Duration // mean
+	delay        time.Duration // mean delay of a message
 	distribution scenario.Distribution
-	loss         float64          // 0 to 1
-	normal       scenario.Network // without faults
-	// partitions are those that last: each has nodes that reach neither Redis nor other nodes, or regions that do not reach
-	// other regions.
+	loss         float64          // part of messages that are lost, from 0 to 1
+	normal       scenario.Network // delay and loss without faults
+	// partitions are the current partitions. Each is a list of nodes that reach neither Redis nor other nodes, or of
+	// regions that do not reach other regions.
 	partitions [][]int
-	faults     []*scenario.Fault // that change delay and loss; the last of a kind counts
-	bytes      int64             // of all messages
+	faults     []*scenario.Fault // current faults that change delay or loss; the last one of a kind applies
+	bytes      int64             // size of all messages so far
 }
 
 func newNetwork(normal scenario.Network, random *rand.Rand) *network {
@@ -50,7 +50,8 @@ func (n *network) send(bytes int) (delay time.Duration, arrives bool) {
 	return n.sample(), true
 }
 
-// heavyTail is the exponent of the distribution heavy. Its mean is heavyTail/(heavyTail−1) times its least value.
+// heavyTail is the exponent of the distribution heavy, whose mean is heavyTail/(heavyTail−1) times its smallest
+// value.
 const heavyTail = 2.5
 
 func (n *network) sample() time.Duration {

@@ -19,7 +19,8 @@ import (
 	"github.com/headgate/headgate/server/sim/virtual"
 )
 
-// A node is one incarnation of a simulated Headgate node.
+// A node is a simulated Headgate node, from its start to its end. A restarted node is a new node in the same
+// slot.
 type node struct {
 	slot   int
 	region int
@@ -33,13 +34,13 @@ type node struct {
 	port   *meshPort
 }
 
-// fleetSecret keys the hashes of counters. All nodes of a simulation have the same.
+// fleetSecret is the key of the hashes of counters. All nodes of a simulation have the same secret.
 var fleetSecret = []byte("a secret that all nodes share")
 
 // nodeMemory limits the counters that a node has in its memory.
 const nodeMemory = 1 << 30
 
-// startNode starts a node in a slot, whose clock is ahead.
+// startNode starts a node in a slot. ahead is how far its clock is ahead.
 func (w *world) startNode(slot int, ahead time.Duration) error {
 	w.incarnations++
 	n := &node{slot: slot, region: w.regionOf(slot), random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
@@ -94,7 +95,7 @@ func (w *world) assemble(n *node) error {
 	return err
 }
 
-// sharedLimiter creates the limiter of a mode that nodes share counters by.
+// sharedLimiter creates the limiter of a mode in which nodes share counters.
 func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
 	ledger := w.ledgerOptions(n)
 	switch w.variant.Mode {
@@ -131,7 +132,7 @@ func (w *world) ledgerOptions(n *node) fleet.LedgerOptions {
 	}
 }
 
-// redisLimiter creates the limiter of the modes exact and lease, whose counters are in Redis.
+// redisLimiter creates the limiter of the mode exact or lease, whose counters are in Redis.
 func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
 	remote, members := &redisClient{w, n, w.serversOf(n.region)}, &w.regions[n.region]
 	guarded, err := guard.New(remote, guard.Options{
@@ -158,7 +159,7 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	return w.regionLimiter(n, limiter)
 }
 
-// stopNode ends a node without a goodbye.
+// stopNode ends a node abruptly: it tells nothing to other nodes.
 func (w *world) stopNode(slot int) error {
 	n := w.nodes[slot]
 	if n == nil {

@@ -16,7 +16,7 @@ type nodeGroup struct {
 
 var _ fleet.Members = (*nodeGroup)(nil)
 
-// Live implements fleet.Members, which counts at least the node that asks.
+// Live implements fleet.Members. It returns at least 1, because the calling node is live.
 func (g *nodeGroup) Live() int { return max(1, g.live) }
 
 // Known implements fleet.Members.

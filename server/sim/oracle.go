@@ -8,29 +8,29 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// An oracle knows everything at once, by the right time, and judges every decision. Each unit too much or too little
-// counts once: a client that was five units above its limit, and stays there, was wrongly admitted five times. So there
-// are three counters of each client, which are the same as long as nothing is wrong.
+// An oracle judges every decision. It counts all units immediately, and its clock is exact. Each unit too much or too
+// little counts once: a client that was five units above its limit, and stays there, was wrongly admitted five times.
+// So the oracle has three counters for each client, which are the same as long as no decision was wrong.
 type oracle struct {
-	all   []counter // all units that nodes admit
-	right []counter // without those that were wrongly admitted; only clients that had some
-	due   []counter // with those that were wrongly denied; only clients that had some
+	all   []counter // all units that nodes have admitted
+	right []counter // without wrongly admitted units; has only clients with such units
+	due   []counter // with wrongly denied units as well; has only clients with such units
 
-	sweepAt int // number of clients from which on those are dropped that have used nothing of late
+	sweepAt int // number of clients at which the next sweep removes unused ones
 }
 
-// minSweep is the least number of clients for which a sweep is worthwhile.
+// minSweep is the smallest number of clients for which a sweep is worth its time.
 const minSweep = 1 << 16
 
-// A counter is the counters of all clients under one limit.
+// A counter has the counters of all clients under one limit.
 type counter struct {
 	plan   *algorithm.Plan
-	pairs  map[uint64]algorithm.Pair  // of a plan with Pairs
-	states map[uint64]algorithm.State // of any other
+	pairs  map[uint64]algorithm.Pair  // by client, if plan.IsPair
+	states map[uint64]algorithm.State // by client, otherwise
 }
 
-// judging returns the limit by which decisions under a limit are judged. The sliding window and its buckets are
-// approximations of the log.
+// judging returns the limit by which decisions under a limit are judged. By default it has the same algorithm,
+// except that sliding-window and sliding-buckets are judged by sliding-log, which they approximate.
 func judging(l headgate.Limit, by *headgate.Algorithm) (headgate.Limit, error) {
 	switch {
 	case by != nil:
@@ -66,8 +66,8 @@ func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error)
 	return o, nil
 }
 
-// judge reports whether a decision on a cost, at a time in µs, is wrong. excess is how many units the client is above
-// a limit after an admission.
+// judge reports whether a decision is wrong that was made at the time now, in µs. excess is how many units the client
+// is above a limit after it was admitted.
 func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64) {
 	if len(o.right[0].pairs)+len(o.due[0].pairs) == 0 && len(o.all) == 1 && o.all[0].pairs != nil {
 		if o.judgePair(client, now, cost, allowed) {
@@ -101,8 +101,8 @@ func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool
 	return wrong, excess
 }
 
-// judgePair judges a right decision under one limit, as long as none was wrong before, with few lookups. If the decision
-// is wrong, it does nothing and returns false.
+// judgePair judges a decision with few lookups. It is for one limit, as long as no decision was wrong. If the
+// decision is wrong, it does nothing and returns false.
 func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (done bool) {
 	c := &o.all[0]
 	pair := c.pairs[client]
@@ -118,7 +118,8 @@ func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (done b
 	return true
 }
 
-// sweep drops clients whose counters are as new. Every client is looked at once while the number of clients doubles.
+// sweep removes clients whose units have all drained. It runs again when the number of clients has doubled, so its
+// cost per client is constant.
 func (o *oracle) sweep(now int64) {
 	lists := [][]counter{o.all, o.right, o.due}
 	for _, list := range lists {
@@ -143,7 +144,7 @@ func (o *oracle) sweep(now int64) {
 
 func (c *counter) size() int { return len(c.pairs) + len(c.states) }
 
-// each calls a function, which may delete, for every client.
+// each calls do for every client. do may delete clients.
 func (c *counter) each(do func(client uint64)) {
 	for client := range c.pairs {
 		do(client)
@@ -161,7 +162,8 @@ func (c *counter) isNew(client uint64, now int64) bool {
 	return c.plan.Decide(c.states[client], now, 0).ResetAfter == 0
 }
 
-// counters returns the special counters of a client if it has any, and those of all units otherwise.
+// counters returns special if it has counters of the client, and o.all otherwise. differs reports whether it
+// returned special.
 func (o *oracle) counters(special []counter, client uint64) (_ []counter, differs bool) {
 	c := &special[0]
 	if c.pairs != nil {
@@ -202,7 +204,7 @@ func room(counters []counter, client uint64, now, cost int64) bool {
 	return true
 }
 
-// charge counts units, and returns how many of a client are above a limit now.
+// charge counts units, and returns how many units the client is above a limit now.
 func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
 	for i := range counters {
 		c := &counters[i]

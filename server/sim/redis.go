@@ -20,35 +20,36 @@ const (
 	replyBytes = 60
 )
 
-// maxWait ends calls without a deadline whose request or response is lost.
+// maxWait is how long a call without a deadline lasts if its request or response is lost.
 const maxWait = 2 * time.Second
 
 var errLost = errors.New("sim: no response from Redis")
 
 // A redisServer is one simulated Redis server. It runs the steps of the algorithms.
 type redisServer struct {
-	number    int // among the servers of all groups
+	number    int // number of the server among the servers of all groups
 	name      string
 	region    int
 	store     *stepstore.Store
-	totals    *regiontotals.Store // what the region's nodes consumed
-	ahead     time.Duration       // of its clock
+	totals    *regiontotals.Store // the consumption that the nodes of the region have reported
+	ahead     time.Duration       // how far its clock is ahead
 	down      int                 // number of faults that stop it
 	losses    int                 // how often it has lost its data
-	sweepAt   int                 // number of keys from which on drained ones are dropped
+	sweepAt   int                 // number of keys at which the next sweep removes drained ones
 	busyUntil time.Duration
 	busy      time.Duration
 	calls     int64
 }
 
-// wipe loses all data.
+// wipe deletes all data.
 func (s *redisServer) wipe(w *world) {
 	s.losses++
 	now := func() time.Time { return w.loop.Time().Add(s.ahead) }
 	s.store, s.totals = stepstore.New(now), regiontotals.New(now)
 }
 
-// newRedis returns the servers of all regions, one region after the other, and those of the global store.
+// newRedis returns the servers of all regions, one region after the other, followed by the servers of the
+// global store.
 func newRedis(w *world) []*redisServer {
 	regions, shards := w.scenario.CountRegions(), w.shards()
 	if w.scenario.Regions != nil {
@@ -66,10 +67,11 @@ func newRedis(w *world) []*redisServer {
 	return servers
 }
 
-// callsPerSweep is after how many calls a server looks for keys to drop.
+// callsPerSweep is the number of calls after which a server checks whether to sweep.
 const callsPerSweep = 1 << 12
 
-// sweep drops drained keys now and then, as Redis does when they expire, unless its clock may go back.
+// sweep removes drained keys from time to time, as Redis does when they expire. It removes none if the clock of
+// a server can be set back, because units would then be in use again.
 func (s *redisServer) sweep(w *world) {
 	if s.calls%callsPerSweep != 0 || s.store.Len() < s.sweepAt || w.scenario.HasFault(scenario.RedisClock) {
 		return
@@ -78,14 +80,14 @@ func (s *redisServer) sweep(w *world) {
 	s.sweepAt = max(minSweep, 2*s.store.Len())
 }
 
-// hashKey hashes a key, the same on every machine.
+// hashKey hashes a key. The hash is the same on every machine.
 func hashKey(key string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // never fails
 	return h.Sum64()
 }
 
-// A redisClient is a node's connections to a Redis.
+// A redisClient is the connections of a node to the servers of a Redis.
 type redisClient struct {
 	world   *world
 	node    *node
@@ -107,8 +109,8 @@ func (c *redisClient) server(check *headgate.Check) *redisServer {
 	return c.servers[hashKey(key)%uint64(len(c.servers))]
 }
 
-// call runs a function on a server, after the delay of the request, and returns after that of the response. A request
-// or response that is lost ends with the context.
+// call runs a function on a server, after the delay of the request, and returns after the delay of the response. If
+// the request or response is lost, it returns when the context ends.
 func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run func() error) error {
 	w, h := c.world, c.node.host
 	network := w.networkTo(c.node, s)
@@ -126,7 +128,7 @@ func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run f
 	s.busyUntil = start + w.scenario.Redis.Service
 	s.busy += w.scenario.Redis.Service
 	if err := h.Sleep(ctx, s.busyUntil-now); err != nil {
-		// The node has given up, but the server runs the call all the same.
+		// The node no longer waits, but the server still runs the call.
 		return errors.Join(err, run())
 	}
 	if s.down > 0 {
@@ -192,7 +194,8 @@ func (c *redisClient) Take(ctx context.Context, check headgate.Check) (headgate.
 	})
 }
 
-// TakeAll implements headgate.Limiter. The checks are of one server, as guard sends them.
+// TakeAll implements headgate.Limiter. All checks belong to one server, because guard sends a call for each
+// shard.
 func (c *redisClient) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {

@@ -30,13 +30,14 @@ func (w *world) serversOf(region int) []*redisServer {
 	return w.redis[region*shards : (region+1)*shards]
 }
 
-// exchangeServers returns the Redis servers through which nodes exchange notes: those of the global store, if there
-// are several regions.
+// exchangeServers returns the Redis servers through which nodes exchange notes. If there are several regions, these
+// are the servers of the global store.
 func (w *world) exchangeServers() []*redisServer {
 	return w.redis[len(w.redis)-w.shards():]
 }
 
-// regionsOf returns the regions that a fault happens to: the first ones, if it does not say which.
+// regionsOf returns the regions that a fault affects. If the fault names none, these are the first regions, as
+// many as first says.
 func (w *world) regionsOf(f *scenario.Fault, first int) []int {
 	if len(f.Regions) > 0 {
 		return f.Regions
@@ -61,7 +62,7 @@ func (w *world) reaches(n *node, s *redisServer) bool {
 	return w.network.reachesRedis(n.slot) && (n.region == s.region || w.between.connects(n.region, s.region))
 }
 
-// regionLimiter shares the limits of a node's limiter with other regions.
+// regionLimiter returns a limiter that shares the limits of a node's limiter with other regions.
 func (w *world) regionLimiter(n *node, inside headgate.Limiter) (headgate.Limiter, error) {
 	o := region.Options{
 		Region: "region-" + strconv.Itoa(n.region), Node: n.host.Name, Interval: w.scenario.Regions.SyncInterval,
@@ -103,7 +104,7 @@ func (c *regionStoreClient) Settle(
 const regionItemBytes = 60
 
 // callParts sends items to the servers of their keys, one server after the other, and calls result with each reply.
-// missed has the indices of items without one.
+// missed has the indices of items that got no reply.
 func callParts[Item, Reply any](
 	ctx context.Context, c *regionStoreClient, items []Item, keyOf func(*Item) string,
 	run func(*redisServer, []Item, func(int, Reply)) error, result func(int, Reply),

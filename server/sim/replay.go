@@ -10,26 +10,26 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// A Log is what was read of the access log of a source.
+// A Log states how much was read of the access log of a source.
 type Log struct {
 	File string `json:"file"`
 	accesslogs.Stats
 }
 
-// maxGroup is the most requests of one second that are spread over it.
+// maxGroup is the maximum number of requests that are spread over their second.
 const maxGroup = 1 << 20
 
-// A replay reads the requests of an access log. Those of the same second are spread over it evenly if the log has whole
-// seconds only.
+// A replay reads the requests of an access log. If the times in the log are whole seconds, it spreads the requests of
+// a second evenly over it.
 type replay struct {
 	spec   *scenario.Source
 	reader *accesslogs.Reader
-	began  time.Time // of the first request
+	began  time.Time // time of the first request
 
-	next    accesslogs.Request // read ahead, if hasNext
+	next    accesslogs.Request // the next request, if hasNext: it was read ahead
 	hasNext bool
-	group   []string // clients of the requests to come of groupAt
-	sent    int      // of group
+	group   []string // clients of the requests of the second groupAt
+	sent    int      // number of requests of group that were returned
 	groupAt time.Time
 }
 
@@ -120,7 +120,7 @@ func (s *source) scheduleReplay() {
 	}
 }
 
-// logs returns what was read of the access logs.
+// logs returns how much was read of each access log.
 func (w *world) logs() []Log {
 	var list []Log
 	for _, r := range w.replays {

@@ -22,14 +22,14 @@ type Result struct {
 	Retries  int64 `json:"retries"`
 	Admitted int64 `json:"admitted"`
 	Denied   int64 `json:"denied"`
-	// Degraded are decisions by policies, and Unserved requests that found no node.
+	// Degraded counts decisions by policies, and Unserved the requests for which no node was running.
 	Degraded int64 `json:"degraded"`
 	Unserved int64 `json:"unserved"`
-	// WronglyAdmitted are requests that were admitted although the limit had no room for them, and WronglyDenied those
-	// that were denied although it had. Each unit too much or too little counts once.
+	// WronglyAdmitted counts requests that were admitted although the limit had no room for them. WronglyDenied
+	// counts requests that were denied although the limit had room. Each unit too much or too little counts once.
 	WronglyAdmitted int64 `json:"wronglyAdmitted"`
 	WronglyDenied   int64 `json:"wronglyDenied"`
-	// MaxExcess is the most units that a client was above its limit at any time.
+	// MaxExcess is the largest number of units by which a client exceeded its limit at any time.
 	MaxExcess int64 `json:"maxExcess"`
 	// Burstiness is the standard deviation of admissions per 100 ms divided by their mean: 0 is perfectly smooth.
 	Burstiness float64 `json:"burstiness"`
@@ -37,20 +37,20 @@ type Result struct {
 	Latency Latency `json:"addedLatency"`
 
 	RedisCalls int64 `json:"redisCalls"`
-	// RedisLoad is the part of the time in which the busiest Redis server works.
+	// RedisLoad is the part of the time in which the busiest Redis server worked, from 0 to 1.
 	RedisLoad float64 `json:"redisLoad"`
 	BytesSent int64   `json:"bytesSent"`
-	// BytesBetweenRegions is the part of BytesSent that goes from one region to another.
+	// BytesBetweenRegions is the part of BytesSent that was sent from one region to another.
 	BytesBetweenRegions int64 `json:"bytesBetweenRegions,omitempty"`
 	// Events is the number of simulated events.
 	Events int64 `json:"events"`
 
-	// Series are the figures per Step.
+	// Series has the figures over time.
 	Series Series `json:"series"`
 	Marks  []Mark `json:"marks,omitempty"`
 
 	granted  int64
-	now      time.Duration // that was simulated
+	now      time.Duration // time that was simulated
 	latency  histogram
 	slots    []int64 // admissions per burstStep
 	duration time.Duration
@@ -152,7 +152,7 @@ func (r *Result) record(q *request) {
 	}
 }
 
-// finish reads the figures that the world has.
+// finish copies the figures that the world has counted.
 func (r *Result) finish(w *world) {
 	r.now, r.Events, r.BytesSent, r.logs, r.Nodes = w.loop.Now(), w.loop.Events(), w.network.bytes, w.logs(), len(w.nodes)
 	if w.between != nil {
@@ -199,7 +199,8 @@ func addAll(to, from []int64) {
 	}
 }
 
-// conclude computes the figures of the whole run, which is partial in any case if a group of clients is missing.
+// conclude computes the figures of the whole run. missing reports whether a group of clients was not simulated,
+// so that the result is partial.
 func (r *Result) conclude(missing bool) {
 	r.Simulated, r.Partial = r.now.Seconds(), missing || r.now < r.duration
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -212,10 +213,11 @@ func (r *Result) conclude(missing bool) {
 	r.Latency.Mean, r.RedisLoad, r.Burstiness = round(r.Latency.Mean), round(r.RedisLoad), round(r.Burstiness)
 }
 
-// round keeps six digits after the point, so that results are the same on machines that round differently.
+// round keeps six digits after the decimal point, so that results are the same on machines that round
+// differently.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
-// variation returns the standard deviation divided by the mean, 0 if there is none.
+// variation returns the standard deviation of a list divided by its mean, or 0 if all its numbers are 0.
 func variation(list []int64) float64 {
 	if len(list) == 0 || slices.Max(list) == 0 {
 		return 0

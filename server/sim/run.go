@@ -23,11 +23,11 @@ type Results struct {
 	Results     []*Result `json:"results"`
 }
 
-// Progress is how far a simulation is.
+// Progress describes how much of a simulation has run.
 type Progress struct {
-	Variants, Ended int     // combinations of algorithm, mode and group of clients, and how many have ended
-	Part            float64 // of all simulated time, 0 to 1
-	Requests        int64   // simulated so far
+	Variants, Ended int     // number of combinations of algorithm, mode and group of clients; how many of them have ended
+	Part            float64 // part of the simulated time that has passed, from 0 to 1
+	Requests        int64   // number of requests so far
 }
 
 // Options are the settings of Run.
@@ -35,11 +35,12 @@ type Options struct {
 	// Parallel is how many variants, and groups of clients, are simulated at the same time. Each needs its own memory.
 	// Default one per processor.
 	Parallel int
-	// Progress, if not nil, is called now and then, by one goroutine at a time.
+	// Progress, if not nil, is called from time to time, by one goroutine at a time.
 	Progress func(Progress)
 }
 
-// eventsPerCheck is after how many events a simulation looks for an interruption and reports its progress.
+// eventsPerCheck is the number of events after which a simulation reports its progress and checks whether it
+// was interrupted.
 const eventsPerCheck = 1 << 14
 
 // Run simulates all variants of a valid scenario. If ctx ends, it returns the results so far, marked as partial, and
@@ -101,8 +102,8 @@ func runsOf(s *scenario.Scenario) []run {
 	return list
 }
 
-// resultOf returns the result of a variant from the runs of its groups, or nil if none was simulated. It is partial if
-// one was not.
+// resultOf returns the result of a variant from the runs of its groups, or nil if no group was simulated. If some
+// groups were not simulated, the result is partial.
 func resultOf(groups []run) *Result {
 	var all *Result
 	missing := false
@@ -160,7 +161,7 @@ func (p *sharedProgress) end(variant int) {
 	p.now[variant] = p.duration
 }
 
-// simulate runs the simulation until it ends or ctx does.
+// simulate runs the simulation until it or ctx ends.
 func (r *run) simulate(ctx context.Context, s *scenario.Scenario, progress func(requests int64, now time.Duration)) {
 	w, err := newWorld(s, r.variant, r.group)
 	if err != nil {

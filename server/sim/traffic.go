@@ -15,11 +15,11 @@ type source struct {
 	random *rand.Rand
 	zipf   *rand.Zipf // nil if all clients send equally
 	at     time.Duration
-	base   uint64        // tells clients of different prefixes apart
+	base   uint64        // added to the numbers of clients, so that clients with different prefixes are different
 	replay *replay       // nil if requests are generated
 	next   uint64        // client of the next request
-	shape  float64       // of the pattern diurnal; see rateAt
-	rates  []float64     // of the pattern diurnal; see isBelowRate
+	shape  float64       // exponent of the pattern diurnal; see rateAt
+	rates  []float64     // rates of the pattern diurnal; see isBelowRate
 	bursts *clientBursts // nil if clients do not pause
 	send   func()        // sends the next request, and schedules the one after it
 }
@@ -107,8 +107,9 @@ func (s *source) interval(rate float64) time.Duration {
 	return max(1, time.Duration(s.random.ExpFloat64()/rate*float64(time.Second)))
 }
 
-// rateAt returns the rate of the pattern diurnal: lowest at the beginning and the end of a period. It is a sine around
-// the mean, or a power of one from zero to the peak if the peak is more than twice the mean.
+// rateAt returns the rate of the pattern diurnal, which is lowest at the beginning and the end of a period. The rate
+// is a sine around the mean. If the peak is more than twice the mean, a sine would be negative: then it is the power
+// of a sine from zero to the peak.
 func (s *source) rateAt(t time.Duration) float64 {
 	phase := float64(t%s.spec.Period) / float64(s.spec.Period)
 	mean, peak := float64(s.spec.Rate), float64(s.spec.Peak)
@@ -122,8 +123,8 @@ func (s *source) rateAt(t time.Duration) float64 {
 // rateSteps is the number of steps from the lowest rate to the highest.
 const rateSteps = 1024
 
-// isBelowRate reports whether x is less than the rate of the pattern diurnal at a time. It computes that rate, which takes
-// long, only if x is close to it.
+// isBelowRate reports whether x is less than the rate of the pattern diurnal at the time t. Computing that rate takes
+// long, so isBelowRate does it only if x is close to the rate.
 func (s *source) isBelowRate(x float64, t time.Duration) bool {
 	half := float64(s.spec.Period) / 2
 	if s.rates == nil {
@@ -132,7 +133,7 @@ func (s *source) isBelowRate(x float64, t time.Duration) bool {
 		}
 	}
 	step := int((1 - math.Abs(float64(t%s.spec.Period)/half-1)) * rateSteps)
-	switch { // the rate is between those of the steps around it, and one more as numbers are rounded
+	switch { // the rate is between the rates of the neighboring steps; one more step allows for rounding
 	case x < s.rates[max(step-1, 0)]:
 		return true
 	case x >= s.rates[min(step+2, rateSteps)]:
@@ -142,8 +143,8 @@ func (s *source) isBelowRate(x float64, t time.Duration) bool {
 	}
 }
 
-// diurnalShape returns the power of a sine from 0 to 1 that makes its mean a part of its peak. It is 1 for a half, and
-// for any part above that.
+// diurnalShape returns the exponent for which the power of a sine from 0 to 1 has the given mean. For a mean of at
+// least 0.5 it returns 1. It searches by bisection, because the mean has no inverse in closed form.
 func diurnalShape(part float64) float64 {
 	low, high := 1.0, 1e9
 	for range 100 {

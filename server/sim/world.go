@@ -21,10 +21,10 @@ import (
 type world struct {
 	scenario *scenario.Scenario
 	variant  scenario.Variant
-	group    int // of clients; see scenario.Groups
+	group    int // number of the simulated group of clients; see scenario.Groups
 	loop     *virtual.Loop
 	network  *network
-	between  *network // of regions; nil if there is only one
+	between  *network // network between regions; nil if there is only one region
 	redis    []*redisServer
 	board    *board
 	oracle   *oracle
@@ -41,13 +41,13 @@ type world struct {
 	balancer     *rand.Rand
 	verdicts     []*engine.Verdict
 	replays      []*replay
-	failed       error // of an event
+	failed       error // the first error of an event, which ends the simulation
 
 	// check is called after every request, for tests.
 	check func(*request)
 	// leased is called after every grant of units to a node, for tests.
 	leased func(n *node, units int64, requested time.Duration)
-	// bugs are planted by tests, to show that they are found.
+	// bugs are set by tests, to show that the simulation finds them.
 	bugs bugs
 }
 
@@ -67,7 +67,7 @@ func newWorld(s *scenario.Scenario, v scenario.Variant, group int) (*world, erro
 	return newPlantedWorld(s, v, group, bugs{})
 }
 
-// newPlantedWorld is newWorld with planted bugs.
+// newPlantedWorld does the same as newWorld, and plants bugs.
 func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, group int, planted bugs) (*world, error) {
 	seed := uint64(s.Seed) ^ uint64(group)<<48
 	w := &world{
@@ -133,7 +133,7 @@ func (w *world) close() error {
 	return errors.Join(errs...)
 }
 
-// fail ends the simulation with an error, unless that is nil.
+// fail ends the simulation with an error. It does nothing if err is nil.
 func (w *world) fail(err error) {
 	if w.failed == nil {
 		w.failed = err
@@ -144,7 +144,7 @@ func (w *world) fail(err error) {
 type request struct {
 	source  *source
 	client  uint64
-	name    string // of the client in a log; "" for generated traffic
+	name    string // name of the client in a log; "" for generated traffic
 	user    string
 	attempt int
 	node    *node
@@ -154,7 +154,7 @@ type request struct {
 	wrong     bool // the oracle would have decided otherwise
 	allowed   bool
 	degraded  bool
-	excess    int64 // units above the limit after it
+	excess    int64 // how many units the client is above its limit after the request
 	startedAt time.Duration
 	endedAt   time.Duration
 }
@@ -177,7 +177,7 @@ func (w *world) simulates(client uint64) bool {
 	return hash%n == 0 && hash/n%groups == uint64(w.group)
 }
 
-// mix spreads the bits of a number.
+// mix hashes a number, so that all its bits affect all bits of the result.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -237,11 +237,11 @@ func (w *world) serve(r *request) {
 	}
 }
 
-// micros returns the right time in µs since 1970.
+// micros returns the exact time in µs since 1970, which clocks of nodes may differ from.
 func (w *world) micros() int64 { return w.loop.Time().UnixMicro() }
 
-// executed is called when Redis has decided the request of the current goroutine: the oracle judges it by its state at
-// that time.
+// executed is called when Redis has decided the request of the current goroutine. The oracle judges the decision at
+// that time, not when the node gets the response.
 func (w *world) executed(allowed bool, err error) {
 	r, ok := w.loop.Data().(*request)
 	if !ok || r == nil || err != nil {
@@ -251,14 +251,14 @@ func (w *world) executed(allowed bool, err error) {
 	w.consult(r, allowed)
 }
 
-// consult asks the oracle for its opinion, and tells it what was admitted.
+// consult lets the oracle judge a decision, and count the units if they were admitted.
 func (w *world) consult(r *request, allowed bool) {
 	r.wrong, r.excess = w.oracle.judge(r.client, w.micros(), int64(r.source.spec.Cost), allowed)
 	r.counted = allowed
 }
 
-// judge compares the decision with the oracle's, unless that was done when Redis decided. If the response of Redis was
-// lost, a policy has decided: units that Redis has admitted are not counted again.
+// judge lets the oracle judge the decision, unless it has done so when Redis decided. If the response of Redis was
+// lost, a policy has decided. Units that Redis has admitted are then not counted again.
 func (w *world) judge(r *request) {
 	switch {
 	case r.executed && !r.degraded:
@@ -269,7 +269,7 @@ func (w *world) judge(r *request) {
 	}
 }
 
-// granted counts units that Redis has granted to a node, which requested them at a time.
+// granted counts units that Redis has granted to a node. requested is when the node requested them.
 func (w *world) granted(n *node, units int64, requested time.Duration) {
 	w.result.granted += units
 	if w.leased != nil {
@@ -288,7 +288,7 @@ func (w *world) retry(r *request, retryAfter time.Duration) {
 		if retryAfter == headgate.Never {
 			return
 		}
-		wait = (retryAfter + time.Second - 1).Truncate(time.Second) // as the header has whole seconds
+		wait = (retryAfter + time.Second - 1).Truncate(time.Second) // the header Retry-After has whole seconds
 		wait = max(wait, time.Second)
 	}
 	again := &request{source: r.source, client: r.client, name: r.name, attempt: r.attempt + 1}

@@ -4,7 +4,7 @@ package chart
 type Bar struct {
 	Name  string
 	Parts []float64
-	Text  string // after the bar
+	Text  string // text after the bar
 }
 
 // A BarChart is a chart of horizontal bars whose parts have the same meanings.
@@ -22,7 +22,7 @@ const (
 	barWidth  = width - barLeft - barRight
 )
 
-// SVG draws the chart. A standalone one can be a file of its own.
+// SVG draws the chart. A standalone chart can be saved as a file.
 func (c *BarChart) SVG(standalone bool) string {
 	longest := 0.0
 	for _, b := range c.Bars {

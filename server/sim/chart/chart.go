@@ -67,7 +67,7 @@ func (p *picture) text(class, anchor string, x, y float64, text string) {
 	p.add(`<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(text))
 }
 
-// svg returns a picture. A standalone one has the style sheet and a background.
+// svg returns a picture. A standalone picture has the style sheet and a background.
 func svg(title string, h int, standalone bool, draw func(*picture)) string {
 	var p picture
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" class="hg" role="img" aria-label="%s" viewBox="0 0 %d %d" width="%d">`,
@@ -107,7 +107,7 @@ func Number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64) + suffix
 }
 
-// SVG draws the chart. A standalone one can be a file of its own.
+// SVG draws the chart. A standalone chart can be saved as a file.
 func (c *LineChart) SVG(standalone bool) string {
 	yMax, steps := c.Bound, 1
 	for _, l := range c.Series {

@@ -44,7 +44,7 @@ func (f Figure) of(s *sim.Series) []int64 {
 // variant names a result in charts.
 func variant(r *sim.Result) string { return r.Algorithm + " " + r.Mode }
 
-// rates returns a line of counts per step as rates per second. It ends where a partial result does.
+// rates converts counts per step to a series of rates per second. The series of a partial result ends earlier.
 func rates(name string, r *sim.Result, counts []int64) chart.Series {
 	step := r.Series.StepSeconds
 	series := chart.Series{Name: name}
@@ -57,8 +57,8 @@ func rates(name string, r *sim.Result, counts []int64) chart.Series {
 	return series
 }
 
-// overTime returns the chart of a figure, or nil if it is 0 all the time. What one result admits is shown beside all of
-// its requests.
+// overTime returns the chart of a figure, or nil if the figure is always 0. If there is only one result, the chart of
+// admitted requests also shows all requests.
 func overTime(results *sim.Results, f Figure) *chart.LineChart {
 	c := &chart.LineChart{Title: titles[f], XUnit: "s"}
 	used := false

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// MaxRegions is the most regions of a scenario.
+// MaxRegions is the maximum number of regions of a scenario.
 const MaxRegions = 100
 
 const (
@@ -40,7 +40,7 @@ func (r *Regions) setDefaults() {
 	}
 }
 
-// validateRegions checks the regions, and that every mode can be shared by them.
+// validateRegions checks the regions, and that regions can share limits in every mode.
 func (s *Scenario) validateRegions(p *problems) {
 	r := s.Regions
 	if r == nil {
@@ -74,7 +74,7 @@ func (s *Scenario) validateRegion(p *problems, number int, path string) {
 	}
 }
 
-// validateFaultRegions checks where a fault happens.
+// validateFaultRegions checks the regions and the network that a fault affects.
 func (s *Scenario) validateFaultRegions(p *problems, f *Fault, path string) {
 	for i, r := range f.Regions {
 		s.validateRegion(p, r, fmt.Sprintf("%s.regions[%d]", path, i))

@@ -23,9 +23,11 @@ const (
 	MaxGroups   = 64
 	MaxClients  = 1_000_000_000
 	MaxDuration = 30 * 24 * time.Hour
-	// MaxRate is the most requests per second of a source, so that time passes between two of them.
+	// MaxRate is the maximum number of requests per second of a source. At this rate, time still passes between
+	// two requests.
 	MaxRate = 100_000_000
-	// MaxBurstClients is the most clients of a source whose clients pause, each of which is in a list.
+	// MaxBurstClients is the maximum number of clients of a source whose clients pause. It is lower than
+	// MaxClients, because these clients are kept in a list.
 	MaxBurstClients = 10_000_000
 )
 

@@ -14,13 +14,13 @@ import (
 	"github.com/headgate/headgate/server/accesslogs"
 )
 
-// A Number is a number that need not be whole.
+// A Number is a number that may have a fraction.
 type Number float64
 
-// A Percent is a part of 100.
+// A Percent is a percentage.
 type Percent float64
 
-// A Shift is a time ahead or behind.
+// A Shift is how far a clock is set ahead, or behind if it is negative.
 type Shift time.Duration
 
 // A Pattern says how the requests of a source follow each other.
@@ -74,7 +74,7 @@ const (
 
 var errWord = errors.New("unknown word")
 
-// A wordError is an unknown word where one of some words is expected.
+// A wordError is the error for a word that is not one of the allowed words.
 type wordError struct {
 	text  string
 	words []string
@@ -83,7 +83,7 @@ type wordError struct {
 func (e *wordError) Error() string { return "unknown word " + strconv.Quote(e.text) }
 func (e *wordError) Unwrap() error { return errWord }
 
-// oneOf returns a parser of one of some words.
+// oneOf returns a function that parses one of the given words.
 func oneOf[T ~string](words ...T) func(string) (T, error) {
 	return func(text string) (T, error) {
 		var list []string
@@ -131,7 +131,7 @@ func explain(err error) (value, want string) {
 	return rules.Explain(err)
 }
 
-// A valueError is a text that is no value of its type.
+// A valueError is the error for a text that is not a valid value of its type.
 type valueError struct{ text, want string }
 
 func (e *valueError) Error() string { return fmt.Sprintf("%q: want %s", e.text, e.want) }

@@ -38,7 +38,8 @@ func (s *Scenario) Variants() []Variant {
 	return all
 }
 
-// WithAlgorithm returns a limit of the same rate with another algorithm. A burst is kept only by algorithms with one.
+// WithAlgorithm returns a limit of the same rate with another algorithm. It keeps the burst only if that algorithm
+// allows one.
 func WithAlgorithm(l headgate.Limit, a headgate.Algorithm) (headgate.Limit, error) {
 	changed := headgate.Limit{Algorithm: a, Count: l.Count, Period: l.Period}
 	switch a {

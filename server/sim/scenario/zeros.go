@@ -6,7 +6,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// zeros returns the fields of a file that are 0 although they cannot be. Elsewhere a zero field means its default.
+// zeros returns a problem for each field of a file that is 0 although it must not be. Without this check, such a
+// field would silently get its default.
 func zeros(root *source.Node) []source.Problem {
 	if root == nil {
 		return nil
@@ -40,7 +41,7 @@ const aTime = "a time above 0"
 // zeroFields are fields that cannot be 0.
 type zeroFields []source.Problem
 
-// refuse adds those of a mapping's fields that are 0. The mapping may be nil.
+// refuse adds a problem for each of the named fields that is 0. The mapping may be nil.
 func (z *zeroFields) refuse(n *source.Node, path, want string, fields ...string) {
 	if n == nil {
 		return

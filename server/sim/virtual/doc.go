@@ -1,3 +1,3 @@
-// Package virtual runs programs in virtual time: an event loop, and hosts with clocks whose goroutines run one at a
-// time in an order that depends on nothing but the events.
+// Package virtual runs programs in virtual time. It has an event loop, and hosts with clocks. The goroutines of all
+// hosts run one at a time, in an order that depends only on the events.
 package virtual

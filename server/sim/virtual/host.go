@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A Host is a process on a machine of its own: it has a clock, and it can crash. It is a clock.Scheduler.
+// A Host is a process on its own machine: it has a clock, and it can crash. It is a clock.Scheduler.
 //
-// Timers of a host and differences between readings of its clock do not depend on Ahead, as programs measure time by
-// the monotonic clock.
+// A clock that is ahead does not affect the timers of a host and the differences between readings of its clock,
+// because programs measure durations with the monotonic clock.
 type Host struct {
 	Name    string
 	start   time.Time // its time of day when the loop started
@@ -22,12 +22,13 @@ type Host struct {
 
 var _ clock.Scheduler = (*Host)(nil)
 
-// NewHost returns a host whose time of day is ahead of the right one.
+// NewHost returns a host whose time of day is ahead of the exact time.
 func (l *Loop) NewHost(name string, ahead time.Duration) *Host {
 	return &Host{Name: name, start: Epoch.Add(ahead), loop: l}
 }
 
-// Crash ends the host: none of its functions runs from now on, not even their deferred calls' effects on other hosts.
+// Crash ends the host. None of its functions runs from now on, except deferred calls, which have no effect on other
+// hosts.
 func (h *Host) Crash() {
 	h.crashed = true
 	for _, t := range h.waiting {
@@ -43,7 +44,7 @@ func (h *Host) Crashed() bool { return h.crashed }
 // Now returns the time of day of the host.
 func (h *Host) Now() time.Time { return h.start.Add(h.loop.Now()) }
 
-// Since returns the time since a reading of the clock.
+// Since returns the time since t, a reading of the clock.
 func (h *Host) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
 // AfterFunc runs a function in a goroutine of the host after d.
@@ -68,7 +69,8 @@ func (h *Host) Go(run func()) {
 	}
 }
 
-// Run runs a function in a goroutine of the host now, until it waits. It must not be called by a goroutine of a host.
+// Run runs a function in a goroutine of the host immediately, and returns when the function waits or ends. It must
+// not be called by a goroutine of a host.
 func (h *Host) Run(run func()) {
 	if h.crashed {
 		return
@@ -98,7 +100,8 @@ func (h *Host) resume(i int) {
 	h.loop.enter(t)
 }
 
-// endSleep lets a goroutine run whose sleep has ended, and those for which it has done something.
+// endSleep lets a goroutine run whose sleep has ended. Then it runs the goroutines that were waiting for
+// something that the first one has done.
 func (h *Host) endSleep(t *task) {
 	h.resume(slices.Index(h.waiting, t))
 	h.wake()
@@ -126,7 +129,7 @@ func (h *Host) currentTask() *task {
 	return t
 }
 
-// yield lets others run until the task is ready.
+// yield lets other tasks run until t is ready.
 func (h *Host) yield(t *task) {
 	h.waiting = append(h.waiting, t)
 	if !t.yield(struct{}{}) {

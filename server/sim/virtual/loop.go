@@ -9,7 +9,8 @@ import (
 var Epoch = time.Unix(1_700_000_000, 0)
 
 // A Loop runs events in the order of their times, and events of the same time in the order in which they were added.
-// Its methods, and those of its hosts, must be called from the goroutine that runs it or from its events.
+// Its methods, and the methods of its hosts, must be called from the goroutine that runs the loop or from its
+// events.
 type Loop struct {
 	now     atomic.Int64 // ns since Epoch; goroutines of stores read it
 	seq     uint64
@@ -18,7 +19,7 @@ type Loop struct {
 	idle    []*task
 	tasks   map[*task]struct{}
 	events  int64
-	spare   []*event // of After and Go, to be used again
+	spare   []*event // events of After and Go that can be used again
 }
 
 // NewLoop returns a Loop without events. Close ends it.
@@ -33,10 +34,10 @@ type entry struct {
 
 // An event is something that happens at a time: a function runs, or a task has slept. It may happen again later.
 type event struct {
-	seq    uint64 // of its entry; 0 if it is not pending. Entries with another seq do nothing
+	seq    uint64 // seq of its entry, 0 if it is not pending; entries with another seq are ignored
 	run    func()
-	host   *Host // whose goroutine calls run, nil for the loop's own
-	task   *task // that sleeps
+	host   *Host // host whose goroutine calls run; nil if the loop calls it
+	task   *task // the task that sleeps; nil for other events
 	signal bool  // run does not block, and needs no goroutine of the host
 	once   bool  // nobody refers to the event after it has happened
 }
@@ -66,14 +67,15 @@ func (l *Loop) addOnce(d time.Duration, run func(), h *Host) {
 	l.add(d, e)
 }
 
-// add makes an event happen after d, and not when it would have happened otherwise.
+// add schedules an event after d. If the event is already pending, it is only moved.
 func (l *Loop) add(d time.Duration, e *event) {
 	l.seq++
 	e.seq = l.seq
 	l.push(entry{l.now.Load() + int64(max(d, 0)), l.seq, e})
 }
 
-// Step runs the next event if it is due by a time. It returns false, and moves the time there, if there is none.
+// Step runs the next event if it is due by the time until. If there is none, it moves the time to until and
+// returns false.
 func (l *Loop) Step(until time.Duration) bool {
 	for len(l.queue) > 0 && l.queue[0].at <= int64(until) {
 		next := l.pop()
@@ -90,7 +92,7 @@ func (l *Loop) Step(until time.Duration) bool {
 	return false
 }
 
-// happen runs what an event is for.
+// happen runs the function of an event, or ends the sleep of its task.
 func (l *Loop) happen(e *event) {
 	run, h := e.run, e.host
 	if e.once {
@@ -121,7 +123,8 @@ func (l *Loop) Close() {
 	l.queue, l.idle, l.spare = nil, nil, nil
 }
 
-// heapWidth is the number of children of a heap entry: wide heaps are flat, and most entries are added near the end.
+// heapWidth is the number of children of a heap entry. A heap with 4 children per entry has fewer levels than a
+// binary one. That makes it faster to add entries, most of which stay near the end.
 const heapWidth = 4
 
 func (e *entry) before(other *entry) bool {

@@ -15,7 +15,7 @@ type task struct {
 	host  *Host
 	run   func()
 	ended bool
-	ready func() bool // what it waits for, nil while it runs or sleeps
+	ready func() bool // reports whether its wait has ended; nil while it runs or sleeps
 	sleep sleep
 	data  any
 }
@@ -23,10 +23,10 @@ type task struct {
 // A sleep is the state of Host.Sleep.
 type sleep struct {
 	end event           // pending while the task sleeps
-	ctx context.Context // that ends it early, nil while the task does not sleep
+	ctx context.Context // ends the sleep early; nil while the task does not sleep
 }
 
-// isReady reports whether a waiting task can go on.
+// isReady reports whether a waiting task can continue.
 func (t *task) isReady() bool {
 	if t.sleep.ctx != nil {
 		return t.sleep.end.seq == 0 || t.sleep.ctx.Err() != nil
@@ -51,7 +51,7 @@ func (l *Loop) newTask() *task {
 	return t
 }
 
-// call runs the task's function, which may be unwound.
+// call runs the function of the task. If the panic stopped unwinds the function, call returns normally.
 func (t *task) call() {
 	defer func() {
 		if r := recover(); r != nil && r != (stopped{}) {
