@@ -31,8 +31,8 @@ func (p *simpleParser) skip(text string) bool {
 // expect skips a text that must be there.
 func (p *simpleParser) expect(text string) { p.failed = !p.skip(text) || p.failed }
 
-// text reads a string of printable ASCII without escapes.
-func (p *simpleParser) text() string {
+// readText reads a string of printable ASCII without escapes.
+func (p *simpleParser) readText() string {
 	p.expect(`"`)
 	for i := range len(p.rest) {
 		switch c := p.rest[i]; {
@@ -49,22 +49,22 @@ func (p *simpleParser) text() string {
 	return ""
 }
 
-// texts reads a list of at least one string, after its "[".
-func (p *simpleParser) texts() []string {
-	list := []string{p.text()}
+// readTexts reads a list of at least one string, after its "[".
+func (p *simpleParser) readTexts() []string {
+	list := []string{p.readText()}
 	for !p.failed && p.skip(",") {
-		list = append(list, p.text())
+		list = append(list, p.readText())
 	}
 	p.expect("]")
 	return list
 }
 
-// values reads a string or a list of strings.
-func (p *simpleParser) values() []string {
+// readValues reads a string or a list of strings.
+func (p *simpleParser) readValues() []string {
 	if p.skip("[") {
-		return p.texts()
+		return p.readTexts()
 	}
-	return []string{p.text()}
+	return []string{p.readText()}
 }
 
 // parseSimpleClient parses a client. It returns false if the client does not have the simple form.
@@ -73,12 +73,12 @@ func parseSimpleClient(body []byte) (rules.Client, bool) {
 	p := &simpleParser{rest: string(body)}
 	var c rules.Client
 	p.expect(`{"id":`)
-	c.ID = p.text()
+	c.ID = p.readText()
 	if p.skip(`,"attributes":{`) {
-		p.attributes(&c)
+		p.readAttributes(&c)
 	}
 	if p.skip(`,"limits":[`) {
-		for _, text := range p.texts() {
+		for _, text := range p.readTexts() {
 			limit, err := headgate.ParseLimit(text)
 			p.failed = p.failed || err != nil
 			c.Limits = append(c.Limits, rules.Limit{Limit: limit})
@@ -90,19 +90,19 @@ func parseSimpleClient(body []byte) (rules.Client, bool) {
 	return c, !p.failed && p.rest == ""
 }
 
-// attributes reads a mapping of at least one attribute, after its "{".
-func (p *simpleParser) attributes(c *rules.Client) {
+// readAttributes reads a mapping of at least one attribute, after its "{".
+func (p *simpleParser) readAttributes(c *rules.Client) {
 	for {
-		name := p.text()
+		name := p.readText()
 		p.expect(":")
 		if attribute, property, err := rules.ParseClientAttribute(name); property {
 			duplicate := slices.ContainsFunc(c.Properties, func(o rules.Property) bool { return o.Name == name })
 			p.failed = p.failed || duplicate
-			c.Properties = append(c.Properties, rules.Property{Name: name, Value: p.text()})
+			c.Properties = append(c.Properties, rules.Property{Name: name, Value: p.readText()})
 		} else {
 			duplicate := slices.ContainsFunc(c.Attributes, func(t rules.Test) bool { return t.Attribute == attribute })
 			p.failed = p.failed || err != nil || duplicate
-			c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: p.values()})
+			c.Attributes = append(c.Attributes, rules.Test{Attribute: attribute, Values: p.readValues()})
 		}
 		if p.failed || !p.skip(",") {
 			p.expect("}")

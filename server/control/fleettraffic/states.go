@@ -174,7 +174,7 @@ func (s *Store) loadMinute(n *namespace, origin string, m traffic.Minute, final 
 		row := &m.Rows[i]
 		added[row.Rule] = row.Counts
 		if earlier, ok := before[row.Rule]; ok {
-			row.Counts = row.Less(&earlier)
+			row.Counts = row.Minus(&earlier)
 		}
 	}
 	if final {

@@ -78,7 +78,7 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 		out := &c.outcomes[i]
 		out.hits = c.hits(i)
 		if r.descriptors[i].override.present {
-			if err := s.override(c, i); err != nil {
+			if err := s.applyOverride(c, i); err != nil {
 				return err
 			}
 			continue
@@ -89,11 +89,11 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 		}
 		out.counter = s.counterOf(c, i)
 		if !out.limit.unlimited {
-			c.key(i, out.limit.suffix, 0)
+			c.buildKey(i, out.limit.suffix, 0)
 		}
 	}
 	if t.hasReplaces {
-		c.replace()
+		c.dropReplaced()
 	}
 	for i := range c.outcomes {
 		if l := c.outcomes[i].limit; l != nil && !l.unlimited && !s.decidedWithoutStore(&c.outcomes[i]) {
@@ -103,8 +103,8 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 	return nil
 }
 
-// override uses the limit that the request brings for descriptor i.
-func (s *Server) override(c *rateLimitCall, i int) error {
+// applyOverride uses the limit that the request brings for descriptor i.
+func (s *Server) applyOverride(c *rateLimitCall, i int) error {
 	out, o := &c.outcomes[i], &c.request.descriptors[i].override
 	u := Unit(min(o.unit, math.MaxUint8))
 	if u.Period() == 0 {
@@ -112,19 +112,19 @@ func (s *Server) override(c *rateLimitCall, i int) error {
 			"descriptor %d: limit: unit %d: want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", i, int32(o.unit))
 	}
 	out.requestLimit = limit{}
-	if !out.requestLimit.perUnit(o.requests, u, o.multiplier) {
+	if !out.requestLimit.setPerUnit(o.requests, u, o.multiplier) {
 		return grpcstatus.Errorf(codes.InvalidArgument,
 			"descriptor %d: limit: unit_multiplier %d: want at most 366 days", i, o.multiplier)
 	}
 	out.requestLimit.current = currentLimit("", o.requests, u, o.multiplier)
 	out.limit, out.counter = &out.requestLimit, &s.overrides
 	c.nodes = c.nodes[:0]
-	c.key(i, out.requestLimit.suffix, o.multiplier)
+	c.buildKey(i, out.requestLimit.suffix, o.multiplier)
 	return nil
 }
 
-// key builds the counter key of descriptor i.
-func (c *rateLimitCall) key(i int, suffix byte, multiplier uint32) {
+// buildKey builds the counter key of descriptor i.
+func (c *rateLimitCall) buildKey(i int, suffix byte, multiplier uint32) {
 	from := len(c.keys)
 	c.keys = appendKey(c.keys, c.request.domain, c.entries(i), c.nodes, suffix, multiplier)
 	c.outcomes[i].key = span{from, len(c.keys)}
@@ -133,11 +133,11 @@ func (c *rateLimitCall) key(i int, suffix byte, multiplier uint32) {
 // counterOf returns the counter for the hits of descriptor i.
 func (s *Server) counterOf(c *rateLimitCall, i int) *counter {
 	l := c.outcomes[i].limit
-	valued := l.detailed
+	usesValues := l.detailed
 	for _, n := range c.nodes {
-		valued = valued || n.valueInMetric
+		usesValues = usesValues || n.valueInMetric
 	}
-	if !valued {
+	if !usesValues {
 		return l.metric
 	}
 	c.name = append(append(c.name[:0], c.request.domain...), 0)
@@ -158,8 +158,8 @@ func (s *Server) counterOf(c *rateLimitCall, i int) *counter {
 	return s.detailed.get(l.metric.domain, c.name)
 }
 
-// replace drops limits that other limits of the request replace.
-func (c *rateLimitCall) replace() {
+// dropReplaced drops limits that other limits of the request replace.
+func (c *rateLimitCall) dropReplaced() {
 	for i := range c.outcomes {
 		by := c.outcomes[i].limit
 		if by == nil {
@@ -304,7 +304,7 @@ func (s *Server) applyFailurePolicy(ctx context.Context, out *outcome) error {
 
 // buildStatuses fills the statuses and returns the code of the whole request.
 func (s *Server) buildStatuses(c *rateLimitCall) code {
-	denied, quotas, spent := false, 0, 0
+	denied, quotas, exceeded := false, 0, 0
 	for i := range c.outcomes {
 		out, st := &c.outcomes[i], &c.statuses[i]
 		*st = status{code: ok}
@@ -334,17 +334,17 @@ func (s *Server) buildStatuses(c *rateLimitCall) code {
 			out.counter.over.Add(hits)
 			st.code = overLimit
 			if l.quota {
-				spent++
+				exceeded++
 			} else {
 				st.denies, denied = true, true
 			}
-		case l.max-out.decision.Remaining > l.max*4/5:
+		case l.max-out.decision.Remaining > l.max*4/5: // less than a fifth is left
 			out.counter.near.Add(hits)
 		default:
 			out.counter.within.Add(hits)
 		}
 	}
-	if denied || quotas > 0 && spent == quotas {
+	if denied || quotas > 0 && exceeded == quotas {
 		return overLimit
 	}
 	return ok

@@ -13,7 +13,7 @@
 //
 // The entries of a request's descriptor are matched level by level with the descriptors of the file: first by equal
 // key and value, then by patterns with '*' in the order of the file, then by the key alone. The first match is taken;
-// there is no backtracking. The limit is that of the last match. A descriptor with fewer or more entries than the file
+// there is no backtracking. The limit of the last match applies. A descriptor with fewer or more entries than the file
 // has no limit. Descriptors without a limit and unknown domains pass.
 //
 // Each descriptor is decided on its own, all of a request at the same time. A request is over the limit if one

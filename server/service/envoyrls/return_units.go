@@ -37,7 +37,7 @@ func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer end()
 	s.eachCheck(c, func(i int, key string) { s.returnUnitsOf(ctx, &c.outcomes[i], key) })
-	// after all returns, as some may share a counter
+	// Refresh after all units were returned, since descriptors may share a counter.
 	s.eachCheck(c, func(i int, key string) { s.refreshStatus(ctx, c, i, key) })
 }
 

@@ -73,7 +73,7 @@ func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 			return errNegative
 		}
 		if c.request.descriptors[i].override.present {
-			if err := s.override(c, i); err != nil {
+			if err := s.applyOverride(c, i); err != nil {
 				return err
 			}
 			c.storeChecks = append(c.storeChecks, i)
@@ -96,7 +96,7 @@ func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 			failed = errors.Join(failed, r.err)
 			continue
 		}
-		if !s.ruleStatus(r, &c.statuses[i]) {
+		if !s.setRuleStatus(r, &c.statuses[i]) {
 			overall = overLimit
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Server) decideRules(ctx context.Context, c *rateLimitCall) {
 		}
 	case len(c.ruleChecks) > 1:
 		for _, i := range c.ruleChecks {
-			c.key(i, ruleSuffix, 0)
+			c.buildKey(i, ruleSuffix, 0)
 		}
 		c.eachCounter(c.ruleChecks, string(c.keys), func(i int) { s.decideRule(ctx, c, i) })
 	}
@@ -135,8 +135,8 @@ func (s *Server) decideRule(ctx context.Context, c *rateLimitCall, i int) {
 	r.err = s.config.Engine.DecideWith(ctx, &r.subject, options, &r.verdict)
 }
 
-// ruleStatus turns a verdict into a status and reports whether the descriptor passes.
-func (s *Server) ruleStatus(r *ruleOutcome, st *status) bool {
+// setRuleStatus turns a verdict into a status and reports whether the descriptor passes.
+func (s *Server) setRuleStatus(r *ruleOutcome, st *status) bool {
 	v := &r.verdict
 	passes := v.Action.Passes()
 	*st = status{code: ok}
@@ -145,7 +145,7 @@ func (s *Server) ruleStatus(r *ruleOutcome, st *status) bool {
 	}
 	for _, l := range v.Limits() {
 		if l.Shadow || l.Rule != v.Rule || l.Decision != v.Decision {
-			continue
+			continue // the status shows the limit that determined the verdict
 		}
 		name := l.Rule.ID
 		if len(l.Rule.Limits) > 1 {
@@ -191,12 +191,12 @@ func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall co
 	if overall != ok || !slices.ContainsFunc(c.ruleOutcomes[:len(c.outcomes)], (*ruleOutcome).delayed) {
 		return nil
 	}
-	waiting, end := context.WithCancel(ctx)
+	waitCtx, end := context.WithCancel(ctx)
 	defer end()
 	for i := range c.outcomes {
 		if r := c.ruleOutcomes[i]; c.outcomes[i].limit == nil && r.delayed() {
 			c.wg.Go(func() {
-				if r.err = r.verdict.Wait(waiting); r.err != nil {
+				if r.err = r.verdict.Wait(waitCtx); r.err != nil {
 					end() // the other waits are no longer needed
 				}
 			})

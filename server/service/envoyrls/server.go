@@ -34,8 +34,8 @@ type Limits struct {
 
 // Config configures a Server. Store is required, and Path or Engine.
 type Config struct {
-	// Path is the configuration: a file, or a directory, of which the files that end in .yaml, .yml or .json and do not
-	// begin with a dot are read, without subdirectories. Default none: the rules of Engine decide.
+	// Path is the configuration: a file or a directory. In a directory, the files that end in .yaml, .yml or .json and do
+	// not begin with a dot are read; subdirectories are not. Default none: the rules of Engine decide.
 	Path string
 	// Engine decides if there is no Path.
 	Engine *engine.Engine

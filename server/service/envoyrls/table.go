@@ -69,7 +69,7 @@ func compile(docs []*Document, merge bool) (*table, error) {
 		other := first[d.Domain]
 		if other != nil && !merge {
 			failed = append(failed, d.refuse("domain", rules.Quote(d.Domain),
-				"each domain in one file, or merge_domains: true; "+other.place("domain")+" has the same domain"))
+				"each domain in one file, or merge_domains: true; "+other.location("domain")+" has the same domain"))
 			continue
 		}
 		if other == nil {
@@ -92,8 +92,8 @@ func (d *Document) refuse(path, value, want string) error {
 	return f.Error([]source.Problem{{Path: path, Value: value, Want: want, Line: line, Column: column}}, 0, ErrInvalid)
 }
 
-// place returns a position of the document as file:line.
-func (d *Document) place(path string) string {
+// location returns a position of the document as file:line.
+func (d *Document) location(path string) string {
 	line, _ := d.source().Locate(path)
 	return d.source().Name + ":" + strconv.Itoa(line)
 }
@@ -120,7 +120,7 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 		}
 		n := &node{pattern: d.Value, sharesCounter: d.ShareThreshold, valueInMetric: d.ValueToMetric}
 		if r := d.rateLimit(); r != nil {
-			n.limit = t.limit(d, r, doc.Domain, here)
+			n.limit = t.newLimit(d, r, doc.Domain, here)
 		}
 		l.exact[at] = n
 		l.addPattern(d.Key, d.Value, n)
@@ -138,7 +138,7 @@ func (d *Descriptor) rateLimit() *RateLimit {
 	return d.RateLimit
 }
 
-func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) *limit {
+func (t *table) newLimit(d *Descriptor, r *RateLimit, domain, path string) *limit {
 	l := &limit{
 		unlimited: r.Unlimited, shadow: d.ShadowMode, quota: d.QuotaMode, detailed: d.DetailedMetric, name: r.Name,
 		metadata: d.Metadata,
@@ -149,7 +149,7 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) *limit {
 		l.storeLimit, l.max, l.suffix = *r.Limit, r.Limit.Capacity(), limitSuffix
 		l.current = currentLimit(r.Name, uint32Of(r.Limit.Count), unitOf(r.Limit.Period), 0)
 	case !r.Unlimited:
-		l.perUnit(uint32(r.RequestsPerUnit), r.Unit, 1)
+		l.setPerUnit(uint32(r.RequestsPerUnit), r.Unit, 1)
 		l.current = currentLimit(r.Name, uint32(r.RequestsPerUnit), r.Unit, 0)
 	}
 	for _, replaced := range r.Replaces {
@@ -159,9 +159,9 @@ func (t *table) limit(d *Descriptor, r *RateLimit, domain, path string) *limit {
 	return l
 }
 
-// perUnit sets a limit of requests per so many units, counted as other services of this protocol do. It returns false
+// setPerUnit sets a limit of requests per times units, counted as other services of this protocol do. It returns false
 // if the period is too long.
-func (l *limit) perUnit(requests uint32, u Unit, times uint32) bool {
+func (l *limit) setPerUnit(requests uint32, u Unit, times uint32) bool {
 	period := u.Period()
 	if int64(times) > int64(headgate.MaxPeriod/period) {
 		return false
@@ -183,7 +183,7 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 		return nil, nodes
 	}
 	for i := range entries {
-		n := l.next(&entries[i])
+		n := l.find(&entries[i])
 		if n == nil {
 			return nil, nodes
 		}
@@ -196,9 +196,9 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 	return nodes[len(nodes)-1].limit, nodes
 }
 
-// next returns the node of an entry, nil for none: the one with the same key and value, else the first pattern that
+// find returns the node of an entry, nil for none: the one with the same key and value, else the first pattern that
 // matches, else the one of the key alone.
-func (l *level) next(e *entry) *node {
+func (l *level) find(e *entry) *node {
 	if n := l.exact[*e]; n != nil && e.value != "" {
 		return n
 	}

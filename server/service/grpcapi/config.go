@@ -24,7 +24,7 @@ const (
 type Config struct {
 	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier normalizes the client attributes that callers send. Default one of the zero identity.Config.
+	// Identifier normalizes the client attributes that callers send. Default an Identifier with the zero identity.Config.
 	Identifier *identity.Identifier
 	// Store is served as headgate.v1.Store. Default nil: that service is not offered.
 	Store headgate.Limiter

@@ -23,7 +23,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// A conn is a caller's connection. gRPC does not report when it has no calls, so conn goes by reads and writes.
+// A conn is a caller's connection. gRPC does not report when a connection has no calls, so conn counts reads and writes
+// instead.
 type conn struct {
 	net.Conn
 	addr      connAddr
@@ -39,7 +40,7 @@ type conn struct {
 // A connAddr is a caller's address. gRPC passes it to each call, so that the calls of a connection share its state.
 type connAddr struct {
 	net.Addr
-	proven atomic.Bool // the token was checked on this connection
+	authenticated atomic.Bool // the token was checked on this connection
 }
 
 // RemoteAddr returns a *connAddr.
@@ -65,7 +66,7 @@ var _ conns.Holder = (*conn)(nil)
 func (c *conn) ConnKind() conns.Kind {
 	now, transfers := time.Since(c.epoch), c.transfers.Load()
 	switch {
-	case c.closed.Load():
+	case c.closed.Load(): // it was claimed already
 		return conns.Busy
 	case transfers == 0:
 		return conns.Unused
@@ -79,7 +80,7 @@ func (c *conn) ConnKind() conns.Kind {
 	}
 }
 
-// ClaimConn reports whether the connection is still of that kind. If so, it counts as closed.
+// ClaimConn reports whether the connection is still of that kind. If so, it marks the connection as closed.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.closed.CompareAndSwap(false, true)
 }

@@ -110,7 +110,8 @@ func (c *batchCall) MarshalWire(dst []byte) ([]byte, error) {
 func (c *batchCall) UnmarshalWire(b []byte) error { return c.request.UnmarshalWire(b) }
 
 func (c *batchCall) release() {
-	if cap(c.out) <= maxPooledBytes && c.request.BufferSize() <= maxPooledBytes && cap(c.request.Requests) <= maxPooledRequests {
+	if cap(c.out) <= maxPooledBytes && c.request.BufferSize() <= maxPooledBytes &&
+		cap(c.request.Requests) <= maxPooledRequests {
 		c.server.batches.Put(c)
 	}
 }
@@ -189,7 +190,7 @@ func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimit
 		}
 	}
 	g.batch.Decide(ctx)
-	now := s.config.Now() // read once: reading the clock for each request adds up
+	now := s.config.Now() // read once: reading the clock for each request would take noticeable time
 	decided := 0
 	for i := range requests {
 		err := g.errs[i]

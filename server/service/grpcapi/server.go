@@ -149,14 +149,14 @@ func (s *Server) checkToken(ctx context.Context, md metadata.MD) error {
 		return errToken
 	}
 	var from netip.Addr
-	var proven *atomic.Bool
+	var authenticated *atomic.Bool
 	if p, ok := peer.FromContext(ctx); ok {
 		if known, ok := p.Addr.(*connAddr); ok {
-			proven = &known.proven
+			authenticated = &known.authenticated
 			from = service.AddrOf(known.Addr)
 		}
 	}
-	err := s.tokens.CheckBearer(ctx, values[0], from, proven)
+	err := s.tokens.CheckBearer(ctx, values[0], from, authenticated)
 	var tooMany *service.TooManyLoginsError
 	switch {
 	case err == nil:
@@ -168,7 +168,7 @@ func (s *Server) checkToken(ctx context.Context, md metadata.MD) error {
 	}
 }
 
-// mayReset returns nil if a call may reset keys: it must have shown a token.
+// mayReset returns nil if a call may reset keys: it must have sent a token.
 func (s *Server) mayReset(ctx context.Context) error {
 	if !s.tokens.Any() {
 		return errForbidden

@@ -25,8 +25,8 @@ const (
 type Config struct {
 	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier normalizes the client attributes that callers send, and knows the trusted proxies. Default one of the
-	// zero identity.Config, which trusts none.
+	// Identifier normalizes the client attributes that callers send, and knows the trusted proxies. Default an Identifier
+	// with the zero identity.Config, which trusts no proxies.
 	Identifier *identity.Identifier
 	// Token is required from callers as Authorization: Bearer. Callers of forward-auth may send it as X-Headgate-Token
 	// instead, if Authorization belongs to their client. Default nil: every caller is accepted.

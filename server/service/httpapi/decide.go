@@ -24,8 +24,8 @@ var (
 	noStore     = []string{"no-store"}
 )
 
-// single serves POST /v1/ratelimit.
-func (s *Server) single(w http.ResponseWriter, r *http.Request) {
+// decideOne serves POST /v1/ratelimit.
+func (s *Server) decideOne(w http.ResponseWriter, r *http.Request) {
 	c := s.calls.Get().(*apiCall)
 	defer s.releaseCall(c)
 	if !s.readBody(w, r, c) {
@@ -112,7 +112,7 @@ func (s *Server) setFields(h http.Header, d *decision, now time.Time) (retryAfte
 	values := make([]string, len(d.fields))
 	for i := range d.fields {
 		values[i] = d.fields[i].Value
-		h[d.fields[i].Name] = values[i : i+1 : i+1]
+		h[d.fields[i].Name] = values[i : i+1 : i+1] // with capacity 1: appending a value must not overwrite the next field
 	}
 	return retryAfter
 }
@@ -183,8 +183,8 @@ func retryMillis(v *engine.Verdict) int64 {
 	}
 }
 
-// batch serves POST /v1/ratelimit:batch.
-func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
+// decideBatch serves POST /v1/ratelimit:batch.
+func (s *Server) decideBatch(w http.ResponseWriter, r *http.Request) {
 	c := s.calls.Get().(*apiCall)
 	defer s.releaseCall(c)
 	if !s.readBody(w, r, c) {

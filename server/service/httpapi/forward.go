@@ -72,7 +72,8 @@ func (s *Server) identify(r *http.Request, d *decision) error {
 	return d.attributes.Malformed()
 }
 
-// admit checks the token of a proxy, and removes it from the client's request, where it could pass for the client's.
+// admit checks the token of a proxy. It removes the token from the client's request, where rules would take it for the
+// client's own.
 func (s *Server) admit(call, request *http.Request) error {
 	if s.config.Token == nil {
 		return nil

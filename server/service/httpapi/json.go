@@ -37,7 +37,7 @@ type jsonReader struct {
 	pos  int
 }
 
-func (r *jsonReader) space() {
+func (r *jsonReader) skipSpace() {
 	for r.pos < len(r.text) {
 		switch r.text[r.pos] {
 		case ' ', '\n', '\t', '\r':
@@ -50,7 +50,7 @@ func (r *jsonReader) space() {
 
 // peek returns the next byte after white space, 0 at the end.
 func (r *jsonReader) peek() byte {
-	r.space()
+	r.skipSpace()
 	if r.pos < len(r.text) {
 		return r.text[r.pos]
 	}
@@ -66,8 +66,8 @@ func (r *jsonReader) take(c byte) bool {
 	return false
 }
 
-// null consumes a null if it is next. A null field counts as absent.
-func (r *jsonReader) null() bool {
+// takeNull consumes a null if it is next. A null field counts as absent.
+func (r *jsonReader) takeNull() bool {
 	if r.peek() == 'n' && strings.HasPrefix(r.text[r.pos:], "null") {
 		r.pos += len("null")
 		return true
@@ -106,21 +106,21 @@ func (r *jsonReader) open(want string) error {
 	return nil
 }
 
-// name returns the name of the next member of an object and its position, and consumes its colon. more is false at the
+// readName returns the name of the next member of an object and its position, and consumes its colon. more is false at the
 // end.
-func (r *jsonReader) name(first bool) (name string, at int, more bool, err error) {
+func (r *jsonReader) readName(first bool) (name string, at int, more bool, err error) {
 	switch {
 	case r.take('}'):
 		return "", 0, false, nil
 	case !first && !r.take(','):
 		return "", 0, false, r.unexpected(`"," or "}"`)
 	}
-	r.space()
+	r.skipSpace()
 	at = r.pos
 	if r.peek() != '"' {
 		return "", 0, false, r.unexpected("the name of a field in quotes")
 	}
-	if name, err = r.str("the name of a field"); err != nil {
+	if name, err = r.readString("the name of a field"); err != nil {
 		return "", 0, false, err
 	}
 	if !r.take(':') {
@@ -137,8 +137,8 @@ func (r *jsonReader) end() error {
 	return nil
 }
 
-// str returns a string.
-func (r *jsonReader) str(want string) (string, error) {
+// readString returns a string.
+func (r *jsonReader) readString(want string) (string, error) {
 	if !r.take('"') {
 		return "", r.unexpected(want)
 	}
@@ -153,7 +153,7 @@ func (r *jsonReader) str(want string) (string, error) {
 			r.pos = i + 1
 			return s, nil
 		case c == '\\':
-			return r.escaped(start, i)
+			return r.readEscaped(start, i)
 		case c < ' ':
 			return "", &jsonError{i, "control character in a string", `an escape such as \n`}
 		case c >= utf8.RuneSelf:
@@ -174,8 +174,8 @@ func notUTF8(s string, start int) error {
 	return &jsonError{start, "not UTF-8", "UTF-8"}
 }
 
-// escaped returns a string that begins at start and has its first escape at i.
-func (r *jsonReader) escaped(start, i int) (string, error) {
+// readEscaped returns a string that begins at start and has its first escape at i.
+func (r *jsonReader) readEscaped(start, i int) (string, error) {
 	b := make([]byte, 0, i-start+32)
 	from := start
 	for i < len(r.text) {
@@ -222,7 +222,7 @@ func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 	case 't':
 		return append(dst, '\t'), i + 2, nil
 	case 'u':
-		unit, ok := r.unit(i)
+		unit, ok := r.readUnit(i)
 		if !ok {
 			return dst, i, &jsonError{i, "no such escape", `\u and four hexadecimal digits`}
 		}
@@ -231,7 +231,7 @@ func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 			return utf8.AppendRune(dst, unit), i, nil
 		}
 		// A character beyond 16 bits is written as two surrogates.
-		second, ok := r.unit(i)
+		second, ok := r.readUnit(i)
 		char := utf16.DecodeRune(unit, second)
 		if !ok || char == utf8.RuneError {
 			return dst, i, &jsonError{i - unitLength, "half a character", "the other half behind it"}
@@ -245,8 +245,8 @@ func (r *jsonReader) escape(dst []byte, i int) ([]byte, int, error) {
 // unitLength is the length of \u0000.
 const unitLength = 6
 
-// unit returns the UTF-16 code unit of the \u0000 escape at i.
-func (r *jsonReader) unit(i int) (rune, bool) {
+// readUnit returns the UTF-16 code unit of the \u0000 escape at i.
+func (r *jsonReader) readUnit(i int) (rune, bool) {
 	if i+unitLength > len(r.text) || r.text[i] != '\\' || r.text[i+1] != 'u' {
 		return 0, false
 	}
@@ -254,9 +254,9 @@ func (r *jsonReader) unit(i int) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// integer returns a number from 0 to most.
-func (r *jsonReader) integer(maximum int64) (int64, error) {
-	r.space()
+// readInteger returns a number from 0 to maximum.
+func (r *jsonReader) readInteger(maximum int64) (int64, error) {
+	r.skipSpace()
 	start, n, digits := r.pos, int64(0), 0
 	for r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9' {
 		digit := int64(r.text[r.pos] - '0')

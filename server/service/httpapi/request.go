@@ -51,7 +51,7 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 	}
 	q.from = int32(len(c.attributes))
 	for first := true; ; first = false {
-		name, at, more, err := r.name(first)
+		name, at, more, err := r.readName(first)
 		if err != nil {
 			return err
 		}
@@ -71,11 +71,11 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 			err = c.readAttributes(r, q)
 		case "cost":
 			added = q.present.add(hasCost)
-			if r.null() {
+			if r.takeNull() {
 				q.present &^= hasCost
 				break
 			}
-			q.cost, err = r.integer(headgate.MaxCount)
+			q.cost, err = r.readInteger(headgate.MaxCount)
 		default:
 			return &jsonError{at, "unknown field " + strconv.Quote(name), "ruleId, client, attributes or cost"}
 		}
@@ -92,10 +92,10 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 
 // optional returns a string, empty for null.
 func optional(r *jsonReader, want string) (string, error) {
-	if r.null() {
+	if r.takeNull() {
 		return "", nil
 	}
-	return r.str(want)
+	return r.readString(want)
 }
 
 func repeated(name string, at int) error {
@@ -103,14 +103,14 @@ func repeated(name string, at int) error {
 }
 
 func (q *request) readClient(r *jsonReader) error {
-	if r.null() {
+	if r.takeNull() {
 		return nil
 	}
 	if err := r.open(clientShape); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		name, at, more, err := r.name(first)
+		name, at, more, err := r.readName(first)
 		if err != nil || !more {
 			return err
 		}
@@ -136,14 +136,14 @@ func (q *request) readClient(r *jsonReader) error {
 }
 
 func (c *apiCall) readAttributes(r *jsonReader, q *request) error {
-	if r.null() {
+	if r.takeNull() {
 		return nil
 	}
 	if err := r.open(attrShape); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		name, at, more, err := r.name(first)
+		name, at, more, err := r.readName(first)
 		if err != nil || !more {
 			return err
 		}
@@ -205,7 +205,7 @@ func (c *apiCall) readLease() (lease string, err error) {
 	}
 	found := false
 	for first := true; ; first = false {
-		name, at, more, err := r.name(first)
+		name, at, more, err := r.readName(first)
 		switch {
 		case err != nil:
 			return "", err
@@ -223,7 +223,7 @@ func (c *apiCall) readLease() (lease string, err error) {
 			return "", repeated(name, at)
 		}
 		found = true
-		if lease, err = r.str("the leaseId of a decision in quotes"); err != nil {
+		if lease, err = r.readString("the leaseId of a decision in quotes"); err != nil {
 			return "", err
 		}
 	}

@@ -22,7 +22,7 @@ type Server struct {
 	tokens        service.Tokens
 	calls         sync.Pool // of *apiCall
 	decisions     sync.Pool // of *decision
-	buffered      atomic.Int64
+	buffered      atomic.Int64     // bytes of large bodies in memory
 	faults        service.LogLimit // limits the log lines about faults
 	proxyWarnings service.LogLimit
 	warnedRules   atomic.Pointer[match.Set] // the rule set whose concurrency limits were logged
@@ -103,8 +103,8 @@ type route struct {
 }
 
 var routes = map[string]route{
-	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).single},
-	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).batch},
+	"/v1/ratelimit":         {method: http.MethodPost, serve: (*Server).decideOne},
+	"/v1/ratelimit:batch":   {method: http.MethodPost, serve: (*Server).decideBatch},
 	"/v1/ratelimit:release": {method: http.MethodPost, serve: (*Server).releaseLease},
 	"/v1/ratelimit:renew":   {method: http.MethodPost, serve: (*Server).renewLease},
 	ForwardAuthPath:         {noToken: true, serve: (*Server).forwardAuth},

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// serveTraced is serve as a span.
+// serveTraced calls serve within a span.
 func (s *Server) serveTraced(w http.ResponseWriter, r *http.Request) {
 	name := r.Method
 	if _, served := routes[r.URL.Path]; served || s.config.Also[r.URL.Path] != nil {

@@ -174,7 +174,7 @@ func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	}
 	switch {
 	case cmd.decide != nil && c.server.storeBorrowsKeys:
-		cmd.decide(e, context.Background(), args) // an in-process store never waits // an in-process store never waits
+		cmd.decide(e, context.Background(), args) // an in-process store never waits
 	case cmd.decide != nil:
 		p.add(cmd, args, c.noReply())
 		if len(p.pending) == maxPipeline {

@@ -80,7 +80,7 @@ type Limits struct {
 	// CommandTimeout bounds the time to receive a command, from its first byte. For the first command the time begins
 	// when the connection is accepted, and clients that need a token must send it within this time. Default 10s.
 	CommandTimeout time.Duration
-	// IdleTimeout bounds the silence between commands. A negative value means no bound. Default 10m.
+	// IdleTimeout bounds the time between commands. A negative value means no bound. Default 10m.
 	IdleTimeout time.Duration
 	// WriteTimeout bounds the time to write replies. It expires if the client does not read and the buffers of the
 	// connection are full. Default 10s.

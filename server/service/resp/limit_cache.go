@@ -13,7 +13,7 @@ type throttleParams struct {
 	burst, count, period int64 // period in seconds
 }
 
-// A preparedLimit is a validated limit and the parameters it was made from.
+// A preparedLimit is a validated limit and the parameters that define it.
 type preparedLimit struct {
 	throttleParams
 	limit headgate.Limit

@@ -94,7 +94,7 @@ func readShortNumber(b []byte, pos int) (n, next int, ok bool) {
 	if len(b)-pos < 4 {
 		return 0, 0, false
 	}
-	four := b[pos : pos+4 : pos+4]
+	four := b[pos : pos+4 : pos+4] // so that the compiler checks the bounds only once
 	first, second := four[0]-'0', four[1]-'0'
 	switch {
 	case first > 9:
@@ -141,7 +141,7 @@ func readNumber(b []byte, pos int) (n, next int, ok bool) {
 	return 0, 0, true
 }
 
-// parseInline is parse for a command that is a line of words, as people type it.
+// parseInline does the same as parse for a command that is a line of words, as people type it.
 func (l *sizeLimits) parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 	end := bytes.IndexByte(b[:min(len(b), l.inline+1)], '\n')
 	if end < 0 {
