@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
@@ -220,10 +220,10 @@ func TestDecisionsDoNotWaitForAnExchangeThatFails(t *testing.T) {
 				worst = max(worst, time.Since(before))
 			}
 		}
-		if worst > ledger.MaxLookup {
-			t.Errorf("a decision took %v, want at most %v", worst, ledger.MaxLookup)
+		if worst > lookup.MaxWait {
+			t.Errorf("a decision took %v, want at most %v", worst, lookup.MaxWait)
 		}
-		if took := time.Since(start); took > 5*ledger.MaxLookup {
+		if took := time.Since(start); took > 5*lookup.MaxWait {
 			t.Errorf("600 decisions on 200 keys took %v, want to wait only until it is known that nothing answers", took)
 		}
 		if got := all[0].Stats().LookupsDropped; got < 100 {
@@ -239,7 +239,7 @@ func TestAFloodOfNewKeysIsLookedUpTogether(t *testing.T) {
 		all := startAsync(t, 1, s, nil)
 		defer closeAsync(t, all...)
 		limit := headgate.PerHour(1000)
-		const keys = 3 * ledger.MaxWaiting
+		const keys = 3 * lookup.MaxWaiting
 		var group sync.WaitGroup
 		start := time.Now()
 		for i := range keys {
@@ -254,8 +254,8 @@ func TestAFloodOfNewKeysIsLookedUpTogether(t *testing.T) {
 			t.Errorf("exchanges in %v: got %d, want at most %d", took, calls, most)
 		}
 		stats := all[0].Stats()
-		if stats.LookupWaits > ledger.MaxWaiting+fleet.KeyGroups || stats.LookupsDropped == 0 || stats.LookupWaits+stats.LookupsDropped < keys {
-			t.Errorf("of %d: %d waited and %d did not, want about %d to wait and the others to be counted", keys, stats.LookupWaits, stats.LookupsDropped, ledger.MaxWaiting)
+		if stats.LookupWaits > lookup.MaxWaiting+fleet.KeyGroups || stats.LookupsDropped == 0 || stats.LookupWaits+stats.LookupsDropped < keys {
+			t.Errorf("of %d: %d waited and %d did not, want about %d to wait and the others to be counted", keys, stats.LookupWaits, stats.LookupsDropped, lookup.MaxWaiting)
 		}
 	})
 }

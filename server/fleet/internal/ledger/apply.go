@@ -182,7 +182,7 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	peer, units := u.peer, u.units
 	if r.optional.liveShare != nil && !peer.pastWindow() {
-		r.optional.liveShare.add(units, r.clock(now))
+		r.optional.liveShare.Add(units, r.clock(now))
 	}
 	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.firstTally && l.pulls) {
 		units -= r.drainedSeparately(u)
@@ -206,7 +206,7 @@ func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
 	current := r.current()
 	l.advance(current, now)
 	if current.optional.liveShare != nil {
-		current.optional.liveShare.add(u.units, current.clock(now))
+		current.optional.liveShare.Add(u.units, current.clock(now))
 	}
 	l.chargePeers(current, u.units, current.window.start, now)
 	if current.optional.kinds == nil {

@@ -32,14 +32,14 @@ func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) 
 		if !p.SameRate(old) {
 			l.changeRate(r, old, now)
 		} else if r.optional.local != nil {
-			r.optional.local.plan = l.localPlan(p)
+			r.optional.local.Plan = l.localPlan(p)
 		}
 	case old.StateFormat() != p.StateFormat(): // plans with the same format can use each other's state
 		at := r.clock(now)
 		shift := at - clockBefore
 		r.usage.Adopt(old, p, shift, at)
 		if r.optional.local != nil {
-			r.optional.local.changePlan(planChange{plan: l.localPlan(p), clockShift: shift, now: at})
+			r.optional.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(p), ClockShift: shift, Now: at})
 		}
 		r.requestedAt, r.changedAt, r.updatedAt = r.requestedAt+shift, r.changedAt+shift, r.updatedAt+shift
 		if old.Period != p.Period || shift != 0 {
@@ -69,7 +69,7 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 		peer.emptyTime, peer.emptyTimeWhenEqual = convert(peer.emptyTime), convert(peer.emptyTimeWhenEqual)
 	}
 	if r.optional.local != nil {
-		r.optional.local.changePlan(planChange{plan: l.localPlan(r.plan), lastDecision: last, now: at})
+		r.optional.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(r.plan), LastDecision: last, Now: at})
 	}
 }
 

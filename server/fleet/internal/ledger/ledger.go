@@ -14,6 +14,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/fallback"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/peers"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
@@ -75,12 +77,12 @@ type Ledger struct {
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
-	unreachable       atomic.Bool   // see SetUnreachable
-	unreachableGroups atomic.Uint64 // see SetGroupsUnreachable
-	retryAt           atomic.Int64  // uptime in ns when callers may retry that were denied because peers are unreachable
+	unreachable fallback.State // see SetUnreachable
 	// pullFor is how long, after a request for a key, every second call of Changes returns the key.
 	pullFor time.Duration
-	lookups lookupState
+	// maxLookupAge is how long a key may be unused before it has to be looked up again, in µs.
+	maxLookupAge int64
+	lookups      lookup.Waiters
 
 	evictedAt atomic.Int64 // uptime in ns when a record was last evicted; 0 if never
 
@@ -173,18 +175,17 @@ func (l *Ledger) checkOpen(ctx context.Context) error {
 // A request is a check that is being decided.
 type request struct {
 	plan      *quota.Plan
-	key       Key
+	key       tally.Key
 	units     int64
 	peek      bool  // take nothing
 	offset    int64 // µs by which the windows of a staggered limit start later
-	degraded  bool
-	denied    bool // must be denied without being counted, because peers are unreachable
-	otherKind bool // counted under a limit whose algorithm has another kind of state than the check's
-	mayWait   bool // may wait for a lookup
-	// liveSharePlan is live/known of the limit: the part of the live nodes, or of this node alone if its peers are
+	otherKind bool  // counted under a limit whose algorithm has another kind of state than the check's
+	mayWait   bool  // may wait for a lookup
+	// If allowed.Denied is set, the check must be denied without being counted.
+	allowed fallback.Allowance
+	// liveSharePlan is the share of the limit in allowed: that of the live nodes, or of this node alone if its peers are
 	// unreachable. It is nil if the whole limit may be used.
 	liveSharePlan *quota.Plan
-	live, known   int64 // numbers of nodes; both are 0 without a liveSharePlan
 }
 
 // peeks reports whether a request cannot take anything. Such a request does not change the limit of a record.
@@ -206,7 +207,7 @@ func (l *Ledger) prepareValid(c *headgate.Check) (req request, err error) {
 	limit := &c.Limit
 	var other headgate.Limit
 	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
-		req.degraded, req.denied = l.limitWhenUnreachable(&req, c, &other, unreachable)
+		req.allowed = fallback.Allow(c, &other, unreachable, l.options.Members)
 		limit = &other
 	}
 	if req.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
@@ -219,8 +220,8 @@ func (l *Ledger) prepareValid(c *headgate.Check) (req request, err error) {
 		}
 		req.otherKind = own.Kind != req.plan.Kind
 	}
-	if req.known > 0 {
-		share := quota.Share(*limit, req.live, req.known)
+	if req.allowed.Whole > 0 {
+		share := quota.Share(*limit, req.allowed.Part, req.allowed.Whole)
 		if req.liveSharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
 			return req, err
 		}
@@ -242,8 +243,8 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if err != nil {
 		return d, err
 	}
-	if req.denied {
-		return l.denyUnreachable(&c, now), nil
+	if req.allowed.Denied {
+		return l.unreachable.Deny(&c, now.uptime), nil
 	}
 	return l.takeOrPeek(ctx, &req, now)
 }
@@ -261,8 +262,8 @@ func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if err != nil {
 		return d, err
 	}
-	if req.denied {
-		return l.denyUnreachable(&c, now), nil
+	if req.allowed.Denied {
+		return l.unreachable.Deny(&c, now.uptime), nil
 	}
 	req.peek, req.units = true, 0
 	if d, err = l.takeOrPeek(ctx, &req, now); err != nil || c.Cost == 0 {
@@ -278,12 +279,12 @@ func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decisio
 func (l *Ledger) takeOrPeek(ctx context.Context, req *request, now moment) (d headgate.Decision, err error) {
 	sh := l.shardOf(&req.key)
 	sh.mu.Lock()
-	lookup, err := l.take(sh, req, now, &d)
+	wait, err := l.take(sh, req, now, &d)
 	sh.mu.Unlock()
-	if lookup == nil {
+	if wait == nil {
 		return d, err
 	}
-	if err := l.Await(ctx, lookup); err != nil {
+	if err := l.Await(ctx, wait); err != nil {
 		return d, err
 	}
 	req.mayWait = false
@@ -294,7 +295,7 @@ func (l *Ledger) takeOrPeek(ctx context.Context, req *request, now moment) (d he
 }
 
 // take decides a request, or returns the lookup that the request has to wait for. The caller has locked the shard.
-func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision) (lookup *Lookup, err error) {
+func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision) (wait *lookup.Lookup, err error) {
 	r := sh.records[req.key]
 	isNew := r == nil
 	if isNew {
@@ -315,9 +316,9 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 	}
 	l.applyLimit(r, req.plan, req.offset, now)
 	at := r.clock(now)
-	if (r.status.unlearned || at-r.requestedAt > l.lookups.maxAge) && (!isNew || req.peek) {
-		if lookup := l.checkLookup(sh, r, req, now); lookup != nil {
-			return lookup, nil
+	if (r.status.unlearned || at-r.requestedAt > l.maxLookupAge) && (!isNew || req.peek) {
+		if wait := l.checkLookup(sh, r, req, now); wait != nil {
+			return wait, nil
 		}
 	}
 	if req.peeks() {
@@ -338,7 +339,7 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 		r.status.denied = true
 		l.queueLookup(sh, r)
 	}
-	d.Degraded = req.degraded
+	d.Degraded = req.allowed.Degraded
 	if req.otherKind && d.Receipt.Units > 0 {
 		d.Receipt.Lease = leaseForKind(req.plan.Kind)
 	}

@@ -2,11 +2,8 @@ package ledger
 
 import (
 	"context"
-	"sync/atomic"
-	"time"
 
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
@@ -14,48 +11,21 @@ import (
 // is unlearned until an exchange has returned the peers' notes.
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
-// would allow wait for the lookup, but at most MaxLookup, and not at all if lookups fail or too many decisions wait. So
-// the consumption of peers counts in full from the second decision on, and decisions on a key in regular use never
-// wait.
-
-// MaxLookup is the longest wait for a lookup. It is enough for two round trips to a distant store, because the current
-// exchange may have to end first.
-const MaxLookup = 250 * time.Millisecond
-
-// MaxWaiting is the maximum number of decisions that wait for lookups at once. Further decisions use this node's
-// counter alone, and count in LookupsDropped.
-const MaxWaiting = 4096
+// would allow wait for the lookup, but at most [lookup.MaxWait], and not at all if lookups fail or too many decisions
+// wait. So the consumption of peers counts in full from the second decision on, and decisions on a key in regular use
+// never wait.
 
 // lookupClass is the heat class of keys that decisions wait for. Its queue is sent first.
 const lookupClass = classes - 1
 
-// lookupState is the state of lookups in a ledger that pulls.
-type lookupState struct {
-	// startExchange starts an exchange of the keys in lookupClass. If it is nil, no decision waits.
-	startExchange func()
-	// maxAge is how long a key may be unused before it has to be looked up again, in µs.
-	maxAge int64
-
-	failedGroups atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
-	waiting      atomic.Int64  // decisions that wait now
-
-	done, waits, dropped atomic.Int64
-}
-
-// A Lookup reads from an exchange how much peers consumed of a key. Decisions wait for it.
-type Lookup struct {
-	key   Key
-	ended chan struct{}
-}
-
 // StartLookups makes decisions wait for lookups. start must start an exchange of [Ledger.Lookups].
-func (l *Ledger) StartLookups(start func()) { l.lookups.startExchange = start }
+func (l *Ledger) StartLookups(start func()) { l.lookups.StartExchange = start }
 
 // checkLookup marks a record as unlearned if it was unused for too long. It returns the lookup that the decision on the
 // record must wait for, or nil. The shard is locked.
-func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lookup {
+func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lookup.Lookup {
 	if !r.status.unlearned {
-		if r.clock(now)-max(r.requestedAt, r.exchangedAt) <= l.lookups.maxAge || !r.plan.Shared {
+		if r.clock(now)-max(r.requestedAt, r.exchangedAt) <= l.maxLookupAge || !r.plan.Shared {
 			return nil
 		}
 		r.status.unlearned = true
@@ -64,41 +34,41 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *Lo
 		}
 		return nil // the first decision does not wait
 	}
-	if !req.mayWait || l.lookups.startExchange == nil {
+	if !req.mayWait || l.lookups.StartExchange == nil {
 		return nil
 	}
 	if !req.peek && !r.peek(req.units, now).Allowed {
 		return nil // the consumption of peers does not change a denial
 	}
-	failed := l.unreachable.Load() || l.lookups.failedGroups.Load()>>tally.GroupOf(&r.key)&1 == 1
-	if failed || l.lookups.waiting.Load() >= MaxWaiting {
-		l.lookups.dropped.Add(1)
+	if l.unreachable.All() {
+		l.lookups.Drop()
 		return nil
 	}
-	lookup := sh.lookups[r.key]
-	if lookup == nil {
-		lookup = &Lookup{key: r.key, ended: make(chan struct{})}
+	if !l.lookups.Admit(&r.key) {
+		return nil
+	}
+	wait := sh.lookups[r.key]
+	if wait == nil {
+		wait = lookup.New(&r.key)
 		if sh.lookups == nil {
-			sh.lookups = make(map[tally.Key]*Lookup)
+			sh.lookups = make(map[tally.Key]*lookup.Lookup)
 		}
-		sh.lookups[r.key] = lookup
+		sh.lookups[r.key] = wait
 	}
 	sh.push(r, lookupClass)
-	return lookup
+	return wait
 }
 
 // noteRequest records that units of a key were requested, for calls that do not wait for a lookup.
 func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
-	if r.clock(now)-r.requestedAt > l.lookups.maxAge {
-		l.checkLookup(sh, r, &request{peek: true}, now)
-	}
+	l.checkLookup(sh, r, &request{peek: true}, now)
 	r.requestedAt = r.clock(now)
 }
 
 // endLookup ends the wait for a lookup, whether it succeeded or not.
 func (sh *shard) endLookup(r *record, learned bool) {
-	if lookup := sh.lookups[r.key]; lookup != nil {
-		close(lookup.ended)
+	if wait := sh.lookups[r.key]; wait != nil {
+		wait.End()
 		delete(sh.lookups, r.key)
 	}
 	if learned {
@@ -106,43 +76,9 @@ func (sh *shard) endLookup(r *record, learned bool) {
 	}
 }
 
-// Await waits until the lookups end or MaxLookup has passed. It returns an error if ctx ends first.
-func (l *Ledger) Await(ctx context.Context, lookups ...*Lookup) error {
-	if ctx == nil {
-		return headgate.ErrNilContext
-	}
-	state := &l.lookups
-	state.waiting.Add(1)
-	defer state.waiting.Add(-1)
-	state.waits.Add(1)
-	state.startExchange()
-	expired := make(chan struct{})
-	timer := l.clock.AfterFunc(MaxLookup, func() { close(expired) })
-	defer timer.Stop()
-	for _, lookup := range lookups {
-		if s, ok := l.clock.Clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
-			s.Wait(func() bool { return isClosed(lookup.ended) || isClosed(expired) || ctx.Err() != nil })
-		}
-		select {
-		case <-lookup.ended:
-		case <-expired:
-			state.dropped.Add(1)
-			l.LookupGroupsDone(0, 1<<tally.GroupOf(&lookup.key))
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+// Await waits until the lookups end or [lookup.MaxWait] has passed. It returns an error if ctx ends first.
+func (l *Ledger) Await(ctx context.Context, lookups ...*lookup.Lookup) error {
+	return l.lookups.Await(ctx, l.clock, lookups)
 }
 
 // ExchangeDone ends the lookups of exchanged tallies. missed has the indices of tallies that were not exchanged. Their
@@ -158,17 +94,14 @@ func (l *Ledger) ExchangeDone(tallies []tally.Tally, missed []int) {
 		l.LookupDone(t, false)
 		t.Unlearned = false
 	}
-	l.LookupGroupsDone(exchanged, failed)
+	l.lookups.GroupsDone(exchanged, failed)
 	for i := range tallies {
 		l.LookupDone(&tallies[i], true)
 	}
 }
 
 // LookupGroupsDone records which key groups were exchanged, and which groups failed. Both have one bit per group.
-func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) {
-	l.lookups.failedGroups.Or(failed)
-	l.lookups.failedGroups.And(^exchanged | failed)
-}
+func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) { l.lookups.GroupsDone(exchanged, failed) }
 
 // LookupDone ends the lookup of a key that was unlearned. The key stays unlearned if learned is false, because the
 // exchange failed.
@@ -177,7 +110,7 @@ func (l *Ledger) LookupDone(t *tally.Tally, learned bool) {
 		return
 	}
 	if learned {
-		l.lookups.done.Add(1)
+		l.counters.lookups.Add(1)
 	}
 	sh, r := l.lockRecord(&t.Key)
 	defer sh.mu.Unlock()

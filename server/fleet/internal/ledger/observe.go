@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
@@ -66,7 +67,7 @@ func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, no
 
 // BeforeTake must be called before another limiter decides a check. It sets k, and returns the lookup to wait for, or
 // nil.
-func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
+func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *lookup.Lookup {
 	if *k = l.ObservedKey(c); k.Plan == nil {
 		return nil
 	}
@@ -80,14 +81,11 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *Lookup {
 			return nil // no room for a record: the key is not looked up
 		}
 	}
-	switch {
-	case isNew && c.Cost > 0: // the first decision does not wait
-	case !r.status.unlearned && r.clock(now)-r.requestedAt <= l.lookups.maxAge:
-	case r.status.denied: // the consumption of peers does not change a denial
-	default:
-		return l.checkLookup(sh, r, &request{peek: true, mayWait: true}, now)
+	// The first decision does not wait, and the consumption of peers does not change a denial.
+	if isNew && c.Cost > 0 || r.status.denied {
+		return nil
 	}
-	return nil
+	return l.checkLookup(sh, r, &request{peek: true, mayWait: true}, now)
 }
 
 // ObservedKey returns the key and plan of a check. Both are zero if nodes cannot share its limit.

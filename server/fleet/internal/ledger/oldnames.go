@@ -1,11 +1,15 @@
 package ledger
 
-import "github.com/headgate/headgate/server/fleet/internal/tally"
+import (
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
+)
 
 // These are the names that package region uses.
 type (
-	Key   = tally.Key
-	Tally = tally.Tally
+	Key    = tally.Key
+	Tally  = tally.Tally
+	Lookup = lookup.Lookup
 )
 
 const (

@@ -44,7 +44,7 @@ type recordStatus struct {
 	denied         bool // the latest decision was a denial
 	noEviction     bool // the key was denied since it last drained, so the record must not be evicted
 	sendLevel      bool // peers should get the level, even if they know the total
-	unlearned      bool // consumption by peers is not known; see lookupState
+	unlearned      bool // consumption by peers is not known; see checkLookup
 	hasRefund      bool // sent.refunded is not 0
 	startedByReset bool // the total starts with a reset
 	class          int8 // the heat class of the queue that has the record, or none
@@ -93,8 +93,8 @@ type joinState struct {
 
 // An optionalState has the parts of a record that most records do not have.
 type optionalState struct {
-	local     *extraCounter
-	liveShare *extraCounter
+	local     *quota.Bound
+	liveShare *quota.Bound
 	kinds     *otherKinds  // if the key has records of other kinds
 	observed  *observation // if another limiter decides, as in region
 }
@@ -298,7 +298,7 @@ func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Rece
 	r.changedAt = at
 	for _, c := range r.extraCounters() {
 		if c != nil {
-			c.Give(c.plan, takenUnder, at, n, receipt)
+			c.Give(c.Plan, takenUnder, at, n, receipt)
 		}
 	}
 	d := r.usage.Decide(r.plan, at, 0)

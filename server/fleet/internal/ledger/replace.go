@@ -139,9 +139,9 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	// The moved units have not drained while this bucket was empty.
 	r.forgetEmptyTime()
 	if r.optional.local != nil && old.optional.local != nil {
-		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.plan, now)
-		r.optional.local.plan = l.localPlan(p)
-		r.optional.local.Set(r.optional.local.plan, at+shift, units)
+		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.Plan, now)
+		r.optional.local.Plan = l.localPlan(p)
+		r.optional.local.Set(r.optional.local.Plan, at+shift, units)
 		old.optional.local.Counter = quota.Counter{}
 	}
 	r.status.noEviction, r.status.denied = old.status.noEviction || old.status.denied, false
@@ -172,7 +172,7 @@ func (l *Ledger) asIfReplaced(old *record, key tally.Key, p *quota.Plan, offset 
 		status: recordStatus{class: none, gap: none}, window: windowState{clockAhead: now.clockAhead},
 	}
 	if old.optional.local != nil {
-		r.optional.local = &extraCounter{}
+		r.optional.local = &quota.Bound{}
 	}
 	l.replace(old.clone(), r, p, offset, now)
 	return r
@@ -184,7 +184,7 @@ func (r *record) clone() *record {
 	other.peers = slices.Clone(r.peers)
 	other.usage = r.usage.Clone()
 	if r.optional.local != nil {
-		other.optional.local = &extraCounter{Counter: r.optional.local.Clone(), plan: r.optional.local.plan}
+		other.optional.local = &quota.Bound{Counter: r.optional.local.Clone(), Plan: r.optional.local.Plan}
 	}
 	if r.window.earlier != nil {
 		units := r.window.units()

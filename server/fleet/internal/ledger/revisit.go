@@ -29,9 +29,9 @@ func (l *Ledger) recentlyRequested(r *record, now moment) bool {
 // SetLookupAge sets for how long after a request every second call of Changes returns the key. A key that was unused for
 // longer is looked up again.
 func (l *Ledger) SetLookupAge(d time.Duration) {
-	l.pullFor, l.lookups.maxAge = d, d.Microseconds()
+	l.pullFor, l.maxLookupAge = d, d.Microseconds()
 	if !l.pulls {
-		l.lookups.maxAge = math.MaxInt64
+		l.maxLookupAge = math.MaxInt64
 	}
 }
 

@@ -42,7 +42,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	r.updateEmptyAt(&d, now)
 	r.includePending(&d, 0)
 	r.applyExtraCounters(&d, 0, r.clock(now))
-	d.Degraded = req.degraded
+	d.Degraded = req.allowed.Degraded
 	if req.otherKind {
 		d.Receipt.Lease = leaseForKind(req.plan.Kind)
 	}

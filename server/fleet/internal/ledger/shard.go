@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
@@ -28,7 +29,7 @@ type shard struct {
 	queues [classes]queue
 	ready  atomic.Uint32 // classes whose queues are not empty, one bit each
 
-	lookups map[tally.Key]*Lookup // lookups that decisions wait for
+	lookups map[tally.Key]*lookup.Lookup // lookups that decisions wait for
 
 	revisits [revisitGaps][]*record // records to exchange again, by gap; see revisitGaps
 	_        [64]byte               // keeps shards on separate cache lines
@@ -87,7 +88,7 @@ func (l *Ledger) add(sh *shard, key tally.Key, p *quota.Plan, offset int64, now 
 		r.window.start = p.WindowOf(at)
 	}
 	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
-		r.optional.local = &extraCounter{plan: l.localPlan(p)}
+		r.optional.local = &quota.Bound{Plan: l.localPlan(p)}
 	}
 	if current := sh.currentRecord(key, p.Kind); current != nil {
 		r.optional.kinds = &otherKinds{replacedBy: current}

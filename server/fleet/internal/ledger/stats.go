@@ -12,7 +12,7 @@ import (
 type counters struct {
 	applied, overTotal, overMax            atomic.Int64
 	refused, evicted, full, ignored        atomic.Int64
-	levelled                               atomic.Int64
+	levelled, lookups                      atomic.Int64
 	peersDropped, reportedAt, changesCalls atomic.Int64
 
 	mu          sync.Mutex
@@ -53,7 +53,7 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.ignored.Load(),
 		PeersDropped: c.peersDropped.Load(), Levelled: c.levelled.Load(),
-		Lookups: l.lookups.done.Load(), LookupWaits: l.lookups.waits.Load(), LookupsDropped: l.lookups.dropped.Load(),
+		Lookups: c.lookups.Load(), LookupWaits: l.lookups.Waits(), LookupsDropped: l.lookups.Dropped(),
 	}
 	c.mu.Lock()
 	s.Lag, s.LagMax = c.lag, max(c.lagMax[0], c.lagMax[1])

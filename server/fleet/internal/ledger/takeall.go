@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 )
 
 // TakeAll decides several checks as one. See [headgate.Limiter].
@@ -50,7 +51,7 @@ func (l *Ledger) TakeAll(
 // decideAll decides all requests or none, or returns the lookups to wait for.
 func (l *Ledger) decideAll(
 	requests []request, checks []headgate.Check, shardSet uint64, dst []headgate.Decision, now moment,
-) (_ []headgate.Decision, lookups []*Lookup, _ error) {
+) (_ []headgate.Decision, lookups []*lookup.Lookup, _ error) {
 	// Locking in the order of shards avoids deadlocks.
 	for i := range l.shards {
 		if shardSet>>i&1 == 1 {
@@ -69,16 +70,16 @@ func (l *Ledger) decideAll(
 	for i := range requests {
 		req := &requests[i]
 		d := l.peek(req, now)
-		if req.denied {
-			d = l.denyUnreachable(&checks[i], now)
+		if req.allowed.Denied {
+			d = l.unreachable.Deny(&checks[i], now.uptime)
 		}
-		allAllowed = allAllowed && d.Allowed && !req.denied
+		allAllowed = allAllowed && d.Allowed && !req.allowed.Denied
 		dst = append(dst, d)
 	}
 	for i := range requests {
 		if req := &requests[i]; allAllowed {
-			if lookup := l.lookupFor(req, now); lookup != nil {
-				lookups = append(lookups, lookup)
+			if wait := l.lookupFor(req, now); wait != nil {
+				lookups = append(lookups, wait)
 			}
 			req.mayWait = false
 		}
@@ -102,13 +103,12 @@ func (l *Ledger) decideAll(
 }
 
 // lookupFor returns the lookup that a request has to wait for; see checkLookup. The shard is locked.
-func (l *Ledger) lookupFor(req *request, now moment) *Lookup {
+func (l *Ledger) lookupFor(req *request, now moment) *lookup.Lookup {
 	sh := l.shardOf(&req.key)
-	r := sh.records[req.key]
-	if r == nil || !r.status.unlearned && r.clock(now)-r.requestedAt <= l.lookups.maxAge {
-		return nil
+	if r := sh.records[req.key]; r != nil {
+		return l.checkLookup(sh, r, req, now)
 	}
-	return l.checkLookup(sh, r, req, now)
+	return nil
 }
 
 // peek returns the decision that a take would return. The shard is locked.
@@ -123,7 +123,7 @@ func (l *Ledger) peek(req *request, now moment) headgate.Decision {
 		if r = sh.currentRecord(req.key, req.plan.Kind); r == nil {
 			p := cmp.Or(req.liveSharePlan, req.plan)
 			d := p.Decide(nil, now.clockOf(p, req.offset), req.units)
-			d.Degraded = req.degraded
+			d.Degraded = req.allowed.Degraded
 			return d
 		}
 		r = l.asIfReplaced(r, req.key, req.plan, req.offset, now)
@@ -136,7 +136,7 @@ func (l *Ledger) peek(req *request, now moment) headgate.Decision {
 		l.applyLimit(r, req.plan, req.offset, now)
 	}
 	d := r.peek(req.units, now)
-	d.Degraded = req.degraded
+	d.Degraded = req.allowed.Degraded
 	return d
 }
 

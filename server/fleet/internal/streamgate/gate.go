@@ -19,14 +19,16 @@ const (
 	// maxBytes is the maximum number of bytes that are read from a stream: enough for a state, and the names and
 	// addresses of some thousand hosts.
 	maxBytes = 1 << 20
-	// maxOpen is the maximum number of open streams from hosts that are not members. MaxFromAddress is the maximum
-	// number from one address. A stream lasts at most memberlist.Config.TCPTimeout.
-	maxOpen        = 32
-	MaxFromAddress = 8
+	// maxOpen is the maximum number of open streams from hosts that are not members. A stream lasts at most
+	// memberlist.Config.TCPTimeout.
+	maxOpen = 32
 	// maxNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all of
 	// them before it reads them.
 	maxNodes = maxBytes / 64
 )
+
+// MaxFromAddress is the maximum number of open streams from one address.
+const MaxFromAddress = 8
 
 var (
 	errTooLong = fmt.Errorf("stream of more than %d bytes", maxBytes)
