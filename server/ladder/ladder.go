@@ -1,5 +1,5 @@
-// Package ladder sends steps of requests at growing rates against one limit, retries each request until it is admitted,
-// and compares how long that takes with the time that the limit implies.
+// Package ladder sends requests to one limit in steps of growing rates. It retries each request until it is admitted,
+// and compares the duration of each step with the least time that the limit allows.
 package ladder
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // A Step is a number of requests that are sent at a rate.
 type Step struct {
-	Requests int // in all
+	Requests int // number of requests
 	Rate     int // per second
 }
 
@@ -51,8 +51,9 @@ func (s Step) arrival(i int) time.Duration {
 	return time.Duration(float64(i+1) / float64(s.Rate) * float64(time.Second))
 }
 
-// Oracle returns how long a step takes at least if burst + rate·t is all that may pass in a time t: the last request
-// passes when it is sent, or when the units for all requests have come. It knows nothing of the algorithm.
+// Oracle returns the least time that a step takes if at most burst + rate·t units may pass in a time t. The last
+// request passes when it is sent, or when there are enough units for all requests. Oracle does not depend on the
+// algorithm of the limit.
 func Oracle(s Step, l headgate.Limit) time.Duration {
 	sent := s.arrival(s.Requests - 1)
 	missing := float64(int64(s.Requests) - l.Capacity())
@@ -66,9 +67,9 @@ type Result struct {
 	Step      string `json:"step"`
 	Requests  int    `json:"requests"`
 	Rate      int    `json:"rate"` // per second
-	// Admitted is less than Requests if the step was interrupted.
+	// Admitted is the number of admitted requests. It is less than Requests if the step was interrupted.
 	Admitted int `json:"admitted"`
-	// Attempts counts denied attempts too.
+	// Attempts is the number of attempts, including denied ones.
 	Attempts int     `json:"attempts"`
 	Seconds  float64 `json:"seconds"`
 	// Achieved is the rate of admitted requests per second.
@@ -82,20 +83,22 @@ type Result struct {
 
 // Options are the settings of Run.
 type Options struct {
-	// Target decides. It uses Clock if that is virtual.
+	// Target decides the requests. If Clock is virtual, Target must use it too.
 	Target target.Target
 	// Algorithm is the name in results.
 	Algorithm string
-	// Limit is the limit that the target applies; the oracle and the intervals of coarse retries come from it.
+	// Limit is the limit that the target applies. The oracle and the intervals of coarse retries are calculated
+	// from it.
 	Limit headgate.Limit
 	// Steps are run one after the other.
 	Steps []Step
 	// Clock is the time of requests.
 	Clock Clock
-	// InFlight is how many requests are tried at the same time. Default 1, which is all that a VirtualClock allows. A target
-	// that responds late, such as a service behind a gateway, needs more.
+	// InFlight is how many requests are tried at the same time. Default 1, which is all that a VirtualClock allows. A
+	// slow target, such as a service behind a gateway, needs more.
 	InFlight int
-	// Client is the first part of the names of the clients; each step has a client of its own, with a full limit.
+	// Client is the first part of the names of the clients. Each step has its own client, none of whose units are
+	// used.
 	Client string
 	// Progress, if set, is called after each admitted request.
 	Progress func(Result)
@@ -135,8 +138,8 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 // takeTimeout bounds one decision.
 const takeTimeout = 15 * time.Second
 
-// run runs one step. Requests wait in line: only the first Options.InFlight retry, because a denied request of the same
-// cost consumes nothing, so that those behind it would be denied as well.
+// run runs one step. Requests wait in a queue: only the first Options.InFlight are retried. The others need not be
+// tried, because they have the same cost and would be denied as well.
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
 	c := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
@@ -154,7 +157,7 @@ func (o *Options) run(ctx context.Context, s Step, client string) (Result, error
 	senders.Wait()
 	err := context.Cause(ctx)
 	if err == nil {
-		err = o.Clock.SleepUntil(ctx, c.start.Add(c.last)) // while the leaky bucket holds the last one
+		err = o.Clock.SleepUntil(ctx, c.start.Add(c.last)) // the leaky bucket delays the last request
 	}
 	r := c.result
 	r.Within = r.Admitted == s.Requests && math.Abs(r.Seconds-r.Oracle) <= o.Limit.Period.Seconds()
@@ -169,12 +172,12 @@ type stepRun struct {
 	start  time.Time
 
 	mu     sync.Mutex
-	sent   int           // requests that have left the line
+	sent   int           // number of requests that have left the queue
 	last   time.Duration // when the last request passed
 	result Result
 }
 
-// send sends requests in line, one after the other, until there are none left.
+// send sends requests of the queue, one after the other, until there are none left.
 func (c *stepRun) send(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -206,7 +209,7 @@ func (c *stepRun) add(passed time.Duration) {
 	}
 }
 
-// add counts a request that passed, when last is the time of the latest one.
+// add counts a request that passed. last is the time at which the latest request passed.
 func (r *Result) add(passed, last time.Duration) {
 	r.Admitted++
 	r.Seconds = last.Seconds()
@@ -252,7 +255,7 @@ func (o *Options) take(ctx context.Context, client string) (target.Outcome, erro
 // A Clock is the time of a run.
 type Clock interface {
 	Now() time.Time
-	// SleepUntil returns at a time, or with the error of ctx.
+	// SleepUntil returns at the time at, or earlier with the error of ctx.
 	SleepUntil(ctx context.Context, at time.Time) error
 }
 
@@ -264,7 +267,7 @@ var _ Clock = SystemClock{}
 // Now returns the time.
 func (SystemClock) Now() time.Time { return time.Now() }
 
-// SleepUntil returns at a time, or with the error of ctx.
+// SleepUntil returns at the time at, or earlier with the error of ctx.
 func (SystemClock) SleepUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -281,7 +284,7 @@ type VirtualClock struct{ unixMicro atomic.Int64 } // stores read it from their 
 
 var _ Clock = (*VirtualClock)(nil)
 
-// NewVirtualClock returns a clock that stands at a time.
+// NewVirtualClock returns a clock whose time is at.
 func NewVirtualClock(at time.Time) *VirtualClock {
 	c := &VirtualClock{}
 	c.unixMicro.Store(at.UnixMicro())
@@ -291,7 +294,7 @@ func NewVirtualClock(at time.Time) *VirtualClock {
 // Now returns the time.
 func (c *VirtualClock) Now() time.Time { return time.UnixMicro(c.unixMicro.Load()) }
 
-// SleepUntil moves the clock to a time, rounded up to whole microseconds. It never goes back.
+// SleepUntil moves the clock to a time, rounded up to whole microseconds. It never moves the clock back.
 func (c *VirtualClock) SleepUntil(ctx context.Context, at time.Time) error {
 	to := at.UnixMicro()
 	if at.Nanosecond()%int(time.Microsecond) > 0 {

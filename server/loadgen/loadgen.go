@@ -1,5 +1,5 @@
-// Package loadgen sends requests to a limiter at a rate that does not depend on its answers, and measures latency from
-// the time at which each request should have been sent.
+// Package loadgen sends requests to a limiter at a rate that does not depend on its responses, and measures latency
+// from the time at which each request should have been sent.
 package loadgen
 
 import (
@@ -27,16 +27,17 @@ type Options struct {
 	Target target.Target
 	// Name is the name of the target in reports.
 	Name string
-	// Rate is the number of requests per second. Default 0: as many as the connections carry, each one sending its next
-	// request when the previous one is answered. Latency is that of a saturated target then.
+	// Rate is the number of requests per second. Default 0: each connection sends its next request when it has the
+	// response to the previous one, so that the target is saturated.
 	Rate float64
 	// Poisson sends at random times with that average rate, instead of at equal intervals.
 	Poisson bool
 	// Duration is for how long requests are due.
 	Duration time.Duration
-	// Drain is for how much longer requests are sent that were due, but found all connections busy. Default DefaultDrain.
+	// Drain is how long after Duration requests are still sent that were due, but found all connections busy. Default
+	// DefaultDrain.
 	Drain time.Duration
-	// Connections is the most requests in flight. Default DefaultConnections.
+	// Connections is the maximum number of requests in flight. Default DefaultConnections.
 	Connections int
 	// Clients is the number of clients that requests are spread over, uniformly. Default DefaultClients.
 	Clients int
@@ -88,7 +89,7 @@ func (o *Options) validate() error {
 type Run struct {
 	o      Options
 	stats  *stats
-	coarse time.Duration // the last part of a wait, for which pause is used
+	coarse time.Duration // how long before the end of a wait the timer is replaced by pause
 
 	mu       sync.Mutex
 	schedule schedule
@@ -138,7 +139,7 @@ func (r *Run) next() (time.Duration, bool) {
 	return due, due < r.o.Duration
 }
 
-// send sends requests when they are due, or at once if they are late because all connections were busy.
+// send sends requests when they are due, or immediately if they are late because all connections were busy.
 func (r *Run) send(ctx context.Context, start time.Time, sender int) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -163,7 +164,7 @@ func (r *Run) send(ctx context.Context, start time.Time, sender int) {
 	}
 }
 
-// saturate sends the next request when the previous one is answered.
+// saturate sends the next request as soon as it has the response to the previous one.
 func (r *Run) saturate(ctx context.Context, start time.Time, sender int) {
 	for ctx.Err() == nil && time.Since(start) < r.o.Duration {
 		r.request(ctx, start, time.Now(), sender)
@@ -178,15 +179,15 @@ func (r *Run) request(ctx context.Context, start, due time.Time, sender int) {
 	answered := time.Now()
 	cancel()
 	if err != nil && ctx.Err() != nil {
-		return // the run ended, not the target
+		return // the run has ended; the target has not failed
 	}
 	r.stats.add(sender, answer{
 		outcome: outcome, err: err, at: answered.Sub(start), latency: answered.Sub(due), service: answered.Sub(sent),
 	})
 }
 
-// countUnsent counts requests that were due before the end but never sent. They have waited until now at least, so
-// leaving them out would hide the worst latencies.
+// countUnsent counts requests that were due before the end but never sent. They have waited until now, so ignoring
+// them would hide the worst latencies.
 func (r *Run) countUnsent(start time.Time) {
 	ran := r.stats.elapsed()
 	for range MaxUnsent {
@@ -205,8 +206,8 @@ const MaxUnsent = 10_000_000
 type schedule struct {
 	rate    float64
 	poisson bool
-	n       int64
-	at      float64 // seconds, if poisson
+	n       int64   // number of requests so far, unless poisson
+	at      float64 // time of the last request in seconds, if poisson
 }
 
 // next returns the time of the next request, counted from the start.

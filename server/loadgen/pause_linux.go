@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// coarse is the time by which timers of the runtime may be late: it waits in whole milliseconds while it is idle.
+// coarse is the time by which timers of the runtime may be late. An idle runtime waits in whole milliseconds.
 const coarse = 1500 * time.Microsecond
 
 // pause waits for a short time, more precisely than a timer. A signal may end it early.
 func pause(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&t, nil) // the caller compares the clock
+	_ = syscall.Nanosleep(&t, nil) // after an early return, the caller waits again
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Report is the figures of a run, also of one that is under way.
+// A Report has the figures of a run, which may still be under way.
 type Report struct {
 	Target string `json:"target"`
 	// Rate is the intended rate, 0 for a saturated target.
@@ -14,7 +14,8 @@ type Report struct {
 	Connections int     `json:"connections"`
 	Clients     int     `json:"clients"`
 	Seconds     float64 `json:"seconds"`
-	// Sent is how many requests were answered or failed. Unsent were due, but found all connections busy until the end.
+	// Sent counts requests that got a response or failed. Unsent counts requests that were due, but found all
+	// connections busy until the end.
 	Sent     int64 `json:"sent"`
 	Unsent   int64 `json:"unsent"`
 	Admitted int64 `json:"admitted"`
@@ -23,12 +24,12 @@ type Report struct {
 	Errors   int64 `json:"errors"`
 	// FirstError is the first error, if there was one.
 	FirstError string `json:"first_error,omitempty"`
-	// Achieved is the rate of requests that were answered without an error, per second.
+	// Achieved is the number of decisions per second, without failed requests.
 	Achieved float64 `json:"achieved_per_second"`
-	// Latency is counted from when a request was due, and Service from when it was sent.
+	// Latency is measured from the time at which a request was due, Service from the time at which it was sent.
 	Latency Latency `json:"latency"`
 	Service Latency `json:"service"`
-	// PerSecond has the requests answered in each second.
+	// PerSecond is the number of responses in each second.
 	PerSecond []int64 `json:"answered_per_second"`
 }
 
@@ -46,10 +47,10 @@ type Percentile struct {
 	Micros     float64 `json:"us"`
 }
 
-// percentiles are those of a Latency.
+// percentiles are the percentiles that a Latency contains.
 var percentiles = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
 
-// At returns a percentile that Percentiles has.
+// At returns the time of a percentile that is in Percentiles.
 func (l Latency) At(percentile float64) time.Duration {
 	for _, p := range l.Percentiles {
 		if p.Percentile == percentile {
@@ -69,7 +70,7 @@ func newLatency(h *hdrhistogram.Histogram) Latency {
 	return l
 }
 
-// Report returns the figures until now.
+// Report returns the figures so far.
 func (r *Run) Report() Report {
 	m := r.stats.merge()
 	elapsed := r.stats.elapsed()

@@ -10,13 +10,13 @@ import (
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
-// The range of the histograms: nanoseconds, with three digits.
+// The range and precision of the histograms, which count nanoseconds.
 const (
 	longestLatency    = 10 * time.Minute
 	significantDigits = 3
 )
 
-// shards is the number of parts of the statistics, so that senders do not wait for each other.
+// shards is the number of parts of the statistics. With several parts, senders rarely wait for each other.
 const shards = 8
 
 // An answer is one request and its outcome.
@@ -38,7 +38,7 @@ type stats struct {
 	unsentWaits  *hdrhistogram.Histogram
 }
 
-// counts are the requests by outcome.
+// counts are the numbers of requests by outcome.
 type counts struct{ admitted, denied, degraded, errors int64 }
 
 // A part is the statistics of some of the senders.
@@ -91,9 +91,9 @@ func (s *stats) elapsed() time.Duration {
 	return s.ended.Sub(s.start)
 }
 
-// record adds a time to a histogram, as the longest that it can count if it is longer.
+// record adds a time to a histogram. Times beyond the range of the histogram count as longestLatency.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // the value is in range
+	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // it cannot fail, because the value is in range
 }
 
 func (s *stats) add(sender int, a answer) {

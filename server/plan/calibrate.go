@@ -19,14 +19,15 @@ import (
 // measured is the source of calibrated constants.
 const measured = "measured on this machine"
 
-// maxCounterKeys is how many keys a node's memory is measured with at most.
+// maxCounterKeys is the maximum number of keys with which the memory of a node is measured.
 const maxCounterKeys = 1_000_000
 
-// NodeCounters returns how many counters a node has that sees all clients of its region.
+// NodeCounters returns the number of counters of a node that gets requests of all clients in its region.
 func (in *Input) NodeCounters() float64 { return in.Clients * float64(in.Limits) / float64(in.Regions) }
 
-// MeasureCounters measures the memory of a counter in a node with so many counters. A table that grows is half empty
-// after that, and as full again with twice as many keys, so it measures a table that is as full with at most a million.
+// MeasureCounters measures the memory per counter of a node with the given number of counters. Each time a table
+// grows, its size doubles, so a table with half as many keys is equally full. MeasureCounters halves the number until
+// it is at most maxCounterKeys, and measures that table.
 func MeasureCounters(ctx context.Context, c *Constants, counters float64) error {
 	for counters > maxCounterKeys {
 		counters /= 2
@@ -55,7 +56,8 @@ func MeasureCounters(ctx context.Context, c *Constants, counters float64) error 
 // senders is how many requests are in flight while throughput is measured.
 const senders = 64
 
-// MeasureNode measures the decisions per second of a target for a time, as bench load --rate max does.
+// MeasureNode measures the decisions per second of a target, as bench load --rate max does. lasts is the
+// duration.
 func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.Duration) error {
 	answered, err := saturate(ctx, t, lasts)
 	if err != nil {
@@ -66,11 +68,11 @@ func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.
 	return nil
 }
 
-// rounds is how many parts a measurement of throughput has. The median leaves out those in which the machine did
-// something else.
+// rounds is the number of parts of a measurement of throughput. The result is their median, so that it does not
+// depend on parts in which the machine was busy with something else.
 const rounds = 5
 
-// saturate returns the requests per second that a target answers, after a warm-up.
+// saturate returns the number of requests per second that a target decides, after a warm-up.
 func saturate(ctx context.Context, t target.Target, lasts time.Duration) (float64, error) {
 	var answered []float64
 	for range 1 + rounds {
@@ -97,8 +99,8 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// MeasureShard measures Redis: calls per second with one limit, as bench load --rate max does, the same with the limits
-// of the plan, and the round trip of a call alone. t and store use the same server.
+// MeasureShard measures a Redis server: the calls per second with one limit, as bench load --rate max does; how much
+// more work calls with several limits are; and the round trip of one call at a time. t and store use the same server.
 func MeasureShard(
 	ctx context.Context, c *Constants, t target.Target, store headgate.Limiter, limits int, lasts time.Duration,
 ) error {
@@ -128,7 +130,7 @@ func MeasureShard(
 	return nil
 }
 
-// callsPerSecond returns the calls per second of several goroutines, with some limits in each call.
+// callsPerSecond returns the calls per second of several goroutines. Each call has the given number of limits.
 func callsPerSecond(
 	ctx context.Context, store headgate.Limiter, limits, goroutines int, lasts time.Duration,
 ) (float64, error) {

@@ -10,21 +10,23 @@ type Constant struct {
 
 // Constants are the figures that a plan is calculated from.
 type Constants struct {
-	// NodeDecisions is the decisions per second of a node, asked over gRPC, with its load on the same two cores.
+	// NodeDecisions is the number of decisions per second of a node over gRPC. It was measured with the load
+	// generator on the same two cores.
 	NodeDecisions Constant `json:"node_decisions"`
-	// ShardCalls is the calls per second of a Redis shard, with one limit in each call and 64 calls in flight, as bench
-	// load and --calibrate have.
+	// ShardCalls is the number of calls per second of a Redis shard, with one limit in each call and 64 calls in
+	// flight. bench load and --calibrate measure the same.
 	ShardCalls Constant `json:"shard_calls"`
-	// LimitWork is the work of each further limit in a call, as a share of the work of a call with one limit.
+	// LimitWork is the additional work for each further limit in a call, as a share of the work of a call with
+	// one limit.
 	LimitWork Constant `json:"limit_work"`
 	// NodeBytes and ShardBytes are the memory of one counter in a node and in Redis.
 	NodeBytes  Constant `json:"node_bytes"`
 	ShardBytes Constant `json:"shard_bytes"`
-	// CallBytes is what a call moves to and from Redis.
+	// CallBytes is the number of bytes that a call sends to and receives from Redis.
 	CallBytes Constant `json:"call_bytes"`
-	// UpdateBytes is what a node sends to its peers for each decision, in async mode.
+	// UpdateBytes is the number of bytes that a node sends to its peers for each decision in async mode.
 	UpdateBytes Constant `json:"update_bytes"`
-	// LeaseCalls is the calls per second that one hot key costs a node in lease mode.
+	// LeaseCalls is the number of calls per second that a node makes for one hot key in lease mode.
 	LeaseCalls Constant `json:"lease_calls"`
 	// RoundTrip is the median time of a decision in Redis at half load, in microseconds.
 	RoundTrip Constant `json:"round_trip"`

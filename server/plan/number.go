@@ -41,7 +41,7 @@ func Number(n float64) string {
 	return short(n, 3)
 }
 
-// short formats a number with at most so many decimals.
+// short formats a number with at most the given number of decimals.
 func short(n float64, decimals int) string {
 	text := strconv.FormatFloat(n, 'f', decimals, 64)
 	if strings.Contains(text, ".") {

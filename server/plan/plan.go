@@ -30,9 +30,9 @@ type Input struct {
 	Peak    float64 `json:"peak_per_second"`
 	// Limits is the number of limits of each request.
 	Limits int `json:"limits"`
-	// Limit is the limit of one client, for over-admission.
+	// Limit is the limit of one client, from which over-admission is calculated.
 	Limit headgate.Limit `json:"-"`
-	// Offered is how many times its limit a client offers at most.
+	// Offered is the highest rate of requests of a client, as a multiple of its limit.
 	Offered float64 `json:"offered"`
 	Mode    Mode    `json:"mode"`
 	Regions int     `json:"regions"`
@@ -46,7 +46,7 @@ type Input struct {
 	ShardMemory float64 `json:"shard_memory_bytes"`
 }
 
-// Validate returns an error that says which input is impossible.
+// Validate returns an error for the first invalid field.
 func (in Input) Validate() error {
 	switch {
 	case in.Clients < 1 || in.Clients > 1e12:
@@ -94,7 +94,7 @@ type Plan struct {
 	Lines     []Line     `json:"lines"`
 	Nodes     float64    `json:"nodes"`
 	Shards    float64    `json:"redis_shards"`
-	// OverAdmission is the most units above its limit that a client gets in the worst moment.
+	// OverAdmission is the largest number of units above its limit that a client can get.
 	OverAdmission float64 `json:"over_admission_units"`
 	// AddedLatency is the median time that a decision adds, in microseconds.
 	AddedLatency float64 `json:"added_latency_us"`

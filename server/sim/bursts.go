@@ -39,7 +39,8 @@ func newClientBursts(spec *scenario.Source) *clientBursts {
 	for i, c := range b.clients {
 		weight := 1.0
 		if spec.Zipf > 0 {
-			weight = math.Pow(1+float64(c.client), -float64(spec.Zipf)) // the distribution of rand.Zipf, which draws clients that never pause
+			// rand.Zipf, which draws clients that never pause, has the same distribution.
+			weight = math.Pow(1+float64(c.client), -float64(spec.Zipf))
 		}
 		b.weights[i+1] = b.weights[i] + weight
 	}

@@ -14,14 +14,14 @@ import (
 // perClient is the limit of every client in the first scene.
 var perClient = headgate.MustParseLimit("10/s burst 20")
 
-// cells is the number of parts of the first scene's bars.
+// cells is the number of parts of the bars in the first scene.
 const cells = 24
 
-// A client sends requests: a batch at a time, at an interval, from each of its senders.
+// A client sends requests: each of its senders sends a batch of requests at an interval.
 type client struct {
 	name    string
 	senders int
-	after   time.Duration // when it begins
+	after   time.Duration // when it begins to send
 	every   time.Duration
 	batch   int
 
@@ -50,8 +50,8 @@ func (c *client) total() count {
 	return sum
 }
 
-// neighbours returns one client that requests 50 times its limit, and three that stay below their limit in different
-// ways.
+// neighbours returns one client that sends 50 times its limit, and three clients that stay below their limit, each
+// with another pattern.
 func neighbours() []*client {
 	return []*client{
 		{name: "noisy", senders: 5, after: 60 * time.Millisecond, every: 10 * time.Millisecond, batch: 1},
@@ -126,7 +126,7 @@ func (f *flood) send(ctx context.Context, c *client, after time.Duration) error 
 	}
 }
 
-// note counts a decision made at a time since the start.
+// note counts a decision. at is its time since the start.
 func (c *client) note(d headgate.Decision, at, duration time.Duration) {
 	part := &c.parts[partAt(at, duration)]
 	if d.Allowed {
@@ -147,7 +147,7 @@ type sample struct {
 	counts []count
 }
 
-// nothing is the sample of the start.
+// nothing returns the sample at the start, when no client has sent a request.
 func (f *flood) nothing() sample { return sample{counts: make([]count, len(f.clients))} }
 
 func (f *flood) sample() sample {

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// slot is the time of one column of a timeline, and slots is the number of columns.
+// slot is the duration of one column of a timeline, and slots is the number of columns.
 const (
 	slot  = 50 * time.Millisecond
 	slots = 48
@@ -20,7 +20,7 @@ func arrivals(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
 // holds is how long a request of the concurrency lane is in flight.
 const holds = 300 * time.Millisecond
 
-// A lane is one algorithm's view of the arrivals.
+// A lane shows what one algorithm decides about the arrivals.
 type lane struct {
 	name  string
 	limit headgate.Limit
@@ -30,7 +30,7 @@ type lane struct {
 	holds []hold
 }
 
-// A hold is a slot of a concurrency limit that is returned at a time.
+// A hold is a slot of a concurrency limit that is held until a time.
 type hold struct {
 	until   time.Duration
 	receipt headgate.Receipt
@@ -69,7 +69,7 @@ func runLanes(ctx context.Context) ([]*lane, error) {
 	return all, nil
 }
 
-// step ends expired holds and sends a request, if there is an arrival.
+// step gives back the slots whose time has come. Then it sends a request, if there is an arrival.
 func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now time.Duration) error {
 	check := headgate.Check{Key: l.name, Limit: l.limit, Cost: 1}
 	for len(l.holds) > 0 && l.holds[0].until <= now {
@@ -96,7 +96,7 @@ func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now ti
 	return nil
 }
 
-// most returns the highest number of these times within the length of a window.
+// most returns the largest number of times within any window of the given length.
 func most(times []time.Duration, window time.Duration) int {
 	best := 0
 	for i, from := range times {

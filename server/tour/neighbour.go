@@ -40,7 +40,7 @@ func (d *demo) showNeighbour(ctx context.Context) error {
 	return nil
 }
 
-// watch draws the flood over and over until it is done.
+// watch draws the flood repeatedly until it is done.
 func (d *demo) watch(f *flood, done <-chan error) error {
 	defer d.HideCursor()()
 	const framesPerSecond = 12 // not a multiple of the clients' rates, so that frames show all their states
@@ -84,7 +84,7 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	}
 }
 
-// most returns the most units that a client's limit allows for the time it was there.
+// most returns the number of units that the limit of a client allows in the time in which the client sends.
 func (f *flood) most(c *client) int64 {
 	return perClient.Capacity() + int64(f.there(c)*time.Duration(perClient.Count)/perClient.Period)
 }

@@ -41,7 +41,7 @@ type speed struct {
 	bytesPerKey float64
 }
 
-// measure makes decisions about so many keys, on all cores, for a time. All keys exist already.
+// measure counts the decisions that all cores make in the given time. All keys exist when it begins to count.
 func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -74,9 +74,9 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 	return s, ctx.Err()
 }
 
-// ask makes decisions about one name after the other, starting at from, until the time has come, and returns their
-// number. It takes names in memory order, because a request's key was just read; their places in the store are random
-// anyway.
+// ask makes decisions about one name after the other, starting at from, until the given time, and returns their
+// number. It uses the names in the order of memory, so that they are in the cache, like the key of a request that was
+// just read. The positions of the keys in the store are random in any case.
 func ask(ctx context.Context, limit *headgate.Bound, names []string, from int, until time.Time) (n int64) {
 	const batch = 1000
 	for time.Now().Before(until) && ctx.Err() == nil {

@@ -101,7 +101,7 @@ func ruler() string {
 	return b.String()
 }
 
-// strip returns one cell per slot, with the marks of the seconds shown through.
+// strip returns one cell per slot. Empty cells at a whole second show a mark.
 func (d *demo) strip(of func(n int) string) string {
 	var b strings.Builder
 	for n := range slots {
@@ -114,7 +114,7 @@ func (d *demo) strip(of func(n int) string) string {
 	return b.String()
 }
 
-// columns returns the slots of times; times beyond the last slot are not shown.
+// columns returns the slots that contain times. It ignores times after the last slot.
 func columns(times []time.Duration) [slots]bool {
 	var in [slots]bool
 	for _, t := range times {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// A demo has the settings of the scenes and the screen. Nothing on it is wider than 80 columns.
+// A demo has the settings of the scenes and the screen. No line is wider than 80 columns.
 type demo struct {
 	*terminal.Screen
 	flood   time.Duration // how long the noisy neighbour floods

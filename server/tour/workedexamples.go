@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// A virtualClock is a clock that is set. Stores read it from their own goroutines too.
+// A virtualClock is a clock whose time is set by the tour. Stores read it from their own goroutines too.
 type virtualClock struct{ sinceMidnight atomic.Int64 }
 
 var midnight = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -40,7 +40,7 @@ func (d *demo) showWorkedExamples(ctx context.Context) error {
 	return nil
 }
 
-// level shows n of most units.
+// level returns a bar that shows n of most units.
 func (d *demo) level(n, most int64) string {
 	const width = 20
 	return d.Paint(terminal.Green, terminal.Bar(float64(n)/float64(most), width)) + fmt.Sprintf(" %2d of %d", n, most)
@@ -58,7 +58,7 @@ func (d *demo) bucketOfTen(ctx context.Context) ([]string, error) {
 	lines := []string{"  A bucket of 10 that refills at 10/s:"}
 	for _, step := range []struct {
 		at   time.Duration
-		cost int64 // 0 looks only
+		cost int64 // 0: take nothing
 	}{
 		{0, 0},
 		{300 * time.Millisecond, 6},
@@ -84,8 +84,8 @@ func (d *demo) bucketOfTen(ctx context.Context) ([]string, error) {
 // hosts are the names of the hosts that share a limit.
 var hosts = []string{"A", "B", "C"}
 
-// threeHosts lets three hosts decide by their own counters and charge each other afterwards, as consistency: async
-// does: into debt, if more has passed than the limit.
+// threeHosts lets three hosts decide by their own counters and charge each other afterwards, as in the mode async.
+// If more has passed than the limit allows, they are in debt.
 func (d *demo) threeHosts(ctx context.Context) ([]string, error) {
 	lines := []string{"  Three hosts share 4/s; each decides alone, then they charge each other:"}
 	for _, taken := range [][]int64{{1, 2, 1}, {4, 4, 4}} {
@@ -149,7 +149,8 @@ func shareAmong(ctx context.Context, taken []int64) (remaining []int64, closed t
 	return remaining, closed, nil
 }
 
-// windowBorder sends as much as passes just before and just after the border of two windows, by three algorithms.
+// windowBorder sends requests just before and just after the border of two windows, and shows how many three
+// algorithms allow.
 func (d *demo) windowBorder(ctx context.Context) ([]string, error) {
 	lines := []string{"  20 requests 50 ms before a full second and 20 just after it, of 10/s:"}
 	for _, algorithm := range []headgate.Algorithm{headgate.FixedWindow, headgate.SlidingWindow, headgate.SlidingLog} {

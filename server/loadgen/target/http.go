@@ -107,7 +107,7 @@ type decisionResponse struct {
 	Degraded     bool  `json:"degraded"`
 }
 
-// errNever is the error of a request that no amount of waiting lets pass.
+// errNever is the error of a request that would be denied at any time.
 var errNever = errors.New("the rule never lets a request of cost 1 pass")
 
 func (t *decisionTarget) Take(ctx context.Context, client string) (Outcome, error) {

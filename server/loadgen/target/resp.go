@@ -37,7 +37,7 @@ func openRESP(u *url.URL, o Options) (Target, error) {
 	return t, nil
 }
 
-// throttleArguments returns the limit as CL.THROTTLE takes it.
+// throttleArguments returns the arguments of CL.THROTTLE for a limit.
 func throttleArguments(l headgate.Limit) ([]string, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func throttleArguments(l headgate.Limit) ([]string, error) {
 	}, nil
 }
 
-// A respTarget asks a node over RESP, by a rule or by the arguments of CL.THROTTLE.
+// A respTarget asks a node over RESP: with HG.TAKE if there is a rule, otherwise with CL.THROTTLE.
 type respTarget struct {
 	client   rueidis.Client
 	rule     string

@@ -38,24 +38,25 @@ type Target interface {
 	Close() error
 }
 
-// Options say what to ask, and how.
+// Options configure a Target.
 type Options struct {
 	// Address is Memory, or a URL: http://host/v1/ratelimit for the decision API, any other http:// URL for a gateway,
 	// grpc://host:port, redis://host:port for RESP, or redis-store://host:port for a store in Redis.
 	Address string
-	// Rule is the rule to apply. Only gRPC, RESP and the decision API have one, and the last one needs it.
+	// Rule is the rule to apply. Only gRPC, RESP and the decision API support it, and the decision API requires
+	// it.
 	Rule string
-	// Limit is the limit to apply where no rule does: in this process, in Redis, over gRPC and over RESP.
+	// Limit is the limit to apply if there is no Rule: in this process, in Redis, over gRPC and over RESP.
 	Limit headgate.Limit
 	// Token authenticates to the decision service. Default none.
 	Token string
 	// Connections bounds the connections. Default 1.
 	Connections int
-	// Now is the clock of Memory. Default the system's.
+	// Now is the clock of a store in this process. Default time.Now.
 	Now func() time.Time
 }
 
-// Addresses are examples of each kind of address, for help and completion.
+// Addresses has an example of each kind of address, for help texts and completion.
 var Addresses = []string{
 	Memory, "http://127.0.0.1:8081/v1/ratelimit", "http://127.0.0.1:8080/", "grpc://127.0.0.1:8082",
 	"redis://127.0.0.1:8083", "redis-store://127.0.0.1:6379",
