@@ -11,9 +11,10 @@ import (
 // it holds exactly Units − rate·(t − Time). To stay exact, the anchor moves only by times in which whole units drain,
 // or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
 
-// slide moves the anchor of b to less than one period of the rate before now (in r.micros, exactly r.units drain). The
-// anchor of an empty bucket moves to now. An anchor after now stays, and Last is unchanged. drained is the number of
-// whole units, still included in moved.Units, that have drained since the new anchor.
+// slide moves the anchor of b to less than one period of the rate before now. A period of the rate is r.micros, in
+// which exactly r.units drain. The anchor of an empty bucket moves to now. An anchor after now stays, and Last is
+// unchanged. drained is the number of whole units, still included in moved.Units, that have drained since the new
+// anchor.
 func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	if b.Units == 0 {
 		b.Time = max(now, b.Last)
@@ -41,8 +42,8 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	return b, drained
 }
 
-// drainsNothing reports whether no unit drains in the time elapsed since the anchor, as in most decisions on a busy
-// key. To avoid a division, it returns false if it would need one to tell.
+// drainsNothing reports whether no unit drains in the time elapsed since the anchor. That is so in most decisions
+// on a busy key. To avoid a division, it returns false if only a division could show it.
 func (p *Plan) drainsNothing(elapsed int64) bool {
 	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
 }
@@ -122,7 +123,7 @@ func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	}
 	b.Units -= n - drained
 	b.Time += rest
-	if b.Time > now { // go back by a whole period, which changes nothing
+	if b.Time > now { // move the anchor back by a whole period and add its units: the level stays the same
 		b.Time -= p.rate.micros
 		b.Units += p.rate.units
 	}

@@ -2,7 +2,7 @@ package algorithm
 
 // gcra makes the same decisions as token-bucket, but compares times, not levels. GCRA compares now with the theoretical
 // arrival time, at which all admitted units will have drained: Time + Units/rate. The state holds Time and Units,
-// because this quotient need not be a whole microsecond.
+// because Units/rate may not be a whole number of microseconds.
 type gcra struct{ bucketSteps }
 
 func (gcra) lua() luaIncludes { return tokenBucket{}.lua() }

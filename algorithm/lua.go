@@ -84,7 +84,7 @@ func lua(names ...string) string {
 }
 
 // LuaArgs returns the arguments a and b of the script: the settings of the plan that it needs besides the capacity.
-// offset is that of the key's clock (see [Plan.Offset]); lease is the ID of the slot that may be taken.
+// offset is the offset of the key's clock (see [Plan.Offset]). lease is the ID of the slot that may be taken.
 func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
 	return p.steps.luaArgs(p, offset, lease)
 }
@@ -187,7 +187,7 @@ func (r *luaReader) time() int64 {
 // A luaReader reads big-endian numbers.
 type luaReader struct {
 	rest   string
-	failed bool // the input is too short, or no state
+	failed bool // the input is too short, or is not a state
 }
 
 func (r *luaReader) ok() bool { return !r.failed }

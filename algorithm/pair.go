@@ -3,9 +3,9 @@ package algorithm
 import "github.com/headgate/headgate"
 
 // A Pair is the compact state of an algorithm that needs only times and the units consumed. Unlike a State it does not
-// say which limit wrote it. The zero Pair is that of a new key. A store that knows the limit can use the methods
-// whose names end in Pair; they make the same decisions as those for a State. [Plan.StateOf] and [PairOf] convert
-// between the two.
+// say which limit wrote it. A new key has the zero Pair. A store that knows the limit can use the methods whose names
+// end in Pair; they make the same decisions as the methods for a State. [Plan.StateOf] and [PairOf] convert between
+// the two.
 type Pair struct {
 	Time  int64 // µs: when a bucket held Units (its anchor), or the latest decision of a window
 	Units int64
@@ -17,7 +17,7 @@ type Pair struct {
 // IsPair reports whether the plan's state is a Pair.
 func (p *Plan) IsPair() bool { return p.kind == KindBucket || p.kind == KindWindow }
 
-// DecidePair is Decide for a Pair.
+// DecidePair does the same as Decide, for a Pair.
 func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 	if p.kind == KindWindow {
 		return p.decideWindow(s, now, n)
@@ -25,7 +25,7 @@ func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
 	return p.decideBucket(s, now, n)
 }
 
-// PeekPair is Peek for a Pair.
+// PeekPair does the same as Peek, for a Pair.
 func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
 	return peekDecision(p.DecidePair(s, now, 0), p.DecidePair(s, now, n))
 }
@@ -68,7 +68,7 @@ func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
 	}
 }
 
-// ChargePair is Charge for a Pair.
+// ChargePair does the same as Charge, for a Pair.
 func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
 	if p.kind == KindWindow {
 		return p.chargeWindow(s, now, n)
@@ -90,9 +90,9 @@ type pairSteps struct{}
 
 // The indexes of the words in a bucket's or window's State, and their number.
 const (
-	headWord = 0 // the kind, and one number of the limit
+	headWord = 0 // the kind of the state, and one number of the limit
 
-	bucketPeriod = 1 // µs, of the reduced rate
+	bucketPeriod = 1 // rate.micros
 	bucketTime   = 2
 	bucketUnits  = 3
 	bucketLast   = 4

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A State is the state of one key, as 64-bit words. The empty State is that of a new key. A step may change the words
-// of the state it is given, and may return a longer one; the caller must use only the state returned.
+// A State is the state of one key, as 64-bit words. A new key has the empty State. A step may change the words of the
+// state it is given, and may return a longer one; the caller must use only the state returned.
 //
 // A State records the time of the latest decision that changed it, and the settings of its limit that its words depend
 // on. Only a plan that owns it can use it (see [Plan.Owns]); [Plan.Carry] converts it to another limit.
@@ -28,11 +28,12 @@ type steps interface {
 
 	// kind returns the kind of the algorithm's states.
 	kind() Kind
-	// words returns the length of a new state, and by how much a step may let it grow.
+	// words returns the length of a new state, and by how many words a step may let it grow.
 	words(p *Plan) (first, growth int)
 	// prepare sets the algorithm's own fields of a new plan. It is not called for buckets.
 	prepare(p *Plan)
-	// restore sets these fields in the plan of an existing state, which has only its kind, head and period so far.
+	// restore sets these fields in a plan that was restored from a state. The plan has only its kind, head and
+	// period so far.
 	restore(p *Plan, s State)
 	// consumed implements [State.Consumed].
 	consumed(p *Plan, s State, now int64) (at, units int64)
@@ -79,16 +80,16 @@ type Plan struct {
 	limit       headgate.Limit
 	kind        Kind
 	steps       steps
-	capacity    int64 // the most that can be taken at once
-	maxConsumed int64 // including the largest debt
-	head        int64 // of its states
+	capacity    int64 // the largest number of units that can be taken at once
+	maxConsumed int64 // the largest number of consumed units: the capacity and the largest debt
+	head        int64 // head of its states
 	rate        rate
 	period      int64 // µs; the TTL for concurrency
 	buckets     int64
 	width       int64 // µs of one sub-bucket
 }
 
-// NewPlan returns the plan of a limit. The error is that of limit.Validate.
+// NewPlan returns the plan of a limit. It returns the error of limit.Validate.
 func NewPlan(limit headgate.Limit) (*Plan, error) {
 	p := &Plan{}
 	if err := p.Set(limit); err != nil {
@@ -97,7 +98,8 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 	return p, nil
 }
 
-// Set makes p the plan of another limit. The error is that of limit.Validate; p is then unchanged.
+// Set makes p the plan of another limit. If limit.Validate returns an error, Set returns it and leaves p
+// unchanged.
 func (p *Plan) Set(limit headgate.Limit) error {
 	if !clearlyValid(&limit) {
 		if err := limit.Validate(); err != nil {
@@ -122,8 +124,8 @@ func (p *Plan) Set(limit headgate.Limit) error {
 	return nil
 }
 
-// clearlyValid returns true for most valid limits and for no invalid limit. It is faster than Validate: if a million
-// clients have a limit each, every decision creates a plan.
+// clearlyValid returns true for most valid limits and for no invalid limit. It is faster than Validate. That matters
+// if each of a million clients has its own limit, because then every decision creates a plan.
 func clearlyValid(l *headgate.Limit) bool {
 	const maxUnits, maxPeriod, maxRefill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
 	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < maxUnits && uint64(l.Burst) <= maxUnits &&
@@ -135,10 +137,10 @@ func clearlyValid(l *headgate.Limit) bool {
 // Limit returns the limit of the plan.
 func (p *Plan) Limit() headgate.Limit { return p.limit }
 
-// Capacity returns the most that can be taken at once.
+// Capacity returns the largest number of units that can be taken at once.
 func (p *Plan) Capacity() int64 { return p.capacity }
 
-// Rate returns how many units drain in how many microseconds, in lowest terms. Concurrency has none.
+// Rate returns how many units drain in how many microseconds, in lowest terms. Concurrency has no rate.
 func (p *Plan) Rate() (units, micros int64) { return p.rate.units, p.rate.micros }
 
 // Kind returns the kind of the plan's states.
@@ -156,7 +158,8 @@ func (p *Plan) Growth() int {
 	return growth
 }
 
-// MaxUnits returns the most units that a Pair of this plan can hold, unless it was carried over from another limit.
+// MaxUnits returns the largest number of units that a Pair of this plan can hold, unless it was carried over from
+// another limit.
 func (p *Plan) MaxUnits() int64 {
 	if p.kind == KindBucket {
 		return p.maxConsumed + p.rate.units // units that have drained since the anchor are still in the Pair
@@ -164,8 +167,8 @@ func (p *Plan) MaxUnits() int64 {
 	return p.maxConsumed
 }
 
-// Life returns for how many µs after its Time a Pair with that many units affects decisions. After that it is the same
-// as the zero Pair.
+// Life returns how many µs after its Time a Pair with the given units still affects decisions. After that, it has the
+// same effect as the zero Pair.
 func (p *Plan) Life(units int64) int64 {
 	if p.kind == KindBucket {
 		return p.rate.timeFor(units)
@@ -181,8 +184,8 @@ func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	return p.steps.decide(p, s, now, n)
 }
 
-// Peek returns the decision of [headgate.Limiter]'s Peek: whether n units could be taken, and the rest of the decision
-// as it is for no units.
+// Peek returns the decision of [headgate.Limiter]'s Peek: Allowed, RetryAfter and Delay are those for n units, and
+// the other fields describe the state without taking any.
 func (p *Plan) Peek(s State, now, n int64) headgate.Decision {
 	return peekDecision(p.Decide(s, now, 0), p.Decide(s, now, n))
 }

@@ -12,8 +12,8 @@ func newRate(count, periodMicros int64) rate {
 	return rate{units: count / divisor, micros: periodMicros / divisor}
 }
 
-// gcd returns the greatest common divisor of two positive numbers, without dividing: it runs for every decision whose
-// limit is not cached.
+// gcd returns the greatest common divisor of two positive numbers. It does not divide, because it runs for every
+// decision whose limit is not cached and must be fast.
 func gcd(a, b uint64) uint64 {
 	twos := bits.TrailingZeros64(a | b)
 	a >>= bits.TrailingZeros64(a)
@@ -27,9 +27,9 @@ func gcd(a, b uint64) uint64 {
 	return a << twos
 }
 
-// timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. It returns
-// the units that drain in the whole periods of r in that time, and the rest of the time in microseconds. The drained
-// units must fit an int64.
+// timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. The time
+// is divided into whole periods of r and the rest: units is what drains in the whole periods, and micros is the rest.
+// The drained units must fit an int64.
 func (r rate) timeToDrain(other rate, t int64) (units, micros int64) {
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))
@@ -84,7 +84,8 @@ func divFloor(hi, lo uint64, c, maximum int64) int64 {
 	return int64(min(q, uint64(maximum)))
 }
 
-// mulDivNear returns a·b/c rounded to the nearest, a half rounded down. All are ≥ 0, and b ≤ c.
+// mulDivNear returns a·b/c rounded to the nearest whole number, and a half rounded down. All are ≥ 0, and b ≤
+// c.
 func mulDivNear(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, rest := bits.Div64(hi, lo, uint64(c))

@@ -14,7 +14,7 @@ const (
 	ringCounts
 )
 
-// A ring is a read-only view of a state at a time.
+// A ring is a read-only view of a state at a given time.
 type ring struct {
 	counts []int64
 	newest int64 // number of the newest bucket that was written
@@ -25,7 +25,7 @@ type ring struct {
 // bucketOf returns the number of the bucket that contains a time.
 func (p *Plan) bucketOf(t int64) int64 { return floorTo(t, p.width) / p.width }
 
-// ringAt returns the ring at a time.
+// ringAt returns the ring at now, or at the latest time of the state if that is later.
 func (p *Plan) ringAt(s State, now int64) ring {
 	if len(s) == 0 {
 		bucket := p.bucketOf(now)

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingLog remembers when each unit was taken and admits exactly Count of them in every period. Denied requests are
-// not in the log, so a client that keeps retrying is admitted as soon as any other.
+// slidingLog remembers when each unit was taken and admits exactly Count units in every period. Denied requests are
+// not in the log, so a client that keeps retrying is admitted as soon as one that waits.
 type slidingLog struct{}
 
 // A state of slidingLog is the sum of its units, the time of the latest take, charge or refund, the index of its first

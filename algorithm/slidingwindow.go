@@ -51,8 +51,8 @@ func (w windows) advance(p *Plan, now int64) (advanced windows, begin, intoWindo
 }
 
 // used returns the units that count as consumed in the last period. The share of the previous window is rounded to the
-// nearest unit, a half down: rounded up, its last unit would count until the current window ends, and a busy key would
-// get one unit less than Count in every window.
+// nearest unit, and a half is rounded down. If a half were rounded up, the last unit would count until the current
+// window ends, and a busy key would get one unit less than Count in every window.
 func (w windows) used(p *Plan, intoWindow int64) int64 {
 	return w.current + mulDivNear(w.previous, p.period-intoWindow, p.period)
 }
@@ -87,7 +87,7 @@ func (p *Plan) fadeTime(previous, room int64) int64 {
 	if previous <= room {
 		return 0
 	}
-	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // when room + ½ units are left of it
+	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // when room + ½ units of it still count
 }
 
 // resetTime returns the µs from now until the units of both windows count as 0.
