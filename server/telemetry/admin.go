@@ -56,5 +56,5 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 		return
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // an error means that the client has gone
+	_, _ = w.Write(append(body, '\n')) // an error means that the client has disconnected
 }

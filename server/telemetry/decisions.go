@@ -23,10 +23,10 @@ const (
 	dropped
 	blocked
 	shadowed
-	verdicts // the number of verdicts
+	numVerdicts
 )
 
-var verdictNames = [verdicts]string{
+var verdictNames = [numVerdicts]string{
 	allowed: "allow", delayed: "delay", rejected: "reject", dropped: "drop", blocked: "block", shadowed: "shadow",
 }
 
@@ -40,8 +40,8 @@ const (
 type ruleCounters struct {
 	rule, mode  string
 	overVerdict atomic.Uint32 // the verdict for requests over the limit
-	counts      [verdicts]atomic.Uint64
-	fallback    [verdicts]atomic.Uint64 // by on_failure, because the store failed
+	counts      [numVerdicts]atomic.Uint64
+	fallback    [numVerdicts]atomic.Uint64 // by on_failure, because the store failed
 	degraded    [headgate.Local + 1]atomic.Uint64
 }
 
@@ -49,7 +49,7 @@ type ruleCounters struct {
 type decisions struct {
 	table       atomic.Pointer[counterTable]
 	mu          sync.Mutex // held to change the table
-	requests    [verdicts]atomic.Uint64
+	requests    [numVerdicts]atomic.Uint64
 	degraded    atomic.Uint64 // requests that a fallback decided
 	shadowed    atomic.Uint64 // requests that a shadow rule would have denied
 	noRule      ruleCounters
@@ -158,8 +158,8 @@ func (t *counterTable) add(old *counterTable, list []*rules.Rule, shared bool) {
 	}
 }
 
-// countersOf returns the counters of a rule. A request that began before the rules changed has a rule of the old Set. It
-// is counted under its id.
+// countersOf returns the counters of a rule. A request that began before the rules changed has a rule of the old Set.
+// It is counted under its id.
 func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 	table := d.table.Load()
 	if c := table.byRule[r]; c != nil {

@@ -61,8 +61,8 @@ type BucketCount struct {
 	Count   uint64
 }
 
-// QuantileSince returns the duration in seconds that a share of the durations since an earlier Distribution stayed
-// below, 0 if there were none. Above the last bound it returns that bound.
+// QuantileSince returns the duration, in seconds, below which a share of the durations lies that were recorded since an
+// earlier Distribution. It returns 0 if there were none, and at most the last finite bound.
 func (d Distribution) QuantileSince(earlier Distribution, share float64) float64 {
 	before := map[float64]uint64{}
 	for _, b := range earlier {

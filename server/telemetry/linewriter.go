@@ -8,12 +8,12 @@ import (
 // maxBatch is how many bytes of a batch are held before they are written.
 const maxBatch = 64 << 10
 
-// A LineWriter writes the lines of a log, each with one call of the writer below or, in a batch, many. It is safe for
-// concurrent use.
+// A LineWriter writes the lines of a log to another writer: one line with each call or, during a Batch, many lines. It
+// is safe for concurrent use.
 type LineWriter struct {
 	mu      sync.Mutex
 	to      io.Writer
-	batches int // that are being written
+	batches int // number of calls of Batch in progress
 	held    []byte
 }
 

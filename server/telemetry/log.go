@@ -22,10 +22,10 @@ const ComponentKey = "component"
 // Components are the components with a log level of their own.
 var Components = []string{"admin", "fleet", "gateway", "rules", "service", "store"}
 
-// NewLogger returns a logger that writes lines to w, as JSON or text, from the levels of ParseLevels on. A line has at
-// most about 1000 bytes: longer texts are cut.
+// NewLogger returns a logger that writes lines to w, as JSON or text. levels are the minimum levels, in the form that
+// ParseLevels reads. A line has at most about 1000 bytes: longer texts are cut.
 func NewLogger(w io.Writer, format, levels string) (*slog.Logger, error) {
-	from, err := ParseLevels(levels)
+	parsed, err := ParseLevels(levels)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func NewLogger(w io.Writer, format, levels string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("log format %q: want json or text", format)
 	}
-	return slog.New(componentLevels{Handler: shortLines{Handler: lines}, level: from.Default, levels: from}), nil
+	return slog.New(componentLevels{Handler: shortLines{Handler: lines}, level: parsed.Default, levels: parsed}), nil
 }
 
 // Levels are minimum levels of log lines.

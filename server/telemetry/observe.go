@@ -17,7 +17,7 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		m.decisionTime.Observe(v.Duration.Seconds())
 	}
 	if v.PlainAllow() {
-		m.pass(v)
+		m.countAllowed(v)
 		return
 	}
 	limited, shadow := false, false
@@ -57,8 +57,8 @@ func (m *Metrics) observeDetail(v *engine.Verdict) {
 	}
 }
 
-// pass counts a verdict that all rules allow.
-func (m *Metrics) pass(v *engine.Verdict) {
+// countAllowed counts a verdict of a request that all rules allow.
+func (m *Metrics) countAllowed(v *engine.Verdict) {
 	d, matched := m.decisions, v.Matched()
 	for i := range matched {
 		d.countersAt(&matched[i]).counts[allowed].Add(1)
@@ -72,8 +72,8 @@ var verdictOf = [...]verdict{
 	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped,
 }
 
-// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another one had denied
-// the request.
+// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another one had
+// denied the request.
 func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (result verdict, decided bool) {
 	switch {
 	case o.Effect.Denies() && o.Shadow:

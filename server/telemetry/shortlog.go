@@ -90,6 +90,7 @@ func cutToFit(texts []string, room int) {
 		if size <= minText+cutNote {
 			return
 		}
+		// Leave at least what fits, but cut at most a quarter at once if less is enough, so that long texts are cut evenly.
 		texts[longest] = cutTo(texts[longest], max(minText, min(size*3/4, size-(sizesOf(texts)-room))))
 	}
 }

@@ -16,9 +16,9 @@ import (
 // Sources are functions that return the current statistics of the parts of a node. Each scrape calls them. A nil
 // function is skipped.
 type Sources struct {
-	// Memory is the in-memory store.
+	// Memory describes the in-memory store.
 	Memory func() memstore.Stats
-	// Guard is the guard in front of Redis, and Shards are its circuits.
+	// Guard describes the guard in front of Redis, and Shards describes its circuits.
 	Guard  func() guard.Stats
 	Shards func() []ShardStatus
 	// Servers returns the last known state of the Redis servers.
@@ -47,8 +47,8 @@ type Sources struct {
 // A Listener has the connection statistics of a listener of the decision service.
 type Listener struct {
 	Name string // api, grpc or resp
-	// Open is the number of open connections. Accepted counts all, Refused those above the limit, and Reclaimed idle
-	// ones that were closed to make room for others.
+	// Open is the number of open connections. Accepted counts all connections, Refused those above the limit, and
+	// Reclaimed the idle connections that were closed to make room for others.
 	Open, Accepted, Refused, Reclaimed int64
 }
 

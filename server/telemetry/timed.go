@@ -25,7 +25,8 @@ type Remote interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// Timed returns a store that measures the calls of inner under the name. Use it between a guard and its store.
+// Timed returns a store that passes all calls to inner, and measures them. name is the store label of the metrics. Use
+// it between a guard and its store.
 func (m *Metrics) Timed(name string, inner Remote) Remote {
 	t := &timed{Remote: inner}
 	for op, word := range opNames {
@@ -47,10 +48,10 @@ const (
 	opRenew
 	opReset
 	opGrant
-	ops // the number of ops
+	numOps
 )
 
-var opNames = [ops]string{
+var opNames = [numOps]string{
 	opTake: "take", opTakeAll: "take_all", opPeek: "peek", opCharge: "charge", opGive: "give", opRenew: "renew",
 	opReset: "reset", opGrant: "grant",
 }
@@ -58,8 +59,8 @@ var opNames = [ops]string{
 // timed measures the calls of a Remote.
 type timed struct {
 	Remote
-	durations [ops]prometheus.Observer
-	errors    [ops]prometheus.Counter
+	durations [numOps]prometheus.Observer
+	errors    [numOps]prometheus.Counter
 }
 
 var _ Remote = (*timed)(nil)

@@ -45,7 +45,7 @@ func (m *Metrics) Traffic() iter.Seq[traffic.Row] {
 }
 
 func (c *ruleCounters) traffic() traffic.Row {
-	var n [verdicts]uint64
+	var n [numVerdicts]uint64
 	for v := range n {
 		n[v] = c.counts[v].Load() + c.fallback[v].Load()
 	}

@@ -147,7 +147,8 @@ func (s *Store) loadState(n *namespace, hour int64, state *control.State) error 
 	return nil
 }
 
-// loadOpen adds the minutes that another process had in progress. If it still runs, it stores them when they have ended.
+// loadOpen adds the minutes that another process had in progress. If it still runs, it stores them when they have
+// ended.
 func (s *Store) loadOpen(n *namespace, origin string, body []byte) error {
 	var list []traffic.Minute
 	if err := json.Unmarshal(body, &list); err != nil {

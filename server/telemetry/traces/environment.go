@@ -45,8 +45,8 @@ const (
 // grpcPort is the port on which receivers expect OTLP over gRPC.
 const grpcPort = "4317"
 
-// protocolOfEnvironment returns the protocol that the environment names. Without one it is HTTP, unless the receiver's
-// port is that of gRPC.
+// protocolOfEnvironment returns the protocol that the environment names. If it names none, the protocol is HTTP, or
+// gRPC if the port of the receiver is grpcPort.
 func protocolOfEnvironment() (protocol, error) {
 	name := cmp.Or(os.Getenv(varTracesProtocol), os.Getenv(varProtocol))
 	switch protocol(name) {

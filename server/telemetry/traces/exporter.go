@@ -12,8 +12,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// newExporter returns an exporter to a receiver, which is that of the environment if endpoint is empty. It does not
-// wait for a connection.
+// newExporter returns an exporter to the receiver at endpoint or, if endpoint is empty, to the receiver that the
+// environment names. It does not wait for a connection.
 func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, error) {
 	if endpoint == "" {
 		protocol, err := protocolOfEnvironment()

@@ -61,7 +61,7 @@ func (s Span) EndHTTP(status int) {
 	s.span.End()
 }
 
-// StartUpstream starts the span of an attempt to have a request served by an upstream. Without a sampled span in ctx, it
+// StartUpstream starts the span of an attempt to send a request to an upstream. Without a sampled span in ctx, it
 // returns the zero Span.
 func (t *Tracer) StartUpstream(ctx context.Context, url string) (context.Context, Span) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
@@ -72,7 +72,7 @@ func (t *Tracer) StartUpstream(ctx context.Context, url string) (context.Context
 	return ctx, Span{span}
 }
 
-// Headers returns the values of HeaderParent and HeaderState that continue the trace of ctx. An empty one must not be
+// Headers returns the values of HeaderParent and HeaderState that continue the trace of ctx. An empty value must not be
 // sent.
 func (t *Tracer) Headers(ctx context.Context) (parent, state string) {
 	carrier := headerPair{}

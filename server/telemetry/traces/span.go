@@ -79,7 +79,7 @@ func (t *Tracer) Phases() engine.TraceFunc {
 	}
 }
 
-// describePhase sets the attributes of a phase that has ended. Keys and names of clients are not among them.
+// describePhase sets the attributes of a phase that has ended. It leaves out keys and names of clients.
 func describePhase(s Span, p engine.Phase, v *engine.Verdict, err error) {
 	if err != nil {
 		s.Fail(err.Error())

@@ -16,7 +16,7 @@ import (
 // Parents says from which callers a trace is continued.
 type Parents string
 
-// The callers. A request of another one begins a new trace.
+// The callers. A request of any other caller begins a new trace.
 const (
 	ParentsAll     Parents = "all"
 	ParentsProxies Parents = "proxies" // on the gateway, only trusted proxies; elsewhere all
@@ -25,9 +25,10 @@ const (
 
 // Options configure a Tracer. Settings that they lack come from the OTEL_ variables of the environment.
 type Options struct {
-	// Endpoint is the URL of the receiver: grpc://, grpcs://, http:// or https://. Default that of the environment.
+	// Endpoint is the URL of the receiver: grpc://, grpcs://, http:// or https://. Default the receiver that the
+	// environment names.
 	Endpoint string
-	// Sampler selects the requests that are traced. Default that of the environment.
+	// Sampler selects the requests that are traced. Default the sampler that the environment names.
 	Sampler sdktrace.Sampler
 	// Parents says from which callers traces are continued. Default ParentsAll.
 	Parents Parents
@@ -79,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 	return t, nil
 }
 
-// describe returns the attributes of this process. Those of the environment have precedence.
+// describe returns the attributes of this process. Attributes from the environment have precedence.
 func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
 	own := []attribute.KeyValue{
 		attribute.String("service.name", "headgate"), attribute.String("service.instance.id", o.Node),
@@ -108,8 +109,8 @@ func (t *Tracer) Close() error {
 
 // Stats counts spans.
 type Stats struct {
-	// Ended counts the spans that were to be exported. Exported and Failed count those that the receiver accepted, and
-	// that could not be sent. The others wait, or were dropped because too many waited.
+	// Ended counts all sampled spans. Exported counts the spans that the receiver has accepted, and Failed those that
+	// could not be sent. The others wait, or were dropped because too many waited.
 	Ended, Exported, Failed int64
 }
 

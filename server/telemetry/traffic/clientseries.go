@@ -2,8 +2,8 @@ package traffic
 
 import "time"
 
-// ClientSeries are the counts of a client over time. A step has 0 if the client was not among the heaviest or most
-// denied ones then.
+// ClientSeries are the counts of a client over time. The counts of a step are 0 if the client was not among the clients
+// with the most requests or denials in that step.
 type ClientSeries struct {
 	Step     string    `json:"step"`
 	Start    time.Time `json:"start"`
@@ -11,7 +11,7 @@ type ClientSeries struct {
 	Denied   []uint64  `json:"denied"`
 }
 
-// seriesSums add up the series of clients. Nil adds nothing.
+// seriesSums add up the series of clients. The methods of a nil *seriesSums do nothing.
 type seriesSums struct {
 	start, step int64 // seconds
 	count       int

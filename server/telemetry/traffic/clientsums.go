@@ -20,7 +20,8 @@ func (s clientSums) add(c *ClientCount) {
 		sum = &ClientCount{Client: c.Client, Rule: c.Rule}
 		s[key] = sum
 	}
-	// A rule that was a shadow rule for a time has clients with denials of both kinds: they are not those of a shadow rule.
+	// If a rule was a shadow rule only for some time, a client can have denials of both kinds. Then they do not count as
+	// denials of a shadow rule.
 	switch {
 	case sum.Denied == 0:
 		sum.Shadow = c.Shadow
@@ -40,11 +41,11 @@ func (c *ClientCount) denialRank() int {
 	return 1
 }
 
-// part returns part of the counts, for as many of some seconds.
-func (c *ClientCount) part(part, seconds int64) ClientCount {
+// part returns the counts for covered seconds, if c has the counts for seconds.
+func (c *ClientCount) part(covered, seconds int64) ClientCount {
 	result := *c
 	for _, n := range []*uint64{&result.Requests, &result.Denied, &result.Error} {
-		*n = (*n*uint64(part) + uint64(seconds)/2) / uint64(seconds)
+		*n = (*n*uint64(covered) + uint64(seconds)/2) / uint64(seconds) // rounded
 	}
 	return result
 }
@@ -62,7 +63,7 @@ func (s clientSums) list() []ClientCount {
 	return list
 }
 
-// sorted returns all clients in an order: the most denied or the heaviest first.
+// sorted returns all clients: with byDenied, the client with the most denials first, otherwise with the most requests.
 func (s clientSums) sorted(byDenied bool) []ClientCount {
 	list := s.list()
 	slices.SortFunc(list, func(a, b ClientCount) int {
@@ -75,7 +76,7 @@ func (s clientSums) sorted(byDenied bool) []ClientCount {
 	return list
 }
 
-// trim keeps the heaviest and the most denied clients, at most n each.
+// trim keeps the clients with the most requests and those with the most denials, at most n each.
 func (s clientSums) trim(n int) {
 	if len(s) <= n {
 		return

@@ -27,7 +27,7 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-// sub returns c less an earlier reading. A counter that went back was created again, and counts from 0.
+// sub returns c minus an earlier reading. A counter that is lower than before was created again: it counts from 0.
 func (c *Counts) sub(earlier *Counts) Counts {
 	result := *c
 	before := earlier.fields()
@@ -39,8 +39,8 @@ func (c *Counts) sub(earlier *Counts) Counts {
 	return result
 }
 
-// Less returns c less an earlier state of the same counts.
-func (c *Counts) Less(earlier *Counts) Counts { return c.sub(earlier) }
+// Minus returns c minus an earlier state of the same counts.
+func (c *Counts) Minus(earlier *Counts) Counts { return c.sub(earlier) }
 
 // part returns the i-th of n equal parts. All parts together are c.
 func (c *Counts) part(i, n uint64) Counts {
@@ -82,7 +82,7 @@ type Report struct {
 	// Started is the Unix time of the node's start in microseconds. Seconds are counted once for each Started.
 	Started int64    `json:"started"`
 	Seconds []Second `json:"seconds"`
-	// Minute is the Unix time of the minute of Clients, which are all since its beginning. 0 if there are none.
+	// Minute is the Unix time of the minute in which Clients were counted, from its beginning on. 0 without Clients.
 	Minute  int64         `json:"minute,omitempty"`
 	Clients []ClientCount `json:"clients,omitempty"`
 }

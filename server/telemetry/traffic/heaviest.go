@@ -8,8 +8,7 @@ import (
 // idleAfter is the time in seconds after which a rule without requests loses its table.
 const idleAfter = 300
 
-// rotate returns the clients of the minute that ended, and empties the tables, so that those of the next minute are
-// counted separately.
+// rotate returns the clients of the minute that ended, and empties the tables for the next minute.
 func (r *Recorder) rotate() []ClientCount {
 	list := r.clients(true)
 	for _, stats := range r.index.Load().byID {
@@ -69,7 +68,7 @@ func (r *Recorder) clients(end bool) []ClientCount {
 	return sums.list()
 }
 
-// heaviest returns at most 2n clients: the heaviest and the most denied ones.
+// heaviest returns at most 2n clients: n with the most requests, and n others with the most denials.
 func heaviest(list []counted, n int) []counted {
 	if len(list) <= n {
 		return list
@@ -89,7 +88,8 @@ func heaviest(list []counted, n int) []counted {
 	return list[:n+len(rest)]
 }
 
-// The number of the heaviest clients of a Report, and of those of one rule. There may be as many denied ones besides.
+// The maximum number of clients with the most requests in a Report: in total, and of one rule. In addition, there are
+// up to as many clients with the most denials.
 const (
 	maxReported = 500
 	maxPerRule  = 50

@@ -21,7 +21,8 @@ type heldClient struct {
 	minute   int64
 }
 
-// hold counts the requests of the last second of clients with many requests. tables are those of the minute.
+// hold counts the requests that clients with many requests have sent in the last second. tables are the tables of the
+// minute.
 func (s *sampler) hold(unix, minute int64, tables []*table) {
 	var candidates []candidate
 	for _, t := range tables {
@@ -67,16 +68,16 @@ func (t *table) appendCandidates(list []candidate, s *sampler) []candidate {
 func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 	r, k := s.chunk(c.stats, unix)
 	h := r.held[c.key]
-	first := int64(1) // the seconds over which the requests are spread
+	span := int64(1) // the number of seconds over which the requests are spread
 	if h == nil {
 		if len(r.held) >= max(maxHeld/len(s.rules), leastHeld) {
 			return
 		}
 		h = &heldClient{minute: minute}
 		r.held[c.key] = h
-		first = unix - minute + 1
+		span = unix - minute + 1 // its earlier requests were not counted by the second
 	}
-	if h.minute != minute || c.requests < h.requests { // the table is another one
+	if h.minute != minute || c.requests < h.requests { // the table was emptied
 		h.minute, h.requests = minute, 0
 	}
 	count := int64(c.requests - h.requests)
@@ -85,9 +86,9 @@ func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 	entry.held = true
 	entry.overflow = entry.overflow || c.requests > maxPerMinute
 	before := cap(entry.counts)
-	for i := range first {
-		second := unix - first + 1 + i
-		n := count*(i+1)/first - count*i/first
+	for i := range span {
+		second := unix - span + 1 + i
+		n := count*(i+1)/span - count*i/span
 		if n == 0 || second < entry.lastSec {
 			continue
 		}

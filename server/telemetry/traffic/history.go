@@ -14,7 +14,8 @@ type HistoryOptions struct {
 	Keep time.Duration
 	// MaxBytes bounds the memory for minutes. Above it, the least active rules are forgotten. Default 48 MiB.
 	MaxBytes int
-	// Namer is that of the nodes, so that a search finds hidden values. Default one without a secret.
+	// Namer hides values in the same way as the Namer of the nodes, so that a search finds hidden values. Default a Namer
+	// without a secret.
 	Namer *Namer
 }
 
@@ -25,7 +26,7 @@ const (
 )
 
 const (
-	// ringSeconds is the number of seconds that are kept: ten minutes, and some for reports that are on their way.
+	// ringSeconds is the number of seconds that are kept: ten minutes, and some more for reports that arrive late.
 	ringSeconds = 640
 	// maxRings is the number of rules whose seconds are kept.
 	maxRings = 200
@@ -35,8 +36,8 @@ const (
 	maxNodes = 10_000
 	// maxRules bounds the rules of a History.
 	maxRules = 20_000
-	// minuteClients and hourClients are the numbers of clients that are kept of a minute and of an hour, by requests and
-	// as many by denials.
+	// minuteClients and hourClients are the numbers of clients that are kept of a minute and of an hour: so many with the
+	// most requests, and so many with the most denials.
 	minuteClients, hourClients = 250, 500
 	// keptMinutes is the number of minutes whose clients are kept apart. After that they are kept by the hour.
 	keptMinutes = 60
@@ -210,7 +211,7 @@ func (h *History) mergeClients(n *nodeState) {
 	n.clients = nil
 }
 
-// trimAbove times as many clients as are kept may be held for a time, because sorting them takes long.
+// trimAbove is how many times more clients than are kept may be in memory. Trimming takes long, because it sorts them.
 const trimAbove = 16
 
 func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSums, most int) {
@@ -233,8 +234,8 @@ type Minute struct {
 	Rows []Row
 }
 
-// Close closes the minutes that no report adds to any more, returns them, and forgets what is too old. all closes the
-// minutes in progress as well.
+// Close closes and returns the minutes that no report adds to any more, and forgets what is too old. With all, it also
+// closes the minutes in progress.
 func (h *History) Close(now time.Time, all bool) []Minute {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,7 +284,7 @@ func (h *History) Open() []Minute {
 	return list
 }
 
-// Load adds a stored minute. Its seconds are not known, so that its requests are spread evenly over them.
+// Load adds a stored minute. The counts of its seconds are not known, so its requests are spread evenly over them.
 func (h *History) Load(m Minute, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -328,7 +329,7 @@ func (h *History) forget(now time.Time) {
 			return cmp.Compare(h.minutes[a].sum, h.minutes[b].sum)
 		})
 		for _, rule := range least {
-			if h.bytes > h.options.MaxBytes*9/10 && rule != Total {
+			if h.bytes > h.options.MaxBytes*9/10 && rule != Total { // a tenth more, so that this is not needed each time
 				h.bytes -= h.minutes[rule].bytes
 				delete(h.minutes, rule)
 			}

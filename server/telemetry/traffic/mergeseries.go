@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MergeSeries adds up the series of several nodes for the same query. Their clocks may differ by a few steps: the
-// result has the steps of the latest. It returns nil if the list is empty.
+// MergeSeries adds up the series of several nodes for the same query. The clocks of the nodes may differ by a few
+// steps: the result has the steps of the latest series. MergeSeries returns nil if the list is empty.
 func MergeSeries(list []*Series, limit int) *Series {
 	list = slices.DeleteFunc(slices.Clone(list), func(s *Series) bool { return s == nil })
 	if len(list) == 0 {
@@ -18,7 +18,9 @@ func MergeSeries(list []*Series, limit int) *Series {
 	latest := list[0]
 	step, err := time.ParseDuration(latest.Step)
 	count := len(latest.Total.Requests)
-	merged := &Series{Window: latest.Window, Step: latest.Step, Start: latest.Start, Rules: []RuleSeries{}, Total: zeroColumns(count)}
+	merged := &Series{
+		Window: latest.Window, Step: latest.Step, Start: latest.Start, Rules: []RuleSeries{}, Total: zeroColumns(count),
+	}
 	byRule := map[string]*RuleSeries{}
 	for _, s := range list {
 		if s.Step != latest.Step || err != nil {

@@ -27,7 +27,7 @@ func (l *minuteLog) add(minute int64, c *Counts) {
 	}
 	before := cap(chunk)
 	fields := c.fields()
-	fields[5] -= min(fields[5], fields[0]) // cost, which is mostly that of the requests
+	fields[5] -= min(fields[5], fields[0]) // Cost is mostly equal to Requests: store only the difference
 	mask := byte(0)
 	for i, n := range fields {
 		if n > 0 {

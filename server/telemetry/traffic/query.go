@@ -196,7 +196,7 @@ type ClientsQuery struct {
 	Client   map[string]string // attributes in their kept form; empty for all
 	Window   time.Duration
 	Limit    int
-	Requests bool // the heaviest first, instead of the most denied
+	Requests bool // clients with the most requests first, instead of those with the most denials
 	Series   bool // with the counts of each client over time
 }
 
@@ -213,9 +213,9 @@ type ClientRow struct {
 	Series *ClientSeries `json:"series,omitempty"`
 }
 
-// Clients returns the heaviest or the most denied clients in a window up to now. Clients are kept by the minute and, for
-// windows of more than an hour, by the hour. The first one counts with the share that is in the window, so that a client
-// does not have more requests than its rule.
+// Clients returns the clients with the most requests or denials in a window up to now. Clients are kept by the minute
+// and, for windows of more than an hour, by the hour. Of the first minute or hour, only the share that is in the window
+// counts, so that a client does not have more requests than its rule.
 func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	sums, series := clientSums{}, newSeriesSums(&q, now)
 	from := now.Add(-q.Window).Unix()
@@ -259,7 +259,7 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 		result.Order = "requests"
 	}
 	list := sums.sorted(!q.Requests)
-	if !q.Requests { // those that shadow rules would have denied come after those that were denied
+	if !q.Requests { // clients that only shadow rules would have denied come after clients that were denied
 		slices.SortStableFunc(list, func(a, b ClientCount) int { return cmp.Compare(a.denialRank(), b.denialRank()) })
 	}
 	for _, c := range list[:min(len(list), q.Limit)] {

@@ -16,14 +16,15 @@ import (
 
 // RecorderOptions configure a Recorder. Counters and Sink are required.
 type RecorderOptions struct {
-	// Counters returns the counters of all rules and of Total since the start. Cost and durations are the Recorder's.
+	// Counters returns the counters of all rules and of Total since the start, without costs and durations, which the
+	// Recorder counts itself.
 	Counters func() iter.Seq[Row]
 	// Sink receives a Report about each second. It must not block, and may keep the Report.
 	Sink func(*Report)
-	// Node and Started are those of the Reports.
+	// Node and Started are the fields of the Reports with these names.
 	Node    string
 	Started time.Time
-	// Namer names clients. Default in clear, with hashes without a secret.
+	// Namer names clients. Default a Namer with the mode Clear and without a secret.
 	Namer *Namer
 	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
 	MaxBytes int
@@ -152,6 +153,7 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 		}
 	}
 	r.index.Store(next)
+	// More than 400 rules do not make tables smaller: rules without memory for a table use the shared one.
 	for r.size = maxTable; r.size > minTable && min(len(list), 400)*r.size*slotBytes > r.options.MaxBytes; {
 		r.size /= 2
 	}
@@ -321,8 +323,8 @@ func (r *Recorder) rows(unix int64) []Row {
 	return rows
 }
 
-// The rates, in requests of a rule in a second on a node, from which one request in 4 or 16 is counted for its client. A
-// client with 1 % of the requests of a minute then has at least 30,000, counted with a standard deviation of 1 %.
+// The rates, in requests of a rule in a second on a node, from which one request in 4 or 16 is counted for its client.
+// A client with 1 % of the requests of a minute then has at least 30,000, counted with a standard deviation of 1 %.
 const (
 	oneIn4From  = 50_000
 	oneIn16From = 500_000
@@ -330,8 +332,8 @@ const (
 	busyMask = 7
 )
 
-// thin sets how many requests are counted for their clients in the next second, so that statistics stay cheap with many
-// clients.
+// thin sets how many requests are counted for their clients in the next second, so that statistics take little time
+// even at high rates.
 func (s *ruleStats) thin(requests uint64) {
 	t, oneIn := s.clients.Load(), uint32(1)
 	switch {

@@ -9,7 +9,7 @@ import (
 type Sample struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// OneIn clients is in the sample, besides those that are held.
+	// One of OneIn clients is in the sample, in addition to the held clients.
 	OneIn   int64           `json:"one_in"`
 	Clients []SampledClient `json:"clients"`
 }
@@ -20,10 +20,11 @@ type SampledClient struct {
 	Client RawClient `json:"client"`
 	// Held clients send many requests. They are in the sample whatever their hash is.
 	Held bool `json:"held,omitempty"`
-	// Seconds means that Requests have the number of requests of a second. Otherwise each is one.
+	// Seconds means that each element of Requests is a second with its number of requests. Otherwise it is one request.
 	Seconds bool `json:"seconds,omitempty"`
-	// Requests are varints: the time since the last in µs, the cost or, if Seconds, the time since the last in seconds,
-	// the number. The first time is that since From.
+	// Requests has two varints for each element. For a request: the time since the previous request in µs, and the cost.
+	// For a second: the time since the previous second in seconds, and the number of requests. The first time is the time
+	// since From.
 	Requests []byte `json:"requests"`
 }
 
@@ -66,7 +67,9 @@ func (r *Recorder) Sample(rule string, from, to time.Time) *Sample {
 }
 
 // sampleOf returns a sample of one client in mask+1. ok is false if it is too large.
-func (r *Recorder) sampleOf(stats *ruleStats, chunks []*sampleChunk, mask uint64, from, to time.Time) (_ *Sample, ok bool) {
+func (r *Recorder) sampleOf(
+	stats *ruleStats, chunks []*sampleChunk, mask uint64, from, to time.Time,
+) (_ *Sample, ok bool) {
 	sample := &Sample{From: from, To: to, OneIn: int64(mask) + 1}
 	size := 0
 	for _, key := range sortedKeys(chunks) {

@@ -70,9 +70,9 @@ func newTable(seed uint64, size int) *table {
 	}
 }
 
-// place returns the bucket of a client, and what distinguishes it there. The seed is different in each process, so that
-// clients cannot choose to share a bucket.
-func (t *table) place(key uint64) (at uint64, fingerprint uint32) {
+// locate returns the bucket of a client, and what distinguishes it there. The seed is different in each process, so
+// that clients cannot choose to share a bucket.
+func (t *table) locate(key uint64) (at uint64, fingerprint uint32) {
 	h := fold(key, t.seed)
 	return h & t.mask, uint32(h>>32) | 1
 }
@@ -100,10 +100,10 @@ func (b *bucket) empty() bool {
 	return b.fingerprints[0].Load()|b.fingerprints[1].Load()|b.fingerprints[2].Load()|b.fingerprints[3].Load() == 0
 }
 
-// add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0 if
-// it was not in the table.
+// add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0
+// if it was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
-	at, fingerprint := t.place(key)
+	at, fingerprint := t.locate(key)
 	b := &t.buckets[at]
 	if i := b.find(fingerprint); i < ways {
 		return b.count(i, requests, c.Denied)
@@ -153,7 +153,7 @@ func (t *table) slotAt(at uint64, i int) *slot { return &t.slots[at*ways+uint64(
 
 // requests returns how often a client was counted, 0 if it is not in the table.
 func (t *table) requests(key uint64) uint32 {
-	at, fingerprint := t.place(key)
+	at, fingerprint := t.locate(key)
 	if i := t.buckets[at].find(fingerprint); i < ways {
 		return t.requestsAt(at, i)
 	}
@@ -217,7 +217,7 @@ func (v *slotValues) set(c *engine.ClientView) {
 // cutHash is the number of bytes of the hash of values that are cut.
 const cutHash = 8
 
-// A counted is a client of a table.
+// A counted is a client of a table, with its counts.
 type counted struct {
 	rule                     *ruleStats
 	values                   string

@@ -37,10 +37,11 @@ type Options struct {
 	Namer *traffic.Namer
 	// Node is the node of the decisions.
 	Node string
-	// Size is the number of decisions that are kept, for those that pass and those that are denied each. Default 8192.
+	// Size is the number of decisions that are kept: so many about requests that pass, and so many about denied ones.
+	// Default 8192.
 	Size int
-	// PerSecond is the number of requests that are recorded each second, of those that pass and those that are denied
-	// each. If there are more, a random sample is recorded. Default 200.
+	// PerSecond is the number of requests that are recorded each second: so many that pass, and so many that are denied.
+	// If there are more, a random sample is recorded. Default 200.
 	PerSecond int
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
@@ -274,7 +275,7 @@ func (l *Log) Tick() {
 		switch mask := r.mask.Load(); {
 		case left <= 0 && mask < 1<<maxShift:
 			r.mask.Store(mask<<1 | 1)
-		case left > most*3/4:
+		case left > most*3/4: // less than a quarter was used: with a doubled sample, there is still enough left
 			r.mask.Store(mask >> 1)
 		}
 	}
@@ -330,7 +331,8 @@ func (l *Log) client(e *entry) traffic.RawClient {
 
 func (l *Log) decision(e *entry, client traffic.RawClient) traffic.Decision {
 	d := traffic.Decision{
-		Time: time.UnixMicro(e.at).UTC(), Node: l.options.Node, Client: client, Rule: e.rule.id, Verdict: verdictNames[e.verdict],
+		Time: time.UnixMicro(e.at).UTC(), Node: l.options.Node, Client: client, Rule: e.rule.id,
+		Verdict: verdictNames[e.verdict],
 		Remaining: e.remaining, DelayMS: e.delay.Milliseconds(), Cost: e.cost, Degraded: e.degraded, OneIn: e.oneIn,
 	}
 	if e.limit.Count != 0 {
