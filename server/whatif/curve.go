@@ -16,11 +16,11 @@ const curveSteps = 8
 // chooseLimit makes the curve vary the limit that denies most by itself.
 func (r *run) chooseLimit() error {
 	most := -1.0
-	for i := range r.terms.last {
-		if len(r.terms.last) == 1 {
+	for i := range r.terms.limits {
+		if len(r.terms.limits) == 1 {
 			break
 		}
-		s, err := r.replay(r.terms.last[i:i+1], nil)
+		s, err := r.replay(r.terms.limits[i:i+1], nil)
 		if err != nil {
 			return err
 		}
@@ -33,10 +33,10 @@ func (r *run) chooseLimit() error {
 
 // curveCounts returns the counts of the varied limit for the points of the curve, in order.
 func curveCounts(t *ruleTerms) []int64 {
-	if len(t.last) == 0 {
+	if len(t.limits) == 0 {
 		return nil
 	}
-	limit := t.last[t.varied]
+	limit := t.limits[t.varied]
 	var counts []int64
 	for i := -curveSteps; i <= curveSteps; i++ {
 		n := twoDigits(float64(limit.Count) * math.Pow(2, float64(i)/2))
@@ -71,17 +71,17 @@ func (r *run) curve(result *Result, counts []int64, done func(int)) error {
 	if len(counts) == 0 {
 		return nil
 	}
-	thin := *r.traffic
-	thin.Clients = slices.Clone(thin.Clients)
-	for thin.Events() > curveEvents && thin.OneIn < 1<<40 {
-		before := thin.Events()
-		if thin.Thin(thin.OneIn * 2); thin.Events() > before*9/10 {
+	sample := *r.traffic
+	sample.Clients = slices.Clone(sample.Clients)
+	for sample.Events() > curveEvents && sample.OneIn < 1<<40 {
+		before := sample.Events()
+		if sample.Thin(sample.OneIn * 2); sample.Events() > before*9/10 {
 			break // clients that are AlwaysSampled send most requests
 		}
 	}
-	at := newRun(r.ctx, &thin, r.terms)
+	sampleRun := newRun(r.ctx, &sample, r.terms)
 	for i, count := range counts {
-		point, err := at.point(count)
+		point, err := sampleRun.point(count)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r *run) curve(result *Result, counts []int64, done func(int)) error {
 		done(i)
 	}
 	var err error
-	result.Unaffected99, err = at.lowest(counts)
+	result.Unaffected99, err = sampleRun.lowest(counts)
 	return err
 }
 
@@ -109,7 +109,7 @@ func (r *run) point(count int64) (*Point, error) {
 
 // limits returns the limits of the rule with another count of the varied one.
 func (r *run) limits(count int64) (varied headgate.Limit, all []headgate.Limit) {
-	all = slices.Clone(r.terms.last)
+	all = slices.Clone(r.terms.limits)
 	at := r.terms.varied
 	all[at], _ = withCount(all[at], count)
 	return all[at], all
@@ -119,7 +119,7 @@ func (r *run) limits(count int64) (varied headgate.Limit, all []headgate.Limit) 
 // none.
 func (r *run) lowest(counts []int64) (*Point, error) {
 	valid := func(count int64) bool {
-		_, ok := withCount(r.terms.last[r.terms.varied], count)
+		_, ok := withCount(r.terms.limits[r.terms.varied], count)
 		return ok
 	}
 	most := int64(0) // units of a client
@@ -144,7 +144,7 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 		}
 		high *= 2
 	}
-	for high-low > max(1, low/200) { // half a percent is as good as exact
+	for high-low > max(1, low/200) { // an error of half a percent does not matter
 		middle := low + (high-low)/2
 		ok, err := r.mostUnaffected(middle)
 		if err != nil {
@@ -168,7 +168,7 @@ func (r *run) mostUnaffected(count int64) (bool, error) {
 		if i%checkEvery == 0 && r.ctx.Err() != nil {
 			return false, r.ctx.Err()
 		}
-		if err := p.set(r.termsAt(i, limits), c.Key); err != nil {
+		if err := p.prepare(r.termsAt(i, limits), c.Key); err != nil {
 			return false, err
 		}
 		clients.add(c, 1)

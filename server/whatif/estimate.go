@@ -11,9 +11,9 @@ type Estimate struct {
 
 // A sum estimates the sum of a figure over all clients from a sample.
 type sum struct {
-	certain float64 // of clients that are AlwaysSampled
-	sampled float64
-	squares float64
+	certain float64 // the sum over clients that are AlwaysSampled
+	sampled float64 // the sum over the other clients in the sample
+	squares float64 // the sum of the squares of the same figures
 }
 
 func (s *sum) add(c *Client, y float64) {

@@ -21,7 +21,7 @@ import (
 type LogOptions struct {
 	// Set has the rules whose traffic is read.
 	Set *match.Set
-	// Identifier brings attributes into the form of requests.
+	// Identifier normalizes attributes like the attributes of requests.
 	Identifier *identity.Identifier
 	// MaxEvents bounds the requests that are kept for all rules. Above it clients are sampled. Default 20 million, which
 	// take about 16 bytes each.
@@ -143,7 +143,7 @@ func (t *logTraffic) finish(wholeSeconds bool) {
 	t.byKey = nil
 }
 
-// LogNotes returns what a log leaves open, for Result.Notes.
+// LogNotes returns what cannot be known from a log, for Result.Notes.
 func LogNotes(s accesslogs.Stats, rule *rules.Rule) []string {
 	var list []string
 	if s.WholeSeconds && s.Requests > 0 {
@@ -158,7 +158,7 @@ func LogNotes(s accesslogs.Stats, rule *rules.Rule) []string {
 	return list
 }
 
-// counts reports whether a request with this effect is one of the rule's clients.
+// counts reports whether a request with this effect is part of the traffic of the rule.
 func counts(e match.Effect) bool {
 	return e == match.Limited || e == match.Unlimited || e == match.Blocked || e == match.UnknownClient
 }

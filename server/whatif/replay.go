@@ -32,8 +32,8 @@ type player struct {
 	offset []int64
 }
 
-// set prepares the replay of a client.
-func (p *player) set(t *Terms, key uint64) error {
+// prepare prepares the replay of a client.
+func (p *player) prepare(t *Terms, key uint64) error {
 	same := len(p.plans) == len(t.Limits)
 	for i := range t.Limits {
 		same = same && p.plans[i].Limit() == t.Limits[i]
@@ -65,7 +65,7 @@ func keyText(key uint64) string {
 	return string(b[:])
 }
 
-// neverDenies reports whether a client with these units is never denied: no limit is below all of them together.
+// neverDenies reports whether a client that takes these units in total is never denied: they are within every limit.
 func (p *player) neverDenies(units int64) bool {
 	for _, plan := range p.plans {
 		if units > plan.Capacity() {
@@ -88,7 +88,7 @@ func (p *player) play(c *Client, untilDenied bool) (o Outcome) {
 		return o
 	case p.terms.Unlimited || len(p.plans) == 0:
 		return o
-	case p.neverDenies(units) && p.terms.MaxDelay == 0 && !p.queues():
+	case p.neverDenies(units) && p.terms.MaxDelay == 0 && !p.canDelay():
 		return o
 	}
 	for i := range c.Events {
@@ -112,8 +112,8 @@ func (p *player) play(c *Client, untilDenied bool) (o Outcome) {
 	return o
 }
 
-// queues reports whether requests can be delayed by the algorithm.
-func (p *player) queues() bool {
+// canDelay reports whether the algorithm of a limit can delay requests.
+func (p *player) canDelay() bool {
 	for _, plan := range p.plans {
 		if plan.Limit().Algorithm == headgate.LeakyBucket {
 			return true
@@ -124,7 +124,7 @@ func (p *player) queues() bool {
 
 // step decides n requests at a time.
 func (p *player) step(at, n, cost int64) (denied, delayed int64) {
-	if len(p.plans) == 1 && p.plans[0].IsPair() && p.terms.MaxDelay == 0 && !p.terms.CountRejected && !p.queues() {
+	if len(p.plans) == 1 && p.plans[0].IsPair() && p.terms.MaxDelay == 0 && !p.terms.CountRejected && !p.canDelay() {
 		return p.stepPair(at, n, cost), 0
 	}
 	for i := range n {
@@ -143,7 +143,7 @@ func (p *player) step(at, n, cost int64) (denied, delayed int64) {
 	return denied, delayed
 }
 
-// stepPair is step for one limit whose state is a Pair.
+// stepPair does the same as step for one limit whose state is a Pair.
 func (p *player) stepPair(at, n, cost int64) (denied int64) {
 	plan := p.plans[0]
 	if cost > plan.Capacity() {
@@ -196,7 +196,8 @@ func (p *player) decide(at, cost int64) (wait time.Duration, allowed bool) {
 
 func (p *player) charge(at, cost int64) {
 	for i, plan := range p.plans {
-		if state, _, err := plan.Charge(p.states[i], at-p.offset[i], cost); err == nil { // only concurrency has none
+		// Charge fails only for concurrency limits, which are left out.
+		if state, _, err := plan.Charge(p.states[i], at-p.offset[i], cost); err == nil {
 			p.states[i] = state
 		}
 	}

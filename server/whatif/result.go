@@ -9,7 +9,8 @@ type Result struct {
 	// From and To bound the traffic.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// SampledOneIn is 1 if all clients are known. Otherwise one in so many is, besides the heaviest.
+	// SampledOneIn is 1 if all clients are known. Otherwise one in so many clients is known, and all clients with very
+	// many requests.
 	SampledOneIn   int64 `json:"sampled_one_in"`
 	SampledClients int   `json:"sampled_clients"`
 
@@ -19,15 +20,16 @@ type Result struct {
 	Denied   Estimate `json:"denied"`
 	Delayed  Estimate `json:"delayed"`
 	Affected Estimate `json:"affected"`
-	// Current is the same under the limits in force, nil if there are none.
+	// Current is the outcome under the limits in force, nil if there are none.
 	Current *Comparison `json:"current,omitempty"`
 	// Top are the clients with the most denied requests.
 	Top []ClientOutcome `json:"top"`
-	// Curve is the outcome over one limit of the rule, the lowest first. CurveLimit is its index in Limits: the one that
-	// denies most by itself.
+	// Curve has the outcomes for different counts of one limit of the rule, the lowest count first. CurveLimit is the
+	// index of this limit in Limits: it is the limit that denies most by itself.
 	Curve      []Point `json:"curve"`
 	CurveLimit int     `json:"curve_limit"`
-	// Unaffected99 is the lowest such limit that denies nothing to 99 % of the clients, nil if there is none.
+	// Unaffected99 is the outcome for the lowest count at which 99 % of the clients have no denied request, nil if there
+	// is none.
 	Unaffected99 *Point `json:"unaffected_99,omitempty"`
 	// Notes say what the replay leaves out.
 	Notes []string `json:"notes,omitempty"`

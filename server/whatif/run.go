@@ -25,8 +25,8 @@ type Proposal struct {
 
 const (
 	defaultTop = 20
-	// curveEvents bounds the events that are replayed for each point of the curve. Of more, the largest sample within
-	// that bound is used.
+	// curveEvents bounds the events that are replayed for each point of the curve. If there are more, the largest sample
+	// within this bound is replayed.
 	curveEvents = 2_000_000
 )
 
@@ -118,7 +118,7 @@ func limitTexts(list []rules.Limit) []string {
 	return texts
 }
 
-// addTop adds a client to the most denied ones.
+// addTop adds a client to Top if it is one of the clients with the most denied requests.
 func (r *Result) addTop(c *Client, o Outcome, most int) {
 	if o.Denied == 0 {
 		return
@@ -135,15 +135,15 @@ func (r *Result) addTop(c *Client, o Outcome, most int) {
 
 // ruleTerms finds the terms of clients under a rule.
 type ruleTerms struct {
-	set  *match.Set
-	rule *rules.Rule
-	last []headgate.Limit // of the rule
-	// varied is the index in last of the limit that the curve varies.
+	set    *match.Set
+	rule   *rules.Rule
+	limits []headgate.Limit // the limits of the rule, without concurrency limits
+	// varied is the index in limits of the limit that the curve varies.
 	varied int
 }
 
 func termsOf(set *match.Set, rule *rules.Rule) *ruleTerms {
-	return &ruleTerms{set: set, rule: rule, last: limitsOf(rule.Limits)}
+	return &ruleTerms{set: set, rule: rule, limits: limitsOf(rule.Limits)}
 }
 
 func limitsOf(list []rules.Limit) []headgate.Limit {
@@ -156,8 +156,8 @@ func limitsOf(list []rules.Limit) []headgate.Limit {
 	return limits
 }
 
-// of returns the terms of a client: those of an override, of its registration or of the rule. own is false if they are
-// the rule's.
+// of returns the terms of a client: the terms of an override, of its registration or of the rule. own is false if they
+// are the terms of the rule.
 func (t *ruleTerms) of(c *Client) (terms Terms, own bool) {
 	terms = Terms{CountRejected: t.rule.CountRejected}
 	if t.rule.OnLimit.Action == rules.Delay {
@@ -177,7 +177,7 @@ func (t *ruleTerms) of(c *Client) (terms Terms, own bool) {
 		return terms, true
 	}
 	if m.Effect != match.Limited || sameLimits(m.Limits, t.rule.Limits) {
-		terms.Limits = t.last
+		terms.Limits = t.limits
 		return terms, false
 	}
 	terms.Limits = limitsOf(m.Limits)
@@ -198,7 +198,7 @@ type run struct {
 
 type clientTerms struct {
 	Terms
-	own bool // not the rule's
+	own bool // they are not the terms of the rule
 }
 
 func newRun(ctx context.Context, t *Traffic, terms *ruleTerms) *run {
@@ -209,7 +209,8 @@ func newRun(ctx context.Context, t *Traffic, terms *ruleTerms) *run {
 	return r
 }
 
-// keepRegistered keeps the terms of registered clients, which the rules in force know: a rule does not change them.
+// keepRegistered keeps the terms that registered clients have of their own, because a proposed rule does not change
+// them. They are found in the rules in force.
 func (r *run) keepRegistered(current *match.Set, id string) {
 	if current == nil || current.Rule(id) == nil {
 		return
@@ -232,14 +233,14 @@ type sums struct{ clients, requests, denied, delayed, affected sum }
 // checkEvery is the number of clients after which the context is checked.
 const checkEvery = 256
 
-// replay replays all clients. Limits that are not nil replace the rule's.
+// replay replays all clients. Limits that are not nil replace the limits of the rule.
 func (r *run) replay(limits []headgate.Limit, each func(*Client, Outcome)) (*sums, error) {
 	s, p := &sums{}, &player{}
 	for i, c := range r.traffic.Clients {
 		if i%checkEvery == 0 && r.ctx.Err() != nil {
 			return nil, r.ctx.Err()
 		}
-		if err := p.set(r.termsAt(i, limits), c.Key); err != nil {
+		if err := p.prepare(r.termsAt(i, limits), c.Key); err != nil {
 			return nil, err
 		}
 		o := p.play(c, false)
@@ -257,7 +258,7 @@ func (r *run) replay(limits []headgate.Limit, each func(*Client, Outcome)) (*sum
 	return s, nil
 }
 
-// termsAt returns the terms of the i-th client. Limits that are not nil replace the rule's.
+// termsAt returns the terms of the i-th client. Limits that are not nil replace the limits of the rule.
 func (r *run) termsAt(i int, limits []headgate.Limit) *Terms {
 	t := r.clients[i].Terms
 	if limits != nil && !r.clients[i].own {
