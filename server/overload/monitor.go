@@ -20,21 +20,21 @@ const (
 	Explain        // explanations of decisions, and what-if
 	Detail         // statistics of clients, and the log of decisions
 	Requests       // a share of the requests that rules limit
-	stages
+	numStages
 )
 
-var stageNames = [stages]string{"nothing", "console", "explain", "detail", "requests"}
+var stageNames = [numStages]string{"nothing", "console", "explain", "detail", "requests"}
 
 // String returns the name of the stage, as in labels of metrics.
 func (s Stage) String() string {
-	if s < stages {
+	if s < numStages {
 		return stageNames[s]
 	}
 	return "unknown"
 }
 
 // waits are the waits for a core at which each stage begins.
-var waits = [stages]time.Duration{
+var waits = [numStages]time.Duration{
 	Console: 50 * time.Millisecond, Explain: 100 * time.Millisecond, Detail: 200 * time.Millisecond,
 	Requests: 500 * time.Millisecond,
 }
@@ -76,10 +76,11 @@ type Monitor struct {
 	stage atomic.Uint32
 	share atomic.Uint64 // of requests that are refused, in shareUnits
 	wait  atomic.Int64
-	shed  [stages]atomic.Int64
+	shed  [numStages]atomic.Int64
 
-	high, low int // consecutive intervals with a long and a short wait; only Run uses them
-	current   float64
+	// Only Run uses the following fields.
+	high, low int     // consecutive intervals with a long and a short wait
+	current   float64 // the share of requests that are refused, from 0 to maxShare
 }
 
 // shareUnits is the value of Monitor.share that stands for all requests.
@@ -120,7 +121,7 @@ func (m *Monitor) measure() {
 		m.options.Measured(m.options.Busy())
 	}
 	stage := Stage(m.stage.Load())
-	m.high, m.low = nextCount(m.high, stage+1 < stages && wait >= waits[min(stage+1, stages-1)]),
+	m.high, m.low = nextCount(m.high, stage+1 < numStages && wait >= waits[min(stage+1, numStages-1)]),
 		nextCount(m.low, stage > Nothing && wait < waits[stage]/2)
 	switch {
 	case m.high >= highIntervals:
@@ -185,9 +186,9 @@ type Stats struct {
 func (m *Monitor) Stats() Stats {
 	s := Stats{
 		Stage: Stage(m.stage.Load()), Wait: time.Duration(m.wait.Load()), Share: float64(m.share.Load()) / shareUnits,
-		Shed: make(map[Stage]int64, stages),
+		Shed: make(map[Stage]int64, numStages),
 	}
-	for stage := Console; stage < stages; stage++ {
+	for stage := Console; stage < numStages; stage++ {
 		s.Shed[stage] = m.shed[stage].Load()
 	}
 	return s

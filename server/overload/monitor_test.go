@@ -41,7 +41,7 @@ func TestStagesFollowTheLoadInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wait atomic.Int64
 		m := run(t, &wait)
-		for stage := Console; stage < stages; stage++ {
+		for stage := Console; stage < numStages; stage++ {
 			wait.Store(int64(waits[stage]))
 			pass(highIntervals - 1)
 			if got := m.Stats().Stage; got != stage-1 {
@@ -51,14 +51,14 @@ func TestStagesFollowTheLoadInOrder(t *testing.T) {
 			if got := m.Stats().Stage; got != stage {
 				t.Errorf("got %v, want %v", got, stage)
 			}
-			for other := Console; other < stages; other++ {
+			for other := Console; other < numStages; other++ {
 				if got, want := m.Sheds(other), other <= stage; got != want {
 					t.Errorf("at stage %v, %v is shed: %v, want %v", stage, other, got, want)
 				}
 			}
 		}
 		wait.Store(0)
-		pass(lowIntervals * int(stages))
+		pass(lowIntervals * int(numStages))
 		if s := m.Stats(); s.Stage != Nothing || s.Share != 0 {
 			t.Errorf("got %+v without load, want nothing shed", s)
 		}

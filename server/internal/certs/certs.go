@@ -122,7 +122,8 @@ func (s *Set) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// Get is tls.Config's GetCertificate: the first certificate for the client's server name, or the first of all.
+// Get returns the first certificate that the client supports for its server name, or the first of all. It is for
+// tls.Config.GetCertificate.
 func (s *Set) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pairs := s.inUse.Load().pairs
 	for _, pair := range pairs {

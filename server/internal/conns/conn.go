@@ -117,7 +117,7 @@ func (c *Conn) SetKind(k Kind) {
 func (c *Conn) kind(now time.Duration) Kind {
 	k := Busy
 	switch {
-	case c.upgraded:
+	case c.upgraded: // never closed to make room
 	case c.holder != nil:
 		k = c.holder.ConnKind()
 	default:
@@ -225,7 +225,7 @@ func Linger(c, raw net.Conn) {
 	}
 	_ = raw.SetReadDeadline(time.Now().Add(lingerTime)) // if the connection is closed, reading fails
 	var discarded [4 << 10]byte
-	for range 1024 {
+	for range 1024 { // at most 4 MiB
 		if _, err := raw.Read(discarded[:]); err != nil {
 			return
 		}

@@ -46,8 +46,8 @@ type Conns struct {
 	counts Counts
 	report report
 
-	reclaimFailed time.Duration           // when the last attempt to reclaim connections of any peer failed
-	candidates    [kinds][weights][]*Conn // connections that could be reclaimed; only the memory is kept
+	reclaimFailed time.Duration                 // when the last attempt to reclaim connections of any peer failed
+	candidates    [kinds][weightClasses][]*Conn // connections that could be reclaimed; only the memory is kept
 }
 
 // Counts are since New.

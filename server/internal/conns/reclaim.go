@@ -35,8 +35,8 @@ func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
 	return notRefused
 }
 
-// weights is the number of classes of peers by their number of connections, in powers of two.
-const weights = 32
+// weightClasses is the number of classes of peers by their number of connections, in powers of two.
+const weightClasses = 32
 
 // batch is how many connections are reclaimed at once, so that few new connections of a flood cost a search.
 func (c *Conns) batch() int { return max(1, min(c.options.Max/64, 64)) }
@@ -98,26 +98,26 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 // closeCandidates closes up to limit of the connections in c.candidates, and reports whether it has closed any. c.mu is
 // held, but released while connections are closed, which may block until their reader has noticed.
 func (c *Conns) closeCandidates(limit int) bool {
-	var victims []*Conn
+	var chosen []*Conn
 	for k := kinds - 1; k > int(Busy); k-- {
-		for w := weights - 1; w >= 0; w-- {
+		for w := weightClasses - 1; w >= 0; w-- {
 			for _, conn := range c.candidates[k][w] {
-				if len(victims) < limit && conn.claim(Kind(k)) {
+				if len(chosen) < limit && conn.claim(Kind(k)) {
 					c.unlink(conn)
-					victims = append(victims, conn)
+					chosen = append(chosen, conn)
 				}
 			}
 			clear(c.candidates[k][w])
 			c.candidates[k][w] = c.candidates[k][w][:0]
 		}
 	}
-	if len(victims) == 0 {
+	if len(chosen) == 0 {
 		return false
 	}
-	c.counts.Reclaimed += int64(len(victims))
-	c.report.reclaimed += int64(len(victims))
+	c.counts.Reclaimed += int64(len(chosen))
+	c.report.reclaimed += int64(len(chosen))
 	c.mu.Unlock()
-	for _, conn := range victims {
+	for _, conn := range chosen {
 		_ = conn.Conn.Close()
 	}
 	c.mu.Lock()
@@ -133,8 +133,8 @@ type report struct {
 	refused, reclaimed int64
 }
 
-// recordRefusal counts a refused connection of an address that has count others, and logs the counts now and then.
-// c.mu is held.
+// recordRefusal counts a refused connection of an address that has count others, and logs the counts at most once per
+// reportEvery. c.mu is held.
 func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, count int) {
 	r := &c.report
 	r.refused++

@@ -29,9 +29,9 @@ const maxWaits = 10
 type Options struct {
 	// Settle is the time without further changes before a change is reported. Default DefaultSettle.
 	Settle time.Duration
-	// SettleInPlace is used instead of Settle for a file that is written in place. It is longer, because a program that pauses while writing
-	// leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete at once. Default
-	// DefaultSettleInPlace, at least Settle.
+	// SettleInPlace is used instead of Settle for a file that is written in place. It is longer, because a program that
+	// pauses while writing leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete
+	// at once. Default DefaultSettleInPlace, at least Settle.
 	SettleInPlace time.Duration
 	// Poll is the poll interval, for file systems without change notifications (NFS, some container mounts). Default
 	// DefaultPoll.
@@ -46,8 +46,8 @@ func File(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed}, path)
 }
 
-// Dir is File for all files of a directory, including added and removed ones. Subdirectories do not count, unless a
-// symbolic link in the directory points into one.
+// Dir does the same as File for all files of a directory, including added and removed ones. Subdirectories do not
+// count, unless a symbolic link in the directory points into one.
 func Dir(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed, isDir: true}, path)
 }
@@ -78,7 +78,7 @@ func start(ctx context.Context, w *watcher, path string) error {
 		defer func() { _ = w.notify.Close() }()
 	}
 	w.follow()
-	w.seen = w.look()
+	w.seen = w.fingerprint()
 	w.changed()
 	w.run(ctx)
 	return nil
@@ -145,11 +145,11 @@ func (w *watcher) run(ctx context.Context) {
 		case <-settled.C:
 			first, inPlace = time.Time{}, false
 			w.follow()
-			w.seen = w.look()
+			w.seen = w.fingerprint()
 			w.changed()
 		case <-poll.C:
 			w.follow()
-			if w.look() != w.seen && first.IsZero() {
+			if w.fingerprint() != w.seen && first.IsZero() {
 				inPlace = true // possibly
 				wait()
 			}
@@ -255,16 +255,17 @@ func (w *watcher) entries() []string {
 	return paths
 }
 
-// look returns a fingerprint of the file, or of the files of the directory.
-func (w *watcher) look() string {
-	seen := look(w.path)
+// fingerprint returns a text that changes with the path, the size or the time of the file, or of a file of the
+// directory.
+func (w *watcher) fingerprint() string {
+	seen := fingerprintOf(w.path)
 	for _, path := range w.entries() {
-		seen += "\n" + path + "\t" + look(path)
+		seen += "\n" + path + "\t" + fingerprintOf(path)
 	}
 	return seen
 }
 
-func look(path string) string {
+func fingerprintOf(path string) string {
 	end, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return ""
