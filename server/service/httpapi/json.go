@@ -106,8 +106,8 @@ func (r *jsonReader) open(want string) error {
 	return nil
 }
 
-// readName returns the name of the next member of an object and its position, and consumes its colon. more is false at the
-// end.
+// readName returns the name of the next member of an object and its position, and consumes its colon. more is false at
+// the end.
 func (r *jsonReader) readName(first bool) (name string, at int, more bool, err error) {
 	switch {
 	case r.take('}'):

@@ -20,8 +20,8 @@ import (
 type Server struct {
 	config        Config
 	tokens        service.Tokens
-	calls         sync.Pool // of *apiCall
-	decisions     sync.Pool // of *decision
+	calls         sync.Pool        // of *apiCall
+	decisions     sync.Pool        // of *decision
 	buffered      atomic.Int64     // bytes of large bodies in memory
 	faults        service.LogLimit // limits the log lines about faults
 	proxyWarnings service.LogLimit
