@@ -15,7 +15,7 @@ import (
 // completionTimeout is how long a shell waits for completions.
 const completionTimeout = 2 * time.Second
 
-// CompleteFromService returns the completions that ask, called with a client of the rules service, returns.
+// CompleteFromService calls ask with a client of the rules service, and returns the completions that ask returns.
 func (p *Program) CompleteFromService(
 	c *cobra.Command, f *ServerFlags, ask func(context.Context, *remote.Client) ([]string, error),
 ) ([]string, cobra.ShellCompDirective) {

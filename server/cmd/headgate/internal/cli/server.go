@@ -53,8 +53,8 @@ func AddNoteFlag(c *cobra.Command, f *ServerFlags) {
 }
 
 // target returns the rules service to call. Flags take precedence over environment variables, and these over the
-// current context. The context of --context also takes precedence over variables: with --context staging, a command must
-// not change the service of HEADGATE_SERVER.
+// current context. The context of --context also takes precedence over variables: with --context staging, a command
+// must not change the service of HEADGATE_SERVER.
 func (p *Program) target(f *ServerFlags) (contexts.Target, error) {
 	file, err := p.ReadContexts()
 	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) {
@@ -131,7 +131,7 @@ func (p *Program) WithClient(
 }
 
 // adviseOn adds advice to an error: how to set the address if nothing listens there, how to set a token if the server
-// refuses it, and the other change if one came first.
+// refuses it, and the difference if somebody else has made a change first.
 func (p *Program) adviseOn(f *ServerFlags, err error) error {
 	var remoteErr *remote.Error
 	switch {

@@ -96,10 +96,10 @@ type request struct {
 	key          string // the API key that the client is known by, instead of its host
 }
 
-// A sender is a client that sends count requests in every tick that is a multiple of each.
+// A sender is a client that sends count requests in every tick whose number is a multiple of interval.
 type sender struct {
 	request
-	each, count int
+	interval, count int
 }
 
 // senders are the clients that send all the time. Only noisy is above its limit.
@@ -123,7 +123,7 @@ const (
 func due(n int) []request {
 	var list []request
 	for _, s := range senders {
-		if n%s.each == 0 {
+		if n%s.interval == 0 {
 			for range s.count {
 				list = append(list, s.request)
 			}

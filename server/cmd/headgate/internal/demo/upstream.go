@@ -21,8 +21,8 @@ type Upstream struct{ served atomic.Int64 }
 // Served returns how many requests it has served.
 func (u *Upstream) Served() int64 { return u.served.Load() }
 
-// A received is the description of a request.
-type received struct {
+// A description describes a request.
+type description struct {
 	Message string `json:"message"`
 	Served  int64  `json:"served"`
 	Method  string `json:"method"`
@@ -44,7 +44,7 @@ const (
 	maxText    = 256
 )
 
-// shownHeaders are the headers whose values are shown. Any other value may be secret: only its length is shown.
+// shownHeaders are the headers whose values are shown, sorted. Any other value may be secret: only its length is shown.
 var shownHeaders = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Expect", "Forwarded",
 	"Host",
@@ -56,7 +56,7 @@ var shownHeaders = []string{
 var pageText string
 
 // writePage writes the description as a page.
-func (s *received) writePage(w io.Writer) error {
+func (s *description) writePage(w io.Writer) error {
 	var rows strings.Builder
 	add := func(name, value string) {
 		fmt.Fprintf(&rows, "    <tr><td>%s</td><td>%s</td></tr>\n", html.EscapeString(name), html.EscapeString(value))
@@ -83,7 +83,7 @@ func (s *received) writePage(w io.Writer) error {
 
 // ServeHTTP responds with a description of the request, without values that may be secret.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s := received{
+	s := description{
 		Message: "You have reached the demo service behind Headgate.",
 		Served:  u.served.Add(1),
 		Method:  truncate(r.Method), Host: truncate(r.Host), Path: truncate(r.URL.EscapedPath()),
@@ -94,7 +94,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	slices.Sort(s.Query)
 	s.Query = s.Query[:min(len(s.Query), maxHeaders)]
 	for name, values := range r.Header {
-		s.Headers = append(s.Headers, header{truncate(name), value(name, strings.Join(values, ", "))})
+		s.Headers = append(s.Headers, header{truncate(name), shownValue(name, strings.Join(values, ", "))})
 	}
 	slices.SortFunc(s.Headers, func(a, b header) int { return strings.Compare(a.Name, b.Name) })
 	if n := len(s.Headers); n > maxHeaders {
@@ -106,7 +106,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_ = s.writePage(w) // fails only if the client is gone
+		_ = s.writePage(w) // fails only if the client has disconnected
 		return
 	}
 	body, err := json.MarshalIndent(s, "", "  ")
@@ -116,10 +116,10 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-	_, _ = w.Write(append(body, '\n')) // fails only if the client is gone
+	_, _ = w.Write(append(body, '\n')) // fails only if the client has disconnected
 }
 
-func value(name, text string) string {
+func shownValue(name, text string) string {
 	if _, ok := slices.BinarySearch(shownHeaders, http.CanonicalHeaderKey(name)); ok {
 		return truncate(text)
 	}

@@ -91,7 +91,8 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	now, first := r.Now(), chain[0]
 	for _, c := range chain {
 		if now.Before(c.NotBefore) {
-			r.problem(f.setting, fmt.Sprintf("%s: %s is not valid before %s", f.cert, name(c), c.NotBefore.Format(time.RFC3339)),
+			r.problem(f.setting, fmt.Sprintf("%s: %s is not valid before %s", f.cert, certificateName(c),
+				c.NotBefore.Format(time.RFC3339)),
 				"check the clock of this host, or use another certificate")
 			return
 		}
@@ -100,11 +101,11 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 		}
 	}
 	left := first.NotAfter.Sub(now)
-	detail := fmt.Sprintf("%s: %s expires on %s", f.cert, name(first), first.NotAfter.Format(time.DateOnly))
+	detail := fmt.Sprintf("%s: %s expires on %s", f.cert, certificateName(first), first.NotAfter.Format(time.DateOnly))
 	const fix = "renew the certificate and replace the file; headgate reads it again by itself"
 	switch {
 	case left <= 0:
-		detail = fmt.Sprintf("%s: %s expired on %s", f.cert, name(first), first.NotAfter.Format(time.DateOnly))
+		detail = fmt.Sprintf("%s: %s expired on %s", f.cert, certificateName(first), first.NotAfter.Format(time.DateOnly))
 		r.problem(f.setting, detail, fix)
 	case left < warnBefore:
 		r.warn(f.setting, fmt.Sprintf("%s, in %d days", detail, int(left/(24*time.Hour))), fix)
@@ -113,8 +114,8 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	}
 }
 
-// name returns the name of a certificate for people.
-func name(c *x509.Certificate) string {
+// certificateName returns the name of a certificate for people.
+func certificateName(c *x509.Certificate) string {
 	switch {
 	case c.Subject.CommonName != "":
 		return c.Subject.CommonName

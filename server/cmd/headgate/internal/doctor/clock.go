@@ -26,7 +26,8 @@ func (r *run) checkClock(context.Context) {
 	}
 }
 
-// checkSkew adds a warning if a host's clock is off by more than the reading may be wrong.
+// checkSkew adds a warning if the clock of a host differs by more than maxSkew from the clock of this host. tolerance
+// is the possible error of skew.
 func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) {
 	if skew.Abs() <= maxSkew+tolerance {
 		return

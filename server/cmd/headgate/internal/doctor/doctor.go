@@ -43,7 +43,7 @@ const DefaultTimeout = 5 * time.Second
 
 // Options configure Run.
 type Options struct {
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
 	// Timeout bounds each check of another server. Default DefaultTimeout.
 	Timeout time.Duration

@@ -81,7 +81,8 @@ func (r *run) checkServer(check string, s *redisstore.ShardHealth) {
 	}
 }
 
-// checkLatency compares the time of calls with the deadline of decisions, and the clock with that of this host.
+// checkLatency compares the duration of calls with the deadline of decisions, and the clock of the store with the clock
+// of this host.
 func (r *run) checkLatency(ctx context.Context, check string, store *redisstore.Store) {
 	times := make([]time.Duration, 0, pings)
 	var skew time.Duration

@@ -94,7 +94,7 @@ func (r *run) checkRulesService(ctx context.Context) {
 	r.ok(check, "%s", detail)
 }
 
-// checkControlClock compares the clock of the rules service with that of this host, by the Date header.
+// checkControlClock compares the clock of the rules service, which is in the Date header, with the clock of this host.
 func (r *run) checkControlClock(ctx context.Context, settings remote.Config) {
 	if !strings.HasPrefix(settings.URL, "http") {
 		return // a Unix socket: the clock is that of this host
@@ -118,7 +118,7 @@ func (r *run) checkControlClock(ctx context.Context, settings remote.Config) {
 	if err != nil {
 		return // a proxy in between has removed it
 	}
-	// The header has whole seconds.
+	// The header has whole seconds, so the time is on average half a second later.
 	r.checkSkew("control", settings.URL, date.Add(time.Second/2).Sub(before.Add(took/2)), took/2+time.Second/2)
 }
 
@@ -211,7 +211,7 @@ func (r *run) addSchema(check, detail string, schema, latest int) {
 	}
 }
 
-// checkStateDir checks that the state directory can be written. The purpose is for people.
+// checkStateDir checks that the state directory can be written. purpose is a text about its content for the result.
 func (r *run) checkStateDir(purpose string) (dir string, ok bool) {
 	const check = "data_dir"
 	dir, err := r.config.StateDir()

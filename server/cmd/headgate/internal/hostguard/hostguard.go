@@ -65,7 +65,7 @@ func newNames(c *config.Config, addr string, h Names) *Names {
 // Guard returns a handler that calls next unless the request names a host that is not accepted, or is a cross-origin
 // request of a browser that would change something. The Content-Type of other callers does not matter.
 func (h *Names) Guard(next http.Handler) http.Handler {
-	var pages http.CrossOriginProtection
+	var crossOrigin http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
 		switch {
@@ -74,7 +74,7 @@ func (h *Names) Guard(next http.Handler) http.Handler {
 		case !h.accepts(r):
 			WriteProblem(w, http.StatusMisdirectedRequest,
 				fmt.Sprintf("This listener does not accept the host name %s. %s", rules.Quote(hostOf(r)), h.hint))
-		case pages.Check(r) != nil:
+		case crossOrigin.Check(r) != nil:
 			WriteProblem(w, http.StatusForbidden,
 				"A page of another site has sent this request. Only pages of this listener may.")
 		default:
@@ -90,7 +90,7 @@ func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(struct { // fails only if the client is gone
+	_ = json.NewEncoder(w).Encode(struct { // fails only if the client has disconnected
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Status int    `json:"status"`
@@ -139,7 +139,7 @@ func matchesHost(host, pattern string) bool {
 	return host == pattern
 }
 
-// browserHeaders are headers of which a browser sends at least one with each request, and a page cannot prevent it.
+// browserHeaders are headers of which a browser sends at least one with each request. A page cannot prevent this.
 // Probes, scrapers and command-line clients send none of them. User-Agent is no evidence: some scrapers claim to be
 // Mozilla.
 var browserHeaders = []string{

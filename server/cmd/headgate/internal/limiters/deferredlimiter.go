@@ -51,11 +51,11 @@ func (d *deferredLimiter[L]) open(
 		return err
 	}
 	log.Warn("store unreachable, counting on this node only until it responds", "err", err.Error())
-	retrying, cancel := context.WithCancel(context.Background())
+	retryCtx, cancel := context.WithCancel(context.Background())
 	d.cancel, d.done = cancel, make(chan struct{})
 	go func() {
 		defer close(d.done)
-		d.retry(retrying, create, log)
+		d.retry(retryCtx, create, log)
 	}()
 	return nil
 }

@@ -191,9 +191,9 @@ func (fl *Fleet) openRegions(ctx context.Context, secret []byte) error {
 	c := fl.config
 	o := c.RedisOptions(secret)
 	o.Logger, o.StartUnreachable = fl.log, true
-	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	openCtx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	store, err := redisstore.Open(opening, c.GlobalStore, o)
+	store, err := redisstore.Open(openCtx, c.GlobalStore, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Origin("global-store"), err)
 	}

@@ -21,8 +21,8 @@ const keepMissing = time.Hour
 
 var errMissing = errors.New("it is no longer one of the servers of the store")
 
-// keep returns the servers that a check found, and those that only the check before found, as down. err is set if the
-// check failed and found no servers.
+// keep returns the servers that a check has found, and as down the servers that only the check before has found. err is
+// set if the check failed and found no servers.
 func (m *missingServers) keep(
 	before, now []redisstore.ShardHealth, err error, at time.Time,
 ) []redisstore.ShardHealth {

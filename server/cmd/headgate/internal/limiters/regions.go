@@ -35,7 +35,7 @@ func (rl *regionLimiters) open(ctx context.Context, fl *Fleet) error {
 		local  headgate.Limiter
 		mode   rules.Consistency
 	}{{rl.exact, fl.stores.guard, rules.Exact}, {rl.lease, fl.lease, rules.Lease}} {
-		create := func(ctx context.Context) (*region.Limiter, error) { return rl.region(ctx, fl, r.local, r.mode) }
+		create := func(ctx context.Context) (*region.Limiter, error) { return rl.newRegion(ctx, fl, r.local, r.mode) }
 		if err := r.target.open(ctx, create, log); err != nil {
 			return err
 		}
@@ -51,9 +51,9 @@ func (rl *regionLimiters) name(fl *Fleet, mode rules.Consistency) string {
 	return fl.name() + ":" + globalMode + ":" + mode.String()
 }
 
-// region creates a limiter that counts with the limiter local inside this region, and exchanges updates with other
+// newRegion creates a limiter that counts with the limiter local inside this region, and exchanges updates with other
 // regions.
-func (rl *regionLimiters) region(
+func (rl *regionLimiters) newRegion(
 	ctx context.Context, fl *Fleet, local headgate.Limiter, mode rules.Consistency,
 ) (*region.Limiter, error) {
 	secret, err := fleetredis.Secret(ctx, rl.store)
@@ -125,7 +125,7 @@ func (rl *regionLimiters) stats() control.SyncFigures {
 	return all
 }
 
-// addSync adds the figures n to sum: counters are added, and of other values the maximum stays.
+// addSync adds the figures n to sum. It adds up counters, and keeps the maximum of other values.
 func addSync(sum *control.SyncFigures, n control.SyncFigures) {
 	for _, counter := range []struct {
 		sum *int64

@@ -18,7 +18,7 @@ func (fl *Fleet) Report() *control.FleetFigures {
 	return &f
 }
 
-// ledgerFigures returns the figures of a ledger. The caller adds those of its transport.
+// ledgerFigures returns the figures of a ledger. The caller adds the figures of its transport.
 func ledgerFigures(mode string, s *fleet.LedgerStats) control.SyncFigures {
 	return control.SyncFigures{
 		Mode: mode, LagMS: milliseconds(s.Lag), LagMaxMS: milliseconds(s.LagMax), Over: s.Over, OverMax: s.OverMax,

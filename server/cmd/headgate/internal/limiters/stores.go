@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// openTimeout is how long opening Redis may take before the node starts in degraded mode.
+// openTimeout is how long openCtx Redis may take before the node starts in degraded mode.
 const openTimeout = 5 * time.Second
 
 // Stores are the stores of a node's counters.
@@ -30,7 +30,7 @@ type Stores struct {
 
 	membership atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
 	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
-	checked    atomic.Int64                             // when that was, in Unix milliseconds
+	checked    atomic.Int64                             // time of the last check, in Unix milliseconds
 	missing    missingServers
 }
 
@@ -58,9 +58,9 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	}
 	o := c.RedisOptions(options.Secret)
 	o.Logger, o.StartUnreachable, o.SecondSecret = log, options.MayBeUnreachable, options.SecondSecret
-	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	openCtx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if s.redis, err = redisstore.Open(opening, c.Store, o); err != nil {
+	if s.redis, err = redisstore.Open(openCtx, c.Store, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", c.Origin("store"), err), s.Close())
 	}
 	g := c.GuardOptions()

@@ -148,9 +148,9 @@ const openDBTimeout = 30 * time.Second
 
 // restoreDatabase restores a backup into a database.
 func restoreDatabase(ctx context.Context, url string, from io.Reader, replace bool) error {
-	opening, cancel := context.WithTimeout(ctx, openDBTimeout)
+	openCtx, cancel := context.WithTimeout(ctx, openDBTimeout)
 	defer cancel()
-	db, err := open.Open(opening, url, open.Options{})
+	db, err := open.Open(openCtx, url, open.Options{})
 	if err != nil {
 		return fmt.Errorf("--db: %w", err)
 	}

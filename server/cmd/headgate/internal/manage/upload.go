@@ -12,8 +12,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// An upload is a file that is sent, of which it shows the progress: how much was read, and then that the receiver
-// works.
+// An upload reads a file that is sent, and shows the progress: first how much was read, then what the receiver does.
 type upload struct {
 	from io.Reader
 	size int64  // 0 if unknown

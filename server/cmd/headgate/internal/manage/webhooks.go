@@ -208,7 +208,8 @@ func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 			}
 			rows = append(rows, []string{
 				strconv.FormatInt(cmp.Or(d.Number, d.Revision), 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State),
-				strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next), output.Truncate(output.OrDash(d.Error), 60),
+				strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next),
+				output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
 		return p.Show(out, list, []string{"NUMBER", "EVENT", "STATE", "ATTEMPTS", "STATUS", "LAST", "NEXT", "ERROR"}, rows)
@@ -227,10 +228,10 @@ func (p *commands) retryCommand(f *cli.ServerFlags) *cobra.Command {
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
-		for _, revision := range args[1:] {
-			n, err := strconv.ParseInt(revision, 10, 64)
+		for _, number := range args[1:] {
+			n, err := strconv.ParseInt(number, 10, 64)
 			if err != nil || n < 1 {
-				return fmt.Errorf("%q: want the number of a delivery, as \"headgate webhooks deliveries\" lists them", revision)
+				return fmt.Errorf("%q: want the number of a delivery, as \"headgate webhooks deliveries\" lists them", number)
 			}
 			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil,
 				nil); err != nil {

@@ -23,7 +23,7 @@ import (
 // maxRateName is the value of --rate for as many requests as the connections carry.
 const maxRateName = "max"
 
-// maxTargets is the most targets of bench load.
+// maxTargets is the maximum number of targets of bench load.
 const maxTargets = 2
 
 // loadFlags are the flags of bench load.

@@ -246,9 +246,9 @@ func (p *commands) calibrateNode(ctx context.Context, c *plan.Constants, duratio
 		_ = node.Process.Kill() // it may have ended; it has no state to save
 		_ = node.Wait()
 	}()
-	limited, cancel := context.WithTimeout(ctx, nodeStartTime)
+	startCtx, cancel := context.WithTimeout(ctx, nodeStartTime)
 	defer cancel()
-	stop := context.AfterFunc(limited, func() { _ = node.Process.Kill() }) // ends the wait for its log
+	stop := context.AfterFunc(startCtx, func() { _ = node.Process.Kill() }) // ends the wait for its log
 	address, err := grpcAddress(json.NewDecoder(log))
 	stop()
 	if err != nil {

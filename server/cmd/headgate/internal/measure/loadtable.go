@@ -37,7 +37,7 @@ func (p *commands) printLoad(report *loadReport) error {
 	header := []string{""}
 	figures := []struct {
 		name string
-		of   func(loadgen.Report) string
+		text func(loadgen.Report) string
 	}{
 		{"intended rate", func(r loadgen.Report) string {
 			if r.Rate == 0 {
@@ -61,7 +61,7 @@ func (p *commands) printLoad(report *loadReport) error {
 	for _, figure := range figures {
 		row := []string{figure.name}
 		for _, r := range report.Targets {
-			row = append(row, figure.of(r))
+			row = append(row, figure.text(r))
 		}
 		rows = append(rows, row)
 	}

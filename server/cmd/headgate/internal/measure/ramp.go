@@ -285,15 +285,15 @@ func (p *commands) printRamp(report *rampReport) error {
 	return nil
 }
 
-// plotColumns is the most columns of a plot of seconds.
+// plotColumns is the maximum number of columns of a plot of seconds.
 const plotColumns = 60
 
 // rampPlot draws the requests that passed in each second, or in several if there are many seconds.
 func rampPlot(perSecond []int) string {
-	each := (len(perSecond) + plotColumns - 1) / plotColumns
+	secondsPerColumn := max(1, (len(perSecond)+plotColumns-1)/plotColumns)
 	var values []float64
 	for i, n := range perSecond {
-		if i%max(each, 1) == 0 {
+		if i%secondsPerColumn == 0 {
 			values = append(values, 0)
 		}
 		values[len(values)-1] += float64(n)

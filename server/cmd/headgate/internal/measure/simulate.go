@@ -90,15 +90,15 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until 
 type simulateOptions struct {
 	out       output.Format
 	seed      int
-	algorithm string // the only one to simulate, "" for all of the scenario
-	mode      string // the same
+	algorithm string // the only algorithm to simulate, "" for all of the scenario
+	mode      string // the only mode to simulate, "" for all of the scenario
 	html      string // file of the report, "" for none
 	svg       string // file of a picture, "" for none
 	figure    string // in the picture
 	parallel  int
 }
 
-// choose leaves the algorithm and the mode in a scenario that were asked for.
+// choose removes all algorithms and modes from a scenario except the chosen ones.
 func (o *simulateOptions) choose(s *scenario.Scenario) error {
 	var err error
 	if o.algorithm != "" {
@@ -112,7 +112,7 @@ func (o *simulateOptions) choose(s *scenario.Scenario) error {
 	return err
 }
 
-// only returns the item of a list that has a name.
+// only returns the items of a list that have a name: one item, or an error.
 func only[T fmt.Stringer](what, name string, list []T) ([]T, error) {
 	i := slices.IndexFunc(list, func(item T) bool { return item.String() == name })
 	if i < 0 {
@@ -147,11 +147,12 @@ func figureNames() []string {
 	return names
 }
 
-// simulationGCPercent lets simulations take more memory for fewer collections: they have little in memory, and make much
-// garbage. GOGC overrides it.
+// simulationGCPercent lets simulations take more memory, so that there are fewer garbage collections: they have little
+// in memory, and make much garbage. GOGC overrides it.
 const simulationGCPercent = 300
 
-// simulationMemory is the size of the heap from which on a simulation saves memory again. GOMEMLIMIT overrides it.
+// simulationMemory is the size of the heap above which the garbage collector runs more often again. GOMEMLIMIT
+// overrides it.
 const simulationMemory = 8 << 30
 
 // simulate runs a scenario and prints its results.
@@ -213,8 +214,8 @@ func simulationRows(results *sim.Results) [][]string {
 			r.Algorithm, mode, strconv.FormatInt(r.Requests, 10), strconv.FormatInt(r.Admitted, 10),
 			strconv.FormatInt(r.Denied, 10), withPercent(r.WronglyAdmitted, r.Requests),
 			withPercent(r.WronglyDenied, r.Requests), strconv.FormatInt(r.MaxExcess, 10),
-			strconv.FormatFloat(r.Burstiness, 'f', 2, 64), microseconds(r.Latency.P50), microseconds(r.Latency.P99), rate(r.RedisCalls),
-			strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", rate(r.BytesSent),
+			strconv.FormatFloat(r.Burstiness, 'f', 2, 64), microseconds(r.Latency.P50), microseconds(r.Latency.P99),
+			rate(r.RedisCalls), strconv.FormatFloat(100*r.RedisLoad, 'f', 1, 64) + "%", rate(r.BytesSent),
 		})
 	}
 	return rows

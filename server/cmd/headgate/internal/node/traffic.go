@@ -17,12 +17,12 @@ import (
 
 const (
 	// reportEvery is the interval in which traffic is reported to a remote rules service, and reportTimeout bounds a
-	// report. lastReport bounds the one when the node stops.
+	// report. lastReportTimeout bounds the last report, when the node stops.
 	reportEvery       = 2 * time.Second
 	reportTimeout     = 5 * time.Second
 	lastReportTimeout = time.Second
-	// maxUnsent is the number of seconds that wait for a rules service that is unreachable, and maxUnsentRows that of
-	// their rows: ten minutes of 100 rules, about 5 MB.
+	// maxUnsent is the maximum number of seconds that wait while the rules service is unreachable. maxUnsentRows is the
+	// maximum number of their rows: ten minutes of 100 rules, about 5 MB.
 	maxUnsent     = 600
 	maxUnsentRows = 60_000
 	// maxReportRows bounds the rows of a report.
@@ -37,14 +37,16 @@ type trafficReporter struct {
 	mu              sync.Mutex
 	seconds         []traffic.Second // not sent yet
 	minutes         []*traffic.Report
-	appliedErasures map[time.Time]bool // the erasures that were applied
+	appliedErasures map[time.Time]bool // the erasures that were applied, by their time
 }
 
 // openTraffic creates the recorder of the node's traffic.
 func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
 	n.reporter = &trafficReporter{node: n, appliedErasures: map[time.Time]bool{}}
-	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: n.namer})
+	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{
+		Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: n.namer,
+	})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
 	})
@@ -99,7 +101,7 @@ func (t *trafficReporter) add(r *traffic.Report) {
 	if r.Minute == 0 {
 		return
 	}
-	// A report has all clients since the beginning of its minute, so that only the latest of each minute is sent.
+	// A report has all clients since the beginning of its minute, so only the latest report of each minute is sent.
 	t.minutes = slices.DeleteFunc(t.minutes, func(old *traffic.Report) bool { return old.Minute == r.Minute })
 	if t.minutes = append(t.minutes, r); len(t.minutes) > maxUnsent/60 {
 		t.minutes = t.minutes[1:]
@@ -170,7 +172,7 @@ func (t *trafficReporter) run(ctx context.Context) {
 	}
 }
 
-// sendQueued sends all that is queued. If the rules service is unreachable, it stays queued.
+// sendQueued sends all queued reports. If the rules service is unreachable, they stay queued.
 func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -187,7 +189,7 @@ func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration)
 	}
 }
 
-// deliver passes a report to the rules service. ok is false if there is none yet.
+// deliver passes a report to the rules service. ok is false if the rules service has not started yet.
 func (t *trafficReporter) deliver(
 	ctx context.Context, r *traffic.Report,
 ) (erasures []control.TrafficErasure, ok bool, err error) {
