@@ -32,7 +32,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 	for i := range tallies {
 		t := &tallies[i]
 		if reason := t.Impossible(uptime); reason != "" {
-			l.refuse(from, reason, now)
+			l.Refuse(from, reason)
 			continue
 		}
 		sh := l.shardOf(&t.Key)
@@ -40,7 +40,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 		reason := l.applyTally(sh, t, &in, now)
 		sh.mu.Unlock()
 		if reason != "" {
-			l.refuse(from, reason, now)
+			l.Refuse(from, reason)
 		}
 		age := t.Age
 		if age == 0 {
@@ -293,10 +293,7 @@ func (l *Ledger) chargePeers(r *record, n, window int64, now moment) {
 		r.addPending(n, window)
 		return
 	}
-	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
-	r.changedAt = r.clock(now)
-	r.updateEmptyAt(&d, now)
-	if uncharged := n - d.Receipt.Units; uncharged > 0 {
+	if uncharged := r.chargeBounded(n, now); uncharged > 0 {
 		r.pending, r.debt.window = min(r.pending+uncharged, r.maxPending()), r.window.start
 	}
 	if debt := r.level(now) - r.plan.Capacity(); debt > r.debt.deepest {
@@ -343,17 +340,14 @@ func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool)
 	return &r.peers[oldest], true
 }
 
-// Refuse counts and reports a tally that cannot be true. It is for limiters that check tallies themselves.
-func (l *Ledger) Refuse(from fleet.Peer, reason string) { l.refuse(from, reason, l.now()) }
-
-// refuse counts a tally that cannot be true, and reports it.
-func (l *Ledger) refuse(from fleet.Peer, reason string, now moment) {
+// Refuse counts and reports a tally that cannot be true. Limiters that check tallies themselves call it as well.
+func (l *Ledger) Refuse(from fleet.Peer, reason string) {
 	l.counters.refused.Add(1)
-	last := l.counters.reportedAt.Load()
-	if last != 0 && int64(now.uptime)-last < int64(time.Second) {
+	now, last := int64(l.clock.Elapsed()), l.counters.reportedAt.Load()
+	if last != 0 && now-last < int64(time.Second) {
 		return
 	}
-	if l.counters.reportedAt.CompareAndSwap(last, max(1, int64(now.uptime))) {
+	if l.counters.reportedAt.CompareAndSwap(last, max(1, now)) {
 		l.options.OnRefused(from, reason)
 	}
 }

@@ -68,9 +68,7 @@ func (r *record) endWindow(w int64) {
 
 // chargeCarried charges n units that are carried into the open window. Units beyond the maximum debt become pending.
 func (r *record) chargeCarried(n int64, now moment) {
-	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
-	r.changedAt = r.clock(now)
-	if rest := n - d.Receipt.Units; rest > 0 {
+	if rest := r.chargeBounded(n, now); rest > 0 {
 		r.addPending(rest, r.window.start)
 	}
 }

@@ -147,10 +147,7 @@ func (l *Ledger) walk(sh *shard, now moment, f func(tally.Tally) bool) bool {
 			continue
 		}
 		l.advance(r, now)
-		if r.total == 0 && !r.hasEarlier() {
-			continue
-		}
-		if !f(l.tallyToSend(r, now)) {
+		if (r.total > 0 || r.hasEarlier()) && !f(l.tallyToSend(r, now)) {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 		r.optional.local.Counter = quota.Counter{}
 	}
 	r.pending, r.debt.deepest = 0, 0
-	r.window.forgetEarlier()
+	r.window.earlier = nil
 	r.restartTotal(now)
 }
 

@@ -58,9 +58,6 @@ func (w *windowState) change() *earlierUnits {
 	return w.earlier
 }
 
-// forgetEarlier forgets what was consumed in earlier windows.
-func (w *windowState) forgetEarlier() { w.set(earlierUnits{}) }
-
 // raiseBefore raises the number of units that all nodes consumed in the window before the open one, which is a sliding
 // window, to a target. It never lowers the number.
 func (r *record) raiseBefore(target int64, now moment) {

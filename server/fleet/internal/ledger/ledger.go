@@ -107,7 +107,8 @@ func New(o fleet.LedgerOptions, self fleet.Peer, pulls bool) (*Ledger, error) {
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
 	for i := range l.shards {
-		l.shards[i].init(max(1, (o.MaxKeys+shardCount-1)/shardCount))
+		l.shards[i].records = make(map[tally.Key]*record)
+		l.shards[i].capacity = max(1, (o.MaxKeys+shardCount-1)/shardCount)
 	}
 	return l, nil
 }

@@ -1,9 +1,5 @@
 package ledger
 
-import (
-	"github.com/headgate/headgate"
-)
-
 // Nodes that have received the same updates have the same level, except for updates in transit. A node whose level is
 // below a peer's for some time has missed something: it evicted the key, or received an update before it knew the key's
 // age. The difference does not go away by itself, because the node with the lower level admits more. So a node whose
@@ -24,7 +20,7 @@ func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
 	if u.Age > 0 {
 		delay = u.Age
 	}
-	peerLevel := min(u.Level-r.plan.DrainedOf(u.Level, delay.Microseconds()+1), (1+headgate.MaxDebt)*r.plan.Capacity())
+	peerLevel := min(u.Level-r.plan.DrainedOf(u.Level, delay.Microseconds()+1), r.maxLevel())
 	above := peerLevel - r.level(now) - 1 // levels may differ by one unit because of rounding
 	at := r.clock(now)
 	if peer.comparisons == 0 {

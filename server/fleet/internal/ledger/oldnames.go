@@ -5,17 +5,20 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// These are the names that package region uses.
-type (
-	Key    = tally.Key
-	Tally  = tally.Tally
-	Lookup = lookup.Lookup
-)
+// Key is [tally.Key].
+type Key = tally.Key
 
+// Tally is [tally.Tally].
+type Tally = tally.Tally
+
+// Lookup is [lookup.Lookup].
+type Lookup = lookup.Lookup
+
+// These are reasons to refuse a tally.
 const (
 	ReasonFell   = tally.Fell
 	ReasonLeaped = tally.Leaped
 )
 
-// GroupOf is tally.GroupOf.
+// GroupOf is [tally.GroupOf].
 func GroupOf(k *Key) int { return tally.GroupOf(k) }

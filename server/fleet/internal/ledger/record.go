@@ -131,7 +131,7 @@ func (l *Ledger) advance(r *record, now moment) {
 			}
 		}
 		if r.pending > 0 && r.debt.window <= r.window.start {
-			r.chargePending(now)
+			r.pending = r.chargeBounded(r.pending, now)
 		}
 	case r.plan.IsBucket():
 		if r.pending > 0 && at > r.emptyAt {
@@ -149,7 +149,7 @@ func (l *Ledger) advance(r *record, now moment) {
 			}
 		}
 		if r.pending > 0 {
-			r.chargePending(now)
+			r.pending = r.chargeBounded(r.pending, now)
 		}
 	}
 }
@@ -166,12 +166,12 @@ func (r *record) drainPending(at int64) {
 	r.changedAt = at
 }
 
-// chargePending charges pending units until the debt is at its maximum.
-func (r *record) chargePending(now moment) {
-	d := r.usage.Charge(r.plan, r.clock(now), min(r.pending, headgate.MaxCount))
+// chargeBounded charges n units of peers until the debt is at its maximum, and returns the number of the other units.
+func (r *record) chargeBounded(n int64, now moment) (uncharged int64) {
+	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
 	r.changedAt = r.clock(now)
-	r.pending -= d.Receipt.Units
 	r.updateEmptyAt(&d, now)
+	return n - d.Receipt.Units
 }
 
 // restartTotal starts the total of a record again at 0.
@@ -189,7 +189,7 @@ func (r *record) reset(now moment) {
 	}
 	r.optional.liveShare = nil
 	r.pending, r.status.denied, r.status.noEviction, r.join.totalsVoid = 0, false, false, true
-	r.window.forgetEarlier()
+	r.window.earlier = nil
 	r.forgetMoved()
 	r.emptyAt = r.clock(now)
 	r.forgetEmptyTime()

@@ -119,7 +119,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 		}
 	}
 	r.usage, r.pending, r.debt.deepest = quota.Counter{}, 0, 0
-	r.window.forgetEarlier()
+	r.window.earlier = nil
 	l.advance(r, now)
 	shift := r.clock(now) - old.clock(now)
 	at, units := old.consumedAt(&old.usage, old.plan, now)
@@ -146,7 +146,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	}
 	r.status.noEviction, r.status.denied = old.status.noEviction || old.status.denied, false
 	old.usage, old.pending, old.debt.deepest = quota.Counter{}, 0, 0
-	old.window.forgetEarlier()
+	old.window.earlier = nil
 	old.status.noEviction, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
 	old.setReplacedBy(r)
 }

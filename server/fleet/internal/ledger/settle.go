@@ -148,17 +148,11 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 // recordToReset returns the record of a key. If there is none and the limit is of that kind, it adds one, so that peers
 // receive the reset.
 func (l *Ledger) recordToReset(sh *shard, key tally.Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
-	if r := sh.records[key]; r != nil {
-		return r
-	}
 	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
 	if err != nil || p.Kind != kind || !p.Shared {
-		return nil
+		return sh.records[key]
 	}
-	r, err := l.add(sh, key, p, p.Offset(c.Key), now)
-	if err != nil {
-		return nil // no room, and nothing consumed here
-	}
+	r, _ := l.findOrAdd(sh, key, p, p.Offset(c.Key), now) // without room for it, nothing was consumed here
 	return r
 }
 

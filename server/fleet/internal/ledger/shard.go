@@ -53,11 +53,6 @@ const (
 	none      = -1 // the class of a record that is in no queue, and the gap of one that is in no list of revisits
 )
 
-func (sh *shard) init(capacity int) {
-	sh.capacity = capacity
-	sh.records = make(map[tally.Key]*record)
-}
-
 // findOrAdd returns the record of a key, which it adds if there is none. The shard is locked.
 func (l *Ledger) findOrAdd(sh *shard, key tally.Key, p *quota.Plan, offset int64, now moment) (*record, error) {
 	if r := sh.records[key]; r != nil {

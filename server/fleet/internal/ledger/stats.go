@@ -10,12 +10,14 @@ import (
 
 // counters has the figures of Stats that are counted as they happen, and two values that calls share.
 type counters struct {
-	applied, overTotal, overMax            atomic.Int64
+	applied                                atomic.Int64
 	refused, evicted, full, ignored        atomic.Int64
 	levelled, lookups                      atomic.Int64
 	peersDropped, reportedAt, changesCalls atomic.Int64
 
 	mu          sync.Mutex
+	over        int64
+	overMax     int64 // of a single key
 	lag         time.Duration
 	lagMax      [2]time.Duration // of this minute and the one before
 	lagMaxSince time.Duration
@@ -23,13 +25,10 @@ type counters struct {
 
 // addOver counts over-admission: updates have increased the debt of a key to debt units, by increase.
 func (c *counters) addOver(debt, increase int64) {
-	c.overTotal.Add(increase)
-	for {
-		overMax := c.overMax.Load()
-		if debt <= overMax || c.overMax.CompareAndSwap(overMax, debt) {
-			return
-		}
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over += increase
+	c.overMax = max(c.overMax, debt)
 }
 
 // addLag adds the age of an update to the average and the maximum. now is the uptime.
@@ -50,12 +49,13 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
 		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(),
-		Applied: c.applied.Load(), Over: c.overTotal.Load(), OverMax: c.overMax.Load(),
+		Applied: c.applied.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.ignored.Load(),
 		PeersDropped: c.peersDropped.Load(), Levelled: c.levelled.Load(),
 		Lookups: c.lookups.Load(), LookupWaits: l.lookups.Waits(), LookupsDropped: l.lookups.Dropped(),
 	}
 	c.mu.Lock()
+	s.Over, s.OverMax = c.over, c.overMax
 	s.Lag, s.LagMax = c.lag, max(c.lagMax[0], c.lagMax[1])
 	c.mu.Unlock()
 	for i := range l.shards {
