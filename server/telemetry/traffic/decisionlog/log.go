@@ -332,7 +332,7 @@ func (l *Log) client(e *entry) traffic.RawClient {
 func (l *Log) decision(e *entry, client traffic.RawClient) traffic.Decision {
 	d := traffic.Decision{
 		Time: time.UnixMicro(e.at).UTC(), Node: l.options.Node, Client: client, Rule: e.rule.id,
-		Verdict: verdictNames[e.verdict],
+		Verdict:   verdictNames[e.verdict],
 		Remaining: e.remaining, DelayMS: e.delay.Milliseconds(), Cost: e.cost, Degraded: e.degraded, OneIn: e.oneIn,
 	}
 	if e.limit.Count != 0 {
