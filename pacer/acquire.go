@@ -95,7 +95,7 @@ func (l *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after s
 	return now, after, grant, nil
 }
 
-// checkCapacity returns why n more units may not wait.
+// checkCapacity returns an error if n more units may not wait.
 func (l *callerQueue) checkCapacity(n int64) error {
 	if l.capacity == 0 || n <= l.capacity-l.waitingUnits {
 		return nil
@@ -111,7 +111,8 @@ func (l *callerQueue) newWaiter(now, n int64) *waiter {
 	return w
 }
 
-// await returns false when w is granted or rejected, and true when w was removed because of one of the channels.
+// await waits until w is granted or rejected, and returns false. If one of the channels receives before that, it
+// removes w from the queue and returns true.
 func (l *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan time.Time) (removed bool) {
 	var timer *time.Timer
 	var timerC <-chan time.Time
@@ -150,7 +151,7 @@ func (l *callerQueue) withdraw(w *waiter) bool {
 	return l.remove(w, now)
 }
 
-// tick grants due callers. It runs when the timer fires, which may be early if the schedule has changed since.
+// tick grants due callers. It runs when the timer fires, which may be too early if the schedule has changed.
 func (l *callerQueue) tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Allowance is a semaphore that is refreshed periodically: a number of permits in each period, all of them restored
-// when the next one starts. Unused permits expire with their period. Permits may all be taken at once, so across the
-// border of two periods twice as many can pass in a short time; [Bursty] avoids that.
+// Allowance is a semaphore that is refreshed periodically. It has a number of permits in each period, and all of
+// them are restored when the next period starts. Unused permits expire with their period. All permits may be taken
+// together, so twice as many can pass in a short time across the border of two periods; [Bursty] avoids that.
 //
 // Callers that find too few permits wait for a later period, in strict order: a caller that wants many is not overtaken
 // by callers that want few. The first period starts when the Allowance is created, and each other one when the previous
@@ -50,9 +50,9 @@ func (a *Allowance) Rate() Rate {
 	return a.rate
 }
 
-// SetRate changes permits and period at once. Permits taken in this period stay taken: of a higher number the rest is
-// available at once. With another Per the period keeps its start and ends Per after it; if that is already past,
-// periods of the new length are counted from that start up to now.
+// SetRate changes permits and period at once. Permits taken in this period stay taken. If the number of permits
+// rises, the additional ones are available immediately. With another Per, the current period keeps its start and ends
+// Per after it. If that time has passed, periods of the new length are counted from that start up to now.
 //
 // Waiting callers keep their order and follow the new rate, which may make them late for their deadlines. Callers that
 // want more than a period now has, or whose period would now come after 73 years, get ErrNever. Reservations keep their

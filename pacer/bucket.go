@@ -2,15 +2,16 @@ package pacer
 
 import "math/bits"
 
-// bucket is the schedule in which every permit takes the same time. Idle time is saved up to a bound and pays for later
-// permits. A permit takes perPermit/den nanoseconds.
+// bucket is the schedule in which every permit takes the same time: perPermit/denominator nanoseconds. Idle time is
+// saved up to a bound and pays for later permits.
 type bucket struct {
 	perPermit   uint64
 	denominator uint64
 	// maxSaved limits the idle time that is saved.
 	maxSaved span
-	// prepaid permits may be used when their own time has passed. Otherwise they may be used when the time of the
-	// permits before them has: a caller waits for its predecessors' permits, never for its own.
+	// prepaid means that permits may be used when their own time has passed. Otherwise they may be used when the
+	// time of the permits before them has passed: a caller waits for the permits of earlier callers, never for
+	// its own.
 	prepaid bool
 }
 
@@ -44,7 +45,7 @@ func (b *bucket) advance(s state, at int64) state {
 	return s
 }
 
-// takeLate saves the gap before at like any idle time.
+// takeLate saves the gap before at in the same way as other idle time.
 func (b *bucket) takeLate(s state, at, n int64, _ state) state {
 	after, _ := b.take(s, at, n)
 	return after

@@ -6,13 +6,13 @@ import (
 )
 
 // NoBurst as MaxBurst makes a [Bursty] pacer save nothing: it never schedules permits closer together than the rate.
-// Overdue callers are an exception; see there.
+// Overdue callers are an exception; see [Bursty].
 const NoBurst int64 = -1
 
-// Bursty hands out permits at a steady rate and saves unused ones, up to a bound, for a later burst. Saved permits are
-// free. Others cost their interval, and the next caller pays: a caller that finds the pacer idle passes at once,
-// however many permits it takes, and callers behind it wait until they are paid off. In any length of time t the
-// permits scheduled are at most MaxBurst + rate·t plus the last caller's own.
+// Bursty hands out permits at a steady rate and saves unused ones, up to a bound, for a later burst. Saved permits
+// are free. Each other permit costs one interval, for which the next caller waits: a caller that finds the pacer idle
+// passes immediately, however many permits it takes, and callers behind it wait until these permits are paid off. In
+// any time t, at most MaxBurst + rate·t permits are scheduled, plus those of the last caller.
 //
 // Only the schedule is exact. Callers that are overdue, because the machine or the process was stopped for a while, are
 // not delayed further and all pass together, however many they are.
@@ -71,14 +71,14 @@ func (b *Bursty) Rate() Rate {
 	return b.options.Rate
 }
 
-// SetRate changes the rate at once. Permits already taken are paid off at the old rate, so the first waiting caller
-// waits as long as before. Callers behind it follow the new rate, which may make them late for their deadlines; callers
-// that could only be paid off after 73 years get ErrNever.
+// SetRate changes the rate immediately. Permits already taken are paid off at the old rate, so the first waiting
+// caller waits as long as before. Callers behind it follow the new rate, which may make them miss their deadlines.
+// Callers whose permits could only be paid off after 73 years get ErrNever.
 //
 // Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
 // then. They cost the new price, or nothing if it could not be paid off in 73 years.
 //
-// The number of saved permits stays the same if MaxBurst was given; otherwise the saved time does.
+// If MaxBurst was given, the number of saved permits stays the same; otherwise the saved time stays the same.
 func (b *Bursty) SetRate(r Rate) error {
 	l := &b.callerQueue
 	l.mu.Lock()

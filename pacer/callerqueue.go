@@ -6,21 +6,22 @@ import (
 )
 
 // A callerQueue is the FIFO queue of callers that wait for permits of a schedule. Permits are booked when a caller is
-// granted: one that leaves earlier has taken nothing, and callers behind it move up.
+// granted. A caller that leaves earlier has taken nothing, and callers behind it move up.
 //
-// It needs no goroutine. The first waiting caller sets the timer for all, and passes that duty on when it leaves. A
-// [Queue] and a [TokenQueue] have a worker for that instead.
+// It needs no goroutine. The first waiting caller sets the timer for all callers; when it leaves, the next one
+// does. In a [Queue] and a [TokenQueue], a worker sets the timer.
 type callerQueue struct {
 	mu    sync.Mutex
 	epoch time.Time // origin of instants; never changes
 	sched schedule
-	// maxCount is the largest count that can ever pass; 0 means any.
+	// maxCount is the largest count that can ever pass; 0 means no limit.
 	maxCount int64
-	// capacity is the number of units that may wait; 0 means any.
+	// capacity is the number of units that may wait; 0 means no limit.
 	capacity     int64
 	waitingUnits int64
 
-	// head is the state after all granted callers. tail is the state after all waiting callers too, unless tailStale.
+	// head is the state after all granted callers. tail is the state after all waiting callers as well; it is invalid
+	// if tailStale is set.
 	head, tail   state
 	tailStale    bool
 	first, last  *waiter
@@ -28,7 +29,7 @@ type callerQueue struct {
 	reservations int // reservations in the queue
 	// movedAt is when waiting callers last moved up. None of them can have been granted before.
 	movedAt   int64
-	moveCount uint64 // how often they moved up
+	moveCount uint64 // how often waiting callers moved up
 	// timekeeper is the waiter that sets the timer for all.
 	timekeeper *waiter
 
@@ -45,7 +46,8 @@ type waiter struct {
 	at            int64
 	isReservation bool
 	queued        bool
-	// before is the queue's tail before the waiter joined, valid until moves changes.
+	// before is the tail of the queue before the waiter joined. It is valid while the moveCount of the queue is
+	// the same as that of the waiter.
 	before    state
 	moveCount uint64
 	// after is the state behind a reservation, as computed when it was made or when the rate last changed.
@@ -54,14 +56,15 @@ type waiter struct {
 	err error
 	// done is closed when a waiter is granted or rejected; nil for reservations and jobs.
 	done chan struct{}
-	// alarm tells a waiter to set the timer to an instant; it holds one, the latest.
+	// alarm tells a waiter to set the timer to an instant. Its buffer holds one instant, the latest.
 	alarm chan int64
 	job   *job
 
 	prev, next *waiter
 }
 
-// clock returns the current time, and as an instant. mu must be held, so that instants never decrease.
+// clock returns the current time, and the same time as an instant. mu must be held, so that instants never
+// decrease.
 func (l *callerQueue) clock() (time.Time, int64) {
 	t := time.Now()
 	return t, int64(t.Sub(l.epoch))
@@ -79,7 +82,7 @@ func (l *callerQueue) read(figure func(now int64) int64) int64 {
 	return figure(now)
 }
 
-// validate returns why n permits can never be taken.
+// validate returns an error if n permits can never be taken.
 func (l *callerQueue) validate(n int64) error {
 	switch {
 	case l.sched == nil:
@@ -113,7 +116,7 @@ func (l *callerQueue) quote(now, n int64) (after state, grant int64, err error) 
 	return after, grant, nil
 }
 
-// grantable reports whether a grant from quote is for now and needs no waiting.
+// grantable reports whether a caller with this result of quote may pass now.
 func (l *callerQueue) grantable(now, grant int64) bool {
 	return grant <= now && l.first == nil && (l.worker == nil || !l.worker.busy)
 }
@@ -235,7 +238,8 @@ func (l *callerQueue) reschedule(now int64, sched schedule, maxCount int64, conv
 	l.moveUp(now)
 }
 
-// reprice books w under a new schedule and sets s to the state behind it, or returns why w cannot stay in the queue.
+// reprice books w under a new schedule and sets s to the state behind it. It returns an error if w cannot stay in
+// the queue.
 func (l *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
 		// w.after was computed with the old rate.
@@ -272,7 +276,7 @@ func (l *callerQueue) setAlarm() {
 	case <-alarm:
 	default:
 	}
-	alarm <- wakeAt // never blocks: it has room for one, and only holders of mu send
+	alarm <- wakeAt // never blocks: the buffer is empty, and only goroutines that hold mu send
 }
 
 func (l *callerQueue) unlink(w *waiter) {

@@ -36,7 +36,7 @@ func (k *worker) watch(w *waiter) {
 }
 
 // run runs the job unless its context or the worker's has ended, sends the result, and calls ended with the time it
-// took. It also does so for a job that exits the goroutine, while the goroutine ends. A panic of the job is not
+// took. If the job exits the goroutine, run does both while the goroutine ends. A panic of the job is not
 // recovered: the program crashes with the job's stack.
 func (j *job) run(running context.Context, l *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
 	j.unwatch()

@@ -6,14 +6,14 @@ import (
 )
 
 // Queue is a leaky bucket with a queue: items arrive in bursts and leave at a constant rate, strictly in order. It is
-// bounded; items that do not fit are refused at once. An item waits for the last one that passed, which may be as large
-// as the capacity, and for the waiting ones: less than twice the time in which the capacity flows out. Only overrunning
-// jobs and gaps of cancelled reservations make it longer.
+// bounded; items that do not fit are refused immediately. An item waits for the last item that passed, which may be
+// as large as the capacity, and for the items in front of it. So it waits less than twice the time in which the
+// capacity flows out, unless jobs overrun or cancelled reservations leave gaps.
 //
 // An item has a size in units. An item that finds the queue idle passes at once; the next one passes when the units of
-// the items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items that
-// pass late, because the machine was busy, do not delay those behind them, so all overdue items pass together; only
-// jobs still run one at a time.
+// the items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items
+// that pass late, because the machine was busy, do not delay the items behind them, so all overdue items pass
+// together. Jobs still run one at a time.
 //
 // A reservation counts as waiting until its time has come. Its time depends on the sizes of the items before it, but it
 // does not wait for a job that overruns.
@@ -53,8 +53,9 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 //
 // The channel delivers one error and needs no reader: the job's result, ErrClosed if the queue was closed before the
 // job started, or ctx's error if that was cancelled before. The job's context is ctx, also cancelled by Close. A job
-// that takes longer than its size flows out delays jobs behind it, and they are not sent closer together afterwards. A
-// job may submit to its own queue, but must not wait for the result: it would wait for itself.
+// that takes longer than the time in which its size flows out delays the jobs behind it. Later jobs are not started
+// closer together to make up for it. A job may submit to its own queue, but must not wait for the result: it would
+// wait for itself.
 //
 // A job that panics crashes the program, as in any goroutine. A job that calls [runtime.Goexit], perhaps through a
 // test's FailNow, ends only itself, and its error is ErrJobExited.

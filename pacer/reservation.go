@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// MaxReservations limits the outstanding reservations of one pacer: made, not cancelled, and for a future time. More
-// are refused with ErrTooManyReservations. This bounds the pacer's memory and the time of a call, which books all
-// reservations that have become due.
+// MaxReservations limits the outstanding reservations of one pacer: those that are not cancelled and whose time has
+// not come. Further ones are refused with ErrTooManyReservations. This bounds the pacer's memory and the time of a
+// call, which books all reservations that have become due.
 const MaxReservations = 1 << 16
 
 // Reservation is a promise of permits at an instant, for callers that don't want to block: wait for Delay, then go
@@ -28,7 +28,7 @@ type Reservation struct {
 // OK reports whether the permits were reserved.
 func (r Reservation) OK() bool { return r.queue != nil }
 
-// Err returns why the permits were not reserved, and nil if they were.
+// Err returns an error that says why the permits were not reserved, or nil if they were reserved.
 func (r Reservation) Err() error {
 	if r.queue == nil && r.err == nil {
 		return ErrUninitialized
@@ -46,16 +46,16 @@ func (r Reservation) Delay() time.Duration {
 }
 
 // Cancel returns the permits: waiting callers behind move up, and none passes later than before, except for rounding to
-// the nanosecond. It does nothing once the promised time has come, because the permits may have been used, and nothing
-// the second time.
+// the nanosecond. It does nothing after the promised time, because the permits may have been used, and nothing when
+// called again.
 //
 // Later reservations keep their promised times. Callers behind such a reservation move up to it and no further: they
 // wait for it even if the pacer is idle until then. The effect of that gap depends on the pacer: [Bursty] and
 // [TokenQueue] save it like idle time, the permits of an [Allowance] expire, and with [WarmingUp] and [Queue] it is
 // lost; WarmingUp does not cool in it.
 //
-// Cancelling the last one in the queue costs nothing. After any other, the next call recomputes the times of all
-// waiting callers, which takes some milliseconds for MaxReservations.
+// Cancelling the last reservation in the queue costs nothing. After cancelling any other one, the next call
+// recomputes the times of all waiting callers, which takes some milliseconds for MaxReservations.
 func (r Reservation) Cancel() {
 	if r.waiter == nil {
 		return

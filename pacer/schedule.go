@@ -15,8 +15,8 @@ type schedule interface {
 	advance(s state, at int64) state
 }
 
-// state is how far a schedule has been booked. In the zero state the first caller may pass at once and nothing is
-// saved.
+// state describes how far a schedule has been booked. In the zero state, the first caller may pass immediately
+// and nothing is saved.
 type state struct {
 	// free is the instant from which nothing is booked; for a window, the start of the current period.
 	free span

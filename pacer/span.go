@@ -6,8 +6,9 @@ import "math/bits"
 // refused. Two spans that end before it can be added without overflow.
 const farFuture int64 = 1 << 61
 
-// span is an exact length of time, or an instant since a pacer was created: ns + frac/den nanoseconds, with 0 <= frac <
-// den. The denominator is that of the schedule. So 300 per second, a permit every 3333333⅓ ns, stays exact for years.
+// span is an exact length of time, or an instant since a pacer was created: ns + frac/den nanoseconds, with 0 <= frac
+// < den, where den is the denominator of the schedule. So a rate of 300 per second, with a permit every 3333333⅓ ns,
+// stays exact for years.
 type span struct {
 	ns   int64
 	frac uint64

@@ -7,11 +7,11 @@ import (
 // TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed
 // rate, consumers take them out, and consumers that find too few wait in order. While the queue is full nothing is
 // produced. In any length of time t at most capacity + rate·t tokens are scheduled to be taken, and, unlike with
-// [Bursty], no consumer gets tokens that have not been produced yet. Overdue consumers, because the machine was busy,
-// pass together.
+// [Bursty], no consumer gets tokens that have not been produced yet. Consumers that are overdue, because the machine
+// was busy, pass together.
 //
-// The producer uses the elapsed time instead of counting ticks: if it wakes late it produces what it missed, and it
-// sleeps while no consumer waits.
+// The producer uses the elapsed time instead of counting ticks. If it wakes up late, it produces the missing
+// tokens. It sleeps while no consumer waits.
 //
 // Most callers want [TokenQueue.Acquire]. The producer is one goroutine, until [TokenQueue.Close]. The methods of the
 // zero TokenQueue return ErrUninitialized or false. It is safe for concurrent use.
@@ -26,7 +26,8 @@ var _ Pacer = (*TokenQueue)(nil)
 type TokenQueueOptions struct {
 	// Rate is the rate of the producer. There is no default.
 	Rate Rate
-	// Capacity limits the tokens in the queue, and thus the most that can be taken at once. There is no default.
+	// Capacity is the maximum number of tokens in the queue, and so of tokens that can be taken together. There
+	// is no default.
 	Capacity int64
 	// StartFull starts with a full queue. By default it is empty, and the first token comes one interval later.
 	StartFull bool

@@ -7,14 +7,14 @@ import (
 )
 
 // WarmingUp hands out permits at a steady rate that it reaches only after a warm-up, for a service that needs time to
-// fill its caches or open its connections. Cold, permits come ColdFactor times as slowly as at the rate. Under load the
-// interval shrinks linearly, and reaches that of the rate when the warm-up period has passed. Without load the pacer
-// cools down, by as much time as it idles. It is cold again after the warm-up period at the latest, if it was fully
-// warm after a long load. One that has only just become warm cools sooner, with the default ColdFactor after half of
-// that period.
+// fill its caches or open its connections. When the pacer is cold, the interval between permits is ColdFactor times
+// that of the rate. Under load the interval shrinks linearly, and reaches that of the rate when the warm-up period
+// has passed. Without load the pacer cools down, by as much time as it idles. It is cold again after the warm-up
+// period at the latest, if it was fully warm after a long load. A pacer that has only just become warm cools sooner,
+// with the default ColdFactor after half of that period.
 //
-// As with [Bursty], the next caller pays. But nothing is free: a permit costs more the colder the pacer is, and never
-// less than the interval of the rate.
+// As with [Bursty], the next caller waits for the permits of a caller. But there are no free permits: the colder the
+// pacer is, the longer a permit takes, and never less than the interval of the rate.
 //
 // It starts cold. Most callers want [WarmingUp.Acquire]. The methods of the zero WarmingUp return ErrUninitialized or
 // false. It is safe for concurrent use, and serves callers in order of arrival.
@@ -78,9 +78,9 @@ func (w *WarmingUp) Rate() Rate {
 	return w.options.Rate
 }
 
-// SetRate changes the rate at once. Permits already taken are paid off at the old rate, so the first waiting caller
-// waits as long as before. Callers behind it follow the new rate, which may make them late for their deadlines; callers
-// that could only be paid off after 73 years get ErrNever.
+// SetRate changes the rate immediately. Permits already taken are paid off at the old rate, so the first waiting
+// caller waits as long as before. Callers behind it follow the new rate, which may make them miss their deadlines.
+// Callers whose permits could only be paid off after 73 years get ErrNever.
 //
 // Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
 // then. They cost the new price, or nothing if it could not be paid off in 73 years.

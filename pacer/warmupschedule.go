@@ -21,7 +21,7 @@ type warmUpSchedule struct {
 	bucket
 	// coolPerPermit is the saved time of a stored permit, in parts: W/max.
 	coolPerPermit uint64
-	// permits is the rate's reduced numerator.
+	// permits is the number of permits of the rate in lowest terms.
 	permits uint64
 	warmUp  uint64
 	scale   uint64
@@ -62,9 +62,9 @@ func (w *warmUpSchedule) take(s state, at, n int64) (after state, grant int64) {
 	return s, max(at, before.ceil())
 }
 
-// takeLate doesn't let the pacer cool in the gap before at, and leaves it no colder than was promised, as if callers
-// that left had warmed it. Otherwise permits would cost more than before, and callers behind would pass later than
-// promised.
+// takeLate does not let the pacer cool in the gap before at, and leaves it no colder than in the promised state, as
+// if the callers that left had warmed it. Otherwise permits would cost more than before, and callers behind the
+// reservation would pass later than promised.
 func (w *warmUpSchedule) takeLate(s state, at, n int64, promised state) state {
 	s.free = span{ns: max(at, s.free.ceil())}
 	after, _ := w.take(s, at, n)

@@ -1,7 +1,7 @@
 package pacer
 
-// window is the schedule of an Allowance: limit permits in each period. Callers that find too few left get a later
-// period; later callers never get an earlier one.
+// window is the schedule of an Allowance: limit permits in each period. Callers that find too few permits left get
+// permits of a later period. Callers behind them never get permits of an earlier period.
 type window struct {
 	// period is in nanoseconds.
 	period int64
@@ -26,7 +26,7 @@ func (w *window) take(s state, at, n int64) (after state, grant int64) {
 	return s, max(at, s.free.ns)
 }
 
-// takeLate leaves later callers the rest of the period at that instant.
+// takeLate leaves the rest of the permits of the period that contains at to later callers.
 func (w *window) takeLate(s state, at, n int64, _ state) state {
 	after, _ := w.take(s, at, n)
 	return after

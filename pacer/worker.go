@@ -10,11 +10,11 @@ import (
 // time.
 type worker struct {
 	queue *callerQueue
-	// alarm receives the instant to wake up at; it holds one, the latest.
+	// alarm receives the instant to wake up at. Its buffer holds one instant, the latest.
 	alarm chan int64
 	// jobs holds the job to run next.
 	jobs chan *waiter
-	// busy is set from when a job may run until it has ended. Guarded by the queue's mu.
+	// busy is set from the time at which a job may run until the job has ended. The queue's mu guards it.
 	busy bool
 	// exited is set when a job ends the worker's goroutine. Only that goroutine uses it.
 	exited bool

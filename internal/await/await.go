@@ -20,7 +20,7 @@ func True(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// NoError calls try until it returns no error, and returns the time that took. what describes try for the failure
+// NoError calls try until it returns no error, and returns how long that took. what describes try for the failure
 // message.
 func NoError(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()

@@ -37,7 +37,7 @@ func (b Bar) String() string {
 	return fmt.Sprintf("%s%s | %s | %s | %s", mark, b.What, b.Want, b.Got, verdict)
 }
 
-// Parse parses a line that a test has logged. It returns false if the line is no bar.
+// Parse parses a line that a test has logged. It returns false if the line is not a bar.
 func Parse(line string) (Bar, bool) {
 	text, ok := strings.CutPrefix(line, mark)
 	parts := strings.Split(text, " | ")

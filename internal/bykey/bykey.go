@@ -19,16 +19,19 @@ import (
 // elsewhere by mistake.
 func Exempt() headgate.Limit { return headgate.Limit{Count: math.MinInt64} }
 
-// ErrLongKey is returned for a key that is too long. Keys are often read from requests, so it is the client's mistake.
+// ErrLongKey is returned for a key that is too long. Keys are often read from requests, so this is usually an error
+// of the client.
 var ErrLongKey = errors.New("the client's key is longer than " + strconv.Itoa(headgate.MaxKeyBytes) + " bytes")
 
 // noKey is the key of requests without one, which share a counter.
 const noKey = "-"
 
-// giveTimeout limits the time to renew or give back units, which is done even if the request was canceled.
+// giveTimeout limits the time for renewing or giving back units, which happens even if the request was
+// canceled.
 const giveTimeout = time.Second
 
-// NewCheck returns a check for one unit. It refuses the zero Limit, which may be that of a mistyped plan.
+// NewCheck returns a check for one unit. It refuses the zero Limit, which may come from a map without an entry
+// for a mistyped name.
 func NewCheck(key string, limit headgate.Limit) (headgate.Check, error) {
 	if len(key) > headgate.MaxKeyBytes {
 		return headgate.Check{}, ErrLongKey
@@ -76,7 +79,7 @@ func Hold(ctx context.Context, l headgate.Limiter, c headgate.Check, slot headga
 	}
 }
 
-// give gives units back. A closed limiter has forgotten them.
+// give gives units back. It ignores ErrClosed, because a closed limiter has forgotten the units.
 func give(ctx context.Context, l headgate.Limiter, c headgate.Check, r headgate.Receipt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveTimeout)
 	defer cancel()

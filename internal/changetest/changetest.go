@@ -37,8 +37,8 @@ type History struct {
 type Options struct {
 	// Accept reports whether a limit may be drawn. Default: all.
 	Accept func(headgate.Limit) bool
-	// Blur returns by how many microseconds too late the limiter may date the latest decision under a limit. Default:
-	// none.
+	// Blur returns how many microseconds after the latest decision under a limit the limiter may store as its time.
+	// Default: 0.
 	Blur func(headgate.Limit) int64
 }
 
@@ -59,11 +59,11 @@ func (s *Seen) Add(other Seen) {
 // A takenUnits is the units taken by one decision.
 type takenUnits struct {
 	check  headgate.Check
-	theirs headgate.Receipt
-	ours   headgate.Receipt // the oracle's
+	theirs headgate.Receipt // the receipt of the limiter
+	ours   headgate.Receipt // the receipt of the oracle
 }
 
-// New begins a history of a key that is new to the limiter, which uses the clock.
+// New begins a history of a key that is new to the limiter. The limiter must use the given clock.
 func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand.Rand, o Options) *History {
 	h := &History{rng: rng, limiter: limiter, clock: clock, options: o, key: key}
 	h.limit = h.draw()
@@ -95,7 +95,8 @@ func Run(ctx context.Context, steps int, newHistory func(run uint64) *History) (
 	return seen, nil
 }
 
-// CheckVariety returns an error if too few steps changed a limit, were denied or were allowed to prove anything.
+// CheckVariety returns an error if the histories prove too little, because too few steps changed a limit, were
+// denied or were allowed.
 func (s *Seen) CheckVariety() error {
 	if least := max(1, s.Steps/10); s.Changes < least || s.Denied < least || s.Allowed < least {
 		return fmt.Errorf("%+v: want at least %d changes, denials and allowed takes", *s, least)
@@ -134,7 +135,7 @@ func (h *History) logf(format string, args ...any) {
 	h.log = append(h.log, h.clock.Now().UTC().Format("01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
-// change changes the key's limit: to any other, or in one property.
+// change changes one property of the key's limit, or the whole limit.
 func (h *History) change() {
 	l := h.limit
 	switch h.rng.IntN(6) {
@@ -177,7 +178,8 @@ func (h *History) draw() headgate.Limit {
 	}
 }
 
-// pause returns a random time so that limits are tested empty, full and at their boundaries.
+// pause returns a random time. Its distribution makes limits empty, full and close to their boundaries at
+// different steps.
 func (h *History) pause() time.Duration {
 	span := max(h.limit.Period, h.limit.TTL, time.Microsecond)
 	upTo := func(most time.Duration) time.Duration {

@@ -1,5 +1,5 @@
-// Package clock has the clock that Headgate's packages take as an option, so that a simulator can run them in virtual
-// time.
+// Package clock has the interface of the clock that packages of Headgate take as an option, so that a simulator can
+// run them in virtual time.
 package clock
 
 import (
@@ -9,8 +9,8 @@ import (
 
 // A Clock reads the time and runs timers. It is safe for concurrent use. Programs use [System].
 type Clock interface {
-	// Now returns the time of day. As with time.Now, setting the time of day does not change the difference between two
-	// results.
+	// Now returns the time of day. As with time.Now, changing the time of day of the system does not affect the
+	// difference between two results.
 	Now() time.Time
 	// Since returns the time that has passed since t, a result of Now. It never decreases, and is faster than Now.
 	Since(t time.Time) time.Duration
@@ -29,9 +29,9 @@ type Timer interface {
 	Reset(d time.Duration) bool
 }
 
-// A Scheduler is a Clock that runs one goroutine at a time in virtual time, as a simulator does. Code with a Clock
-// starts goroutines with [Go], and calls Wait before it blocks until another goroutine of the same clock has done
-// something.
+// A Scheduler is a Clock that runs one goroutine at a time in virtual time, as a simulator does. Code that takes a
+// Clock starts goroutines with [Go]. Before it blocks until another goroutine of the same clock has done
+// something, it calls Wait.
 type Scheduler interface {
 	Clock
 	// Go runs a function in a goroutine.

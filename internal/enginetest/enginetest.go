@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// New returns an engine with rules on its own store, which is closed with the test.
+// New returns an engine with rules, and its store, which is closed at the end of the test.
 func New(t testing.TB, list []rules.Rule, o memstore.Options) (*engine.Engine, *Store) {
 	t.Helper()
 	set, err := match.Compile(list)
@@ -24,7 +24,7 @@ func New(t testing.TB, list []rules.Rule, o memstore.Options) (*engine.Engine, *
 	return NewCompiled(t, set, o)
 }
 
-// NewCompiled is like New with rules that are compiled already.
+// NewCompiled does the same as New, with compiled rules.
 func NewCompiled(t testing.TB, set *match.Set, o memstore.Options) (*engine.Engine, *Store) {
 	t.Helper()
 	counters, err := memstore.New(o)

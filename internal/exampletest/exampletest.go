@@ -28,7 +28,7 @@ func Reports(t *testing.T, routes func(store *memstore.Store, rules string) (htt
 	for i, tt := range []struct {
 		path, key string
 		status    int
-		remaining string // of the tightest limit; empty without a limit
+		remaining string // remaining units of the tightest limit; empty without a limit
 		body      string // empty if it does not matter
 	}{
 		{"/api/reports/7", "alice", 200, "1", "report 7\n"},

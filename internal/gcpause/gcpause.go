@@ -13,30 +13,32 @@ import (
 	"sync"
 )
 
-// ForRules is enough to compile ten thousand rules, which take half of it, while requests are served.
+// ForRules is the number of bytes for compiling ten thousand rules while requests are served. The rules take
+// half of it.
 const ForRules = 96 << 20
 
 const (
-	// smallest is the least heap size that the percentage refers to.
+	// smallest is the smallest heap size at which the collector runs with a percentage of 100. It grows in
+	// proportion to the percentage.
 	smallest = 4 << 20
 	// runway is the memory that may be allocated while the final collection runs. Without it, decisions would have to
 	// assist the collector.
 	runway = 16 << 20
 )
 
-// The GC percentage is global.
+// The state is global, because the GC percentage is.
 var state struct {
 	mu      sync.Mutex
-	taken   bool
+	taken   bool   // a call of Start has not ended
 	raised  bool   // the percentage is changed
 	before  int    // the original percentage
 	goal    uint64 // heap size at which the collector runs
-	watched bool   // collected will be called
+	watched bool   // collected will be called after the next collection
 }
 
-// Start delays the collector until the heap has grown by so many bytes, or end is called. After that it runs soon, and
-// then as often as before. A memory limit (GOMEMLIMIT) still applies. Start does nothing while another one has not
-// ended, or if the collector would not run earlier anyway.
+// Start delays the collector until the heap has grown by the given number of bytes, or end is called. After that, the
+// collector runs soon, and then as often as before. A memory limit (GOMEMLIMIT) still applies. Start does nothing
+// while an earlier call has not ended, or if the collector would not run before that anyway.
 func Start(bytes uint64) (end func()) {
 	s := &state
 	s.mu.Lock()
@@ -61,7 +63,8 @@ func finish() {
 	collectAfter(runway)
 }
 
-// collectAfter lets the collector run when the heap has grown by so many bytes. The state must be locked.
+// collectAfter lets the collector run when the heap has grown by the given number of bytes. The state must be
+// locked.
 func collectAfter(bytes uint64) {
 	s := &state
 	s.raised = true
@@ -80,8 +83,9 @@ func notifyCollected() {
 	}
 }
 
-// collected restores the percentage. If Start has not ended yet, the heap may still grow only up to its goal: the
-// percentage refers to the live heap, which may be much larger now.
+// collected restores the percentage after a collection. If a call of Start has not ended, the heap may still grow
+// up to its goal. The percentage for that is computed again, because it refers to the live heap, which may be
+// much larger now.
 func collected() {
 	s := &state
 	s.mu.Lock()
@@ -110,8 +114,8 @@ func percent() int {
 
 // A heap is the memory state that the collector uses.
 type heap struct {
-	used  uint64 // now
-	live  uint64 // at the last collection
+	used  uint64 // bytes in use now
+	live  uint64 // bytes in use after the last collection
 	roots uint64 // other scanned memory: stacks and globals
 }
 

@@ -7,11 +7,11 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A Kind is a kind of condition.
+// A Kind is a kind of condition, such as an exact host or a glob of the path.
 type Kind struct {
 	Name string
 	test func(i int) rules.Test  // the condition of rule i
-	set  func(r *Request, i int) // sets the values that rule i matches, and no other
+	set  func(r *Request, i int) // sets values that rule i matches, and no other rule
 }
 
 // Kinds are the kinds of conditions that rules have on the attributes of a Request.
@@ -59,7 +59,7 @@ func (k *Kind) Rules(n int) []rules.Rule {
 	return list
 }
 
-// Requests returns n requests, each of which matches one of so many rules.
+// Requests returns n requests, each of which matches one rule of Rules(ruleCount).
 func (k *Kind) Requests(n, ruleCount int) []*Request {
 	list := make([]*Request, n)
 	for i := range list {

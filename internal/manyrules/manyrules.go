@@ -64,7 +64,7 @@ func Mixed(n int) []rules.Rule {
 	return list
 }
 
-// A Request is a Subject similar to that of a gateway: a few fields and a list of headers.
+// A Request is a Subject that is similar to the requests of a gateway: a few fields and a list of headers.
 type Request struct {
 	Host, Path, Method, User, APIKey, IP string
 	Headers                              [][2]string
@@ -107,8 +107,9 @@ func (r *Request) AppendNames(dst []string, kind headgate.AttributeKind) ([]stri
 	return dst, true
 }
 
-// pick returns the index of the rule that request i matches, among rules with all four variants. With fewer than
-// twelve rules there are none, and requests match fewer rules than documented.
+// pick returns the index of the rule that request i matches, among the rules of one kind in Mixed. The index
+// belongs to a group of four rules, one for each variant. With fewer than twelve rules there is no whole group,
+// and requests match fewer rules than documented.
 func pick(i, ruleCount int) int { return i * 7919 % max(1, ruleCount/12*4) }
 
 // Typical returns n requests, each of which matches one of the mixed rules, a third by each kind, and has other values

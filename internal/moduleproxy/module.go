@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// Version is the version by which the modules of the repository require each other in their go.mod files.
+// Version is the version with which the modules of the repository require each other in their go.mod files.
 const Version = "v0.1.0"
 
-// repository begins the path of every module here.
+// repository is the beginning of the path of every module in the repository.
 const repository = "github.com/headgate/headgate"
 
 // A Module is one module of the repository.
@@ -78,7 +78,7 @@ func newModule(dir string) (Module, error) {
 	return m, nil
 }
 
-// isNested reports whether a file belongs to another module below this one.
+// isNested reports whether a file belongs to another module in a directory of this one.
 func (m Module) isNested(file string) bool {
 	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(m.Dir, dir, "go.mod")); err == nil {
@@ -89,7 +89,7 @@ func (m Module) isNested(file string) bool {
 }
 
 // Write writes the module below dir as the given version, in the layout that the go command reads from a GOPROXY. Its
-// go.mod then requires the other modules of the repository in the same version.
+// go.mod requires the other modules of the repository with the same version.
 func (m Module) Write(dir, version string) error {
 	versions := filepath.Join(dir, filepath.FromSlash(m.Path), "@v")
 	if err := os.MkdirAll(versions, 0o755); err != nil {

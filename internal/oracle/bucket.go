@@ -18,13 +18,13 @@ func newBucket() *bucket { return &bucket{level: new(big.Int)} }
 // parts returns the number of parts of n units.
 func parts(l headgate.Limit, n int64) *big.Int { return product(n, l.Period.Microseconds()) }
 
-// units returns the number of units of that many parts, rounded up.
+// units returns the number of units that the given parts make up, rounded up.
 func units(l headgate.Limit, parts *big.Int) int64 { return ceilDiv(parts, l.Period.Microseconds()) }
 
 // drains returns how many parts drain in t microseconds.
 func drains(l headgate.Limit, t int64) *big.Int { return product(t, l.Count) }
 
-// timeToDrain returns the microseconds in which a limit drains that many parts of another one, rounded up.
+// timeToDrain returns the microseconds in which limit l drains the given parts of the limit other, rounded up.
 func timeToDrain(l, other headgate.Limit, parts *big.Int) int64 {
 	t := new(big.Int).Mul(parts, big.NewInt(l.Period.Microseconds()))
 	whole, rest := t.QuoRem(t, product(l.Count, other.Period.Microseconds()), new(big.Int))
@@ -46,7 +46,8 @@ func (b *bucket) levelAt(l headgate.Limit, t int64) *big.Int {
 // rescale converts the level to the parts of another limit of the same rate.
 func (b *bucket) rescale(from, to headgate.Limit) {
 	b.level.Mul(b.level, big.NewInt(to.Period.Microseconds()))
-	b.level.Quo(b.level, big.NewInt(from.Period.Microseconds())) // exact: both drain whole parts per µs
+	// The quotient is exact: the level is a number of whole units minus the parts that drained in whole microseconds.
+	b.level.Quo(b.level, big.NewInt(from.Period.Microseconds()))
 }
 
 func (b *bucket) used(l headgate.Limit, t int64) int64 { return units(l, b.levelAt(l, t)) }
@@ -64,7 +65,7 @@ func (b *bucket) add(l headgate.Limit, now, n int64, _ uint64) {
 	b.level.Add(b.level, parts(l, n))
 }
 
-// remove subtracts the units less what the bucket has drained of them.
+// remove subtracts the part of the units that has not drained since they were taken.
 func (b *bucket) remove(l headgate.Limit, now, n int64, r headgate.Receipt) {
 	drained := drains(l, now-r.At)
 	if drained.Cmp(parts(l, n)) >= 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// declared lists what was consumed and given back, for an algorithm whose file declares how much of that counts.
+// declared lists the units that were consumed and given back. It is for algorithms that declare how many of
+// these units count; see algorithm.Counts.
 type declared []algorithm.Event
 
 func (d *declared) used(l headgate.Limit, t int64) int64 {
@@ -18,8 +19,7 @@ func (d *declared) used(l headgate.Limit, t int64) int64 {
 	return units
 }
 
-// first looks for the time from which at most maxUsed units count, between now and when the algorithm has forgotten
-// everything.
+// first finds the time by bisection, between now and the time when the algorithm has forgotten all units.
 func (d *declared) first(l headgate.Limit, now, maxUsed int64) int64 {
 	if d.used(l, now) <= maxUsed {
 		return now

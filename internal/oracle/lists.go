@@ -32,7 +32,7 @@ func (s *slidingLog) add(_ headgate.Limit, now, n int64, _ uint64) {
 	*s = append(*s, struct{ at, units int64 }{now, n})
 }
 
-// since returns the entries after a time.
+// since returns the entries after the time t.
 func (s *slidingLog) since(t int64) *slidingLog {
 	later := new(slidingLog)
 	for _, e := range *s {

@@ -19,15 +19,16 @@ type Oracle struct {
 	held           usage // concurrency slots are not consumption, and are counted separately
 	latest         int64 // time of the last take, charge or give
 
-	// Blur returns by how many microseconds too late a store may store the time of the latest decision under a limit. Nil
-	// means exact times. If Blur is not 0, a change of limit adds it to the time, and adds a unit to the consumption.
+	// Blur returns how many microseconds after the latest decision under a limit a store may store as its time. Nil
+	// means exact times. If the result is not 0, a change of limit adds it to the time, and adds a unit to the
+	// consumption.
 	Blur func(headgate.Limit) int64
 }
 
 // usage is the history of a key as an algorithm counts it.
 type usage interface {
-	// used returns the units that count as consumed at t, which is not before anything in the history. A started unit
-	// counts as a whole one, because it cannot be taken.
+	// used returns the units that count as consumed at t, which is not before anything in the history. A part of a
+	// unit counts as a whole unit, because the rest of it cannot be taken.
 	used(l headgate.Limit, t int64) int64
 	// first returns the first time from now on at which at most maxUsed units count as consumed, if nothing is added.
 	first(l headgate.Limit, now, maxUsed int64) int64
@@ -40,7 +41,7 @@ type usage interface {
 // New returns the oracle of a new key, under a valid limit.
 func New(l headgate.Limit) *Oracle { return NewFor("", l) }
 
-// NewFor is New for a key with a name, which determines the beginning of staggered windows.
+// NewFor does the same as New, for a key with a name. The name determines when staggered windows begin.
 func NewFor(key string, l headgate.Limit) *Oracle {
 	return &Oracle{key: key, limit: l, written: l, usage: newUsage(l), held: new(concurrency)}
 }

@@ -33,14 +33,14 @@ func (f fixedWindow) remove(l headgate.Limit, _, n int64, r headgate.Receipt) {
 }
 
 // slidingWindow counts the units of the window that contains t, plus a share of the units of the window before. The
-// share is the fraction of that window that lies within the last period. It is rounded to the nearest unit, halves
-// down.
+// share is the fraction of that window that lies within the last period. It is rounded to the nearest unit, and
+// halves are rounded down.
 type slidingWindow counts
 
 func (s slidingWindow) used(l headgate.Limit, t int64) int64 {
 	period, window := l.Period.Microseconds(), windowOf(l, t)
 	current, previous := s[window], s[window-1]
-	covered := (window+1)*period - t // of the previous window, in µs
+	covered := (window+1)*period - t // part of the previous window within the last period, in µs
 	if previous < (1<<62)/period {   // the product fits into an int64
 		return current + nearest(previous*covered, period)
 	}
@@ -51,7 +51,7 @@ func (s slidingWindow) used(l headgate.Limit, t int64) int64 {
 	return current + q.Int64()
 }
 
-// nearest returns a/b rounded to the nearest integer, halves down.
+// nearest returns a/b rounded to the nearest integer; halves are rounded down.
 func nearest(a, b int64) int64 {
 	q, rest := a/b, a%b
 	if rest > b-rest {

@@ -1,5 +1,5 @@
-// Package process runs servers for tests: each in its own process group, which ends with the test's process at the
-// latest.
+// Package process runs servers for tests. Each server has its own process group. On Linux it is killed when the
+// process of the test ends.
 //
 //	p, err := process.Start(exec.Command("redis-server", "redis.conf"))
 //	if err != nil { ... }
@@ -12,7 +12,7 @@ import (
 	"runtime"
 )
 
-// A Process is a server's process and its children.
+// A Process is the process of a server and its children.
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -33,7 +33,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 			return
 		}
 		started <- nil
-		_ = cmd.Wait() // servers are killed; other reasons are in their log
+		_ = cmd.Wait() // the error is expected, because tests kill servers; servers log other reasons
 		close(p.ended)
 	}()
 	return p, <-started
@@ -42,7 +42,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Running reports whether the process has not ended. A paused one has not.
+// Running reports whether the process has not ended. A paused process is running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:

@@ -23,8 +23,9 @@ func resume(pid int) error { return syscall.Kill(-pid, syscall.SIGCONT) }
 // stopTimeout bounds the time to stop a process.
 const stopTimeout = 30 * time.Second
 
-// pause stops the group, and retries at growing intervals while the process does not stop: a process after vfork waits
-// until its child executes a program, and if the child is stopped before that, neither proceeds.
+// pause stops the group. While the process does not stop, it resumes the group and tries again at growing intervals:
+// after vfork, a process waits until its child executes a program. If the child is stopped before that, the process
+// cannot stop.
 func pause(pid int) error {
 	end := time.Now().Add(stopTimeout)
 	for patience := 10 * time.Millisecond; ; patience *= 2 {

@@ -30,12 +30,12 @@ const (
 type Endpoint struct {
 	Kind     Kind
 	Network  string   // tcp or unix
-	Addrs    []string // of the server, the sentinels, or some servers of the cluster
+	Addrs    []string // addresses of the server, the sentinels, or some servers of the cluster
 	Master   string   // the primary's name in Sentinel
 	DB       int
 	Login    Login
 	Sentinel Login
-	TLS      *tls.Config // nil for none
+	TLS      *tls.Config // nil for no TLS
 	RESP2    bool
 
 	// DialTimeout and HangTimeout are 0 if unset.
@@ -73,7 +73,7 @@ const (
 	SentinelPort = "26379"
 )
 
-// Parse parses a URL. None of its errors contains a password, so it does not use url.Parse.
+// Parse parses a URL. It does not use url.Parse, whose errors may contain the password.
 func Parse(raw string) (*Endpoint, error) {
 	name, rest, ok := strings.Cut(raw, "://")
 	s, known := schemes[strings.ToLower(name)]
@@ -122,7 +122,7 @@ func show(s string) string {
 	return strconv.Quote(s)
 }
 
-// readLogin cuts user and password off the authority.
+// readLogin reads the user and password at the beginning of the authority, and returns the rest.
 func (e *Endpoint) readLogin(authority string) (hosts string, err error) {
 	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {
@@ -189,8 +189,8 @@ func (e *Endpoint) readHosts(hosts, path string) error {
 	}
 }
 
-// readAddr completes host, host:port or [host]:port. Errors do not show the text: if the host is missing, user and
-// password are in its place.
+// readAddr parses host, host:port or [host]:port, and adds the default port if there is none. Its errors do not
+// contain the text, which may be a user and password if the host is missing.
 func readAddr(s, port string) (string, error) {
 	host := s
 	if colon := strings.LastIndexByte(s, ':'); colon >= 0 && !strings.HasSuffix(s, "]") {

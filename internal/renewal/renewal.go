@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// renewalsPerTTL is how many times a lease is renewed in its TTL. The lease outlives renewals that fail for two thirds
-// of that time.
+// renewalsPerTTL is how many times a lease is renewed in its TTL. So the lease does not expire if renewals fail for
+// two thirds of the TTL.
 const renewalsPerTTL = 3
 
-// minInterval is the shortest time between two renewals. Leases with a TTL below that expire between them.
+// minInterval is the shortest time between two renewals. Leases with a shorter TTL expire between two renewals.
 const minInterval = time.Millisecond
 
 // A Renewal calls a function at regular intervals until it is stopped. The zero Renewal is ready for use. It can be
@@ -36,7 +36,8 @@ func (r *Renewal) Start(c clock.Clock, ttl time.Duration, renew func()) {
 	r.timer.Reset(r.interval)
 }
 
-// run renews once. If the timer fires just before Stop and Start, run is called too early, which does no harm.
+// run renews once. If the timer fires just before Stop and another Start, run renews the new lease too early,
+// which does no harm.
 func (r *Renewal) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// maxBytes bounds a file.
+// maxBytes is the maximum size of a file.
 const maxBytes = 1 << 20
 
 // Read returns the content of a file. It refuses a world-writable file, because any user could replace the secret.

@@ -199,7 +199,8 @@ func (s *Store) Len() int {
 	return len(s.states)
 }
 
-// DropNew drops the keys whose units have all drained. The clock must not go back afterwards.
+// DropNew deletes the keys whose units have all drained. The clock must not go back afterwards, because the
+// units would count again.
 func (s *Store) DropNew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +219,7 @@ func (s *Store) DropNew() {
 	}
 }
 
-// takes reports whether no check requests more than its limit's capacity.
+// takes reports whether TakeAll can take: no check requests more than its limit's capacity.
 func takes(checks []headgate.Check) bool {
 	return !slices.ContainsFunc(checks, func(c headgate.Check) bool { return c.Cost > c.Limit.Capacity() })
 }
