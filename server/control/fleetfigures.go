@@ -55,7 +55,7 @@ type SyncFigures struct {
 	Evicted int64 `json:"evicted"`
 	Full    int64 `json:"full"`
 	// Lookups counts the keys whose consumption by others was looked up. LookupWaits counts the decisions that waited for
-	// a lookup, and LookupsDropped those that were made without its result.
+	// a lookup, and LookupsDropped the decisions that were made without its result.
 	Lookups        int64 `json:"lookups"`
 	LookupWaits    int64 `json:"lookup_waits"`
 	LookupsDropped int64 `json:"lookups_dropped"`
@@ -65,7 +65,7 @@ type SyncFigures struct {
 type LeaseFigures struct {
 	// Keys is the number of keys with leases.
 	Keys int64 `json:"keys"`
-	// Calls counts store calls, and Failed those that failed.
+	// Calls counts store calls, and Failed the failed ones.
 	Calls  int64 `json:"calls"`
 	Failed int64 `json:"failed"`
 	// Granted, Returned and Expired count units.
@@ -84,8 +84,8 @@ type LeaseFigures struct {
 const (
 	// MaxFigure is the largest integer that all readers of JSON can represent.
 	MaxFigure = 1<<53 - 1
-	// MaxFigureMS is the maximum of a time in milliseconds, about three hundred years. A host with a wrong clock may report
-	// decades, because clocks may start in 1970.
+	// MaxFigureMS is the maximum of a time in milliseconds, about three hundred years. A host with a wrong clock may
+	// report decades, because clocks may start in 1970.
 	MaxFigureMS = 1e13
 	// MaxSyncModes is the maximum number of modes, and MaxModeName the maximum size of a mode's name in bytes.
 	MaxSyncModes = 8

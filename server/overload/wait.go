@@ -8,7 +8,7 @@ import (
 
 const (
 	schedulerLatencies = "/sched/latencies:seconds"
-	// quantile is the part of waits that are at most as long as the one that SchedulerWait returns.
+	// quantile is the share of waits that are at most as long as the wait that SchedulerWait returns.
 	quantile = 0.9
 	// minWaits is the number of waits below which the load counts as none.
 	minWaits = 10

@@ -38,7 +38,7 @@ func (o *Options) Duration(name string, value *time.Duration, defaultValue, mini
 	checkOption(o, name, value, defaultValue, minimum, MaxDuration)
 }
 
-// Identifier sets an identifier that is nil to the one that the zero identity.Config creates.
+// Identifier sets an identifier that is nil to an identifier with the zero identity.Config.
 func (o *Options) Identifier(id **identity.Identifier) {
 	if *id == nil && o.err == nil {
 		*id, o.err = identity.New(identity.Config{})

@@ -35,7 +35,7 @@ type Metrics struct {
 	shedsDetail  func() bool       // nil until ShedDetail
 }
 
-// New returns the metrics of a program of that version, including those of the Go runtime and the process.
+// New returns the metrics of a program with this version, including the metrics of the Go runtime and the process.
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),

@@ -43,7 +43,7 @@ type Status struct {
 
 // Enforcement are figures about enforcement that is off.
 type Enforcement struct {
-	// RulesOff is the number of rules that are not enforced, without those that are shadow rules anyway.
+	// RulesOff is the number of rules that are not enforced, without shadow rules, which never are.
 	RulesOff int
 	// Suspensions is the number of suspensions in force by scope.
 	Suspensions map[string]int

@@ -30,8 +30,8 @@ type Input struct {
 	Nodes []control.Node
 	// Revision is the latest revision of the rules.
 	Revision int64
-	// DeniedShare is the share of denied requests of the last minute, EarlierShare that of the hour before or, if it has
-	// no requests, of the day before. Requests is the number of requests in the last minute.
+	// DeniedShare is the share of denied requests in the last minute. EarlierShare is their share in the hour before or,
+	// if that has too few requests, in the day before. Requests is the number of requests in the last minute.
 	DeniedShare, EarlierShare float64
 	Requests                  uint64
 	// Comparable reports whether EarlierShare is known. A new service has nothing to compare a minute with.

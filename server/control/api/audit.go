@@ -73,8 +73,8 @@ func auditedRevision(caller *token.Principal, change *control.Change) edit.Revis
 	return r
 }
 
-// mayAudit reports whether the caller may see a changed object. Tokens are in the system namespace: the caller sees
-// those that are valid only for its own namespaces.
+// mayAudit reports whether the caller may see a changed object. Tokens are in the system namespace: the caller sees the
+// tokens that are valid only for its own namespaces.
 func mayAudit(caller *token.Principal, namespace string, op *control.Op) bool {
 	if caller.Covers(namespace) {
 		return true

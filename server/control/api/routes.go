@@ -43,7 +43,7 @@ const (
 
 // A Route describes a call of the API.
 type Route struct {
-	// Method and Path are those of the HTTP request. A part of the path in braces stands for a value.
+	// Method and Path are the method and the path of the HTTP request. A part of the path in braces stands for a value.
 	Method, Path string
 	// Roles are the roles whose tokens may call it. If empty, no token is needed.
 	Roles []token.Role

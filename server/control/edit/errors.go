@@ -21,7 +21,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("There is no %s %s in the namespace %s.", e.Kind, rules.Quote(e.ID), e.Namespace)
 }
 
-// An ExistsError means that an object to create exists. Diff is the difference between it and the one to create.
+// An ExistsError means that an object to create exists. Diff is the difference between it and the object to create.
 type ExistsError struct {
 	Object *control.Object
 	Diff   string
@@ -37,7 +37,8 @@ type StaleError struct {
 	Object *control.Object
 	// Namespace is the namespace's revision, if the condition is for a namespace.
 	Namespace int64
-	// Diff is the difference between the current state and the one that the caller wants, nil if an object does not exist.
+	// Diff is the difference between the current state and the state that the caller wants, nil if an object does not
+	// exist.
 	Diff *string
 
 	message string

@@ -116,7 +116,7 @@ func (c *fileChange) editRules(ns *namespace) {
 		case !exists:
 			c.add(e, nil, control.Absent)
 		case !bytes.Equal(stored.body, e.Body):
-			c.add(e, stored.body, control.Any) // the namespace's revision determines that of the rule
+			c.add(e, stored.body, control.Any) // the revision of the namespace is checked already
 		}
 	}
 	if c.prune {

@@ -13,8 +13,8 @@ import (
 )
 
 // The states of an hour are in a bucket of their own. The id of a minute is its number and the process that stored it,
-// as in "07/3f2a…"; that of the clients is "clients/3f2a…". "open/3f2a…" has the minutes that were still in progress at
-// the last write, in case that the process ends without another one.
+// as in "07/3f2a…". The clients have the id "clients/3f2a…". "open/3f2a…" has the minutes that were still in progress
+// at the last write, in case that the process ends without another one.
 
 // A stateKey names a state.
 type stateKey struct {

@@ -104,8 +104,9 @@ type Follower struct {
 	lastDiskFetch time.Time   // when everything was last fetched for the disk
 }
 
-// Open returns a Follower and puts the first rules in force: those of the source or, if it does not respond in time,
-// those on disk. If there are neither, it continues without rules, and Status says so. The error is about the Config.
+// Open returns a Follower and puts the first rules in force: the rules of the source or, if it does not respond in
+// time, the rules on disk. If there are neither, it continues without rules, and Status says so. The error is about the
+// Config.
 func Open(ctx context.Context, c Config) (*Follower, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

@@ -66,8 +66,8 @@ func NewPoller(o PollerOptions) *Poller {
 // Close closes idle connections.
 func (p *Poller) Close() { p.client.http.CloseIdleConnections() }
 
-// Poll queries the nodes of a namespace. The client is the one with the query's attributes, as this process identifies
-// it.
+// Poll queries the nodes of a namespace. client has the attributes of the query, in the form in which this process
+// identifies clients.
 func (p *Poller) Poll(ctx context.Context, namespace string, client rules.Subject, q Query) (*Poll, error) {
 	poll, err := p.listNodes(ctx, namespace)
 	if err != nil {

@@ -29,7 +29,8 @@ type Responder struct {
 var _ http.Handler = (*Responder)(nil)
 
 // NewResponder returns a Responder with a random key, for a node with the rules of a namespace. The Identifier
-// normalizes attributes like those of the node's requests. traffic answers queries about its traffic; it may be nil.
+// normalizes attributes like the attributes of the node's requests. traffic answers queries about its traffic; it may
+// be nil.
 func NewResponder(node Node, namespace string, id *identity.Identifier, traffic TrafficSource) *Responder {
 	key := secret.New()
 	return &Responder{

@@ -275,7 +275,7 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 	return changed, revision, nil
 }
 
-// Prune deletes changes older than a time, except those that are the latest of an object.
+// Prune deletes changes older than a time, except the latest change of each object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()

@@ -40,7 +40,7 @@ func (f *file) identify() error {
 	return nil
 }
 
-// check returns control.ErrFileGone if the path is no longer that of the open file, or its log does not exist. It must
+// check returns control.ErrFileGone if the path no longer leads to the open file, or its log does not exist. It must
 // be called within a transaction, which has the log open.
 func (f *file) check() error {
 	if err := f.checkPath(); err != nil || !f.wal {
@@ -52,8 +52,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// checkPath returns control.ErrFileGone if the path is no longer that of the open file. It must not open the file: closing
-// it would release SQLite's locks.
+// checkPath returns control.ErrFileGone if the path no longer leads to the open file. It must not open the file:
+// closing it would release SQLite's locks.
 func (f *file) checkPath() error {
 	if f.info == nil {
 		return nil

@@ -93,10 +93,10 @@ func bucket(namespace, id string) string { return "delivery/" + namespace + "/" 
 // stateID returns the ID of a delivery's state. IDs sort like their numbers.
 func stateID(number int64) string { return fmt.Sprintf("%019d", number) }
 
-// number returns what identifies a delivery among those of its webhook: its revision, or the number of an alert.
+// number identifies a delivery among the deliveries of its webhook: it is the revision, or the number of an alert.
 func (d *Delivery) number() int64 { return cmp.Or(d.Number, d.Revision) }
 
-// key identifies a delivery among those of all namespaces.
+// key identifies a delivery among the deliveries of all namespaces.
 func (d *Delivery) key() string {
 	return d.Namespace + "/" + d.Webhook + "/" + strconv.FormatInt(d.number(), 10)
 }

@@ -10,7 +10,7 @@ import (
 // Options configure how webhooks are delivered. The zero Options are valid.
 type Options struct {
 	// Networks are additional networks to which webhooks may be sent. Other private, loopback and link-local addresses are
-	// refused, including those that a name resolves to. Default none.
+	// refused, also if a name resolves to them. Default none.
 	Networks []netip.Prefix
 	// Attempts is the number of attempts before a delivery becomes a dead letter. Default 10.
 	Attempts int

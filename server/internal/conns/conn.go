@@ -91,7 +91,7 @@ func (c *Conn) SetHolder(h Holder) {
 	c.holder = h
 }
 
-// SetState is a ConnState for an http.Server whose connections are Conns: it records which are idle.
+// SetState records which connections are idle. It is a ConnState for an http.Server whose connections are Conns.
 func SetState(nc net.Conn, state http.ConnState) {
 	conn := Of(nc)
 	switch {

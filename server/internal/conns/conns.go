@@ -18,8 +18,8 @@ type Options struct {
 	// PerAddress is the maximum number of connections of one address; an IPv6 address counts as its /64 network. Default a
 	// quarter of Max, but at least 64. Negative for Max.
 	PerAddress int
-	// Exempt reports whether PerAddress does not apply to an address, such as that of a proxy. Default nil: none is
-	// exempt.
+	// Exempt reports whether PerAddress does not apply to an address, such as the address of a proxy. Default nil: no
+	// address is exempt.
 	Exempt func(netip.Addr) bool
 	// Descriptors are the file descriptors that the listener may use. Default any number.
 	Descriptors Share
@@ -41,7 +41,7 @@ type Conns struct {
 	all    list.List            // of *Conn, in the order of their arrival
 	open   int                  // connections, without upgraded ones
 	used   int                  // descriptors
-	peers  map[netip.Addr]*peer // those that PerAddress applies to, by Network
+	peers  map[netip.Addr]*peer // the peers that PerAddress applies to, by Network
 	exempt peer                 // connections that PerAddress does not apply to
 	counts Counts
 	report report

@@ -12,8 +12,8 @@ import (
 // unixPrefix begins the address of a Unix socket.
 const unixPrefix = "unix:"
 
-// Split returns the network and the address for net.Listen or net.Dial: those of a Unix socket for unix: and a path,
-// else those of TCP.
+// Split returns the network and the address for net.Listen or net.Dial. An addr that begins with "unix:" is the path of
+// a Unix socket; any other addr is an address for TCP.
 func Split(addr string) (network, address string) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return "unix", path

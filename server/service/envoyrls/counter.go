@@ -18,8 +18,8 @@ type Hits struct {
 	// Domain is the limit's domain. Descriptor is the limit's path of keys and values, as in "user.path_/login". With
 	// detailed_metric and value_to_metric the values come from requests.
 	Domain, Descriptor string
-	// Within counts hits within the limit, and Near those of them that came when less than a fifth of the limit was
-	// left. Over counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which passed.
+	// Within counts hits within the limit when at least a fifth of the limit was left, and Near when less was left. Over
+	// counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which passed.
 	Within, Near, Over, Shadow int64
 }
 

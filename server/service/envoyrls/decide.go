@@ -195,7 +195,7 @@ func (s *Server) decidedWithoutStore(out *outcome) bool {
 
 // queryStore decides all selected descriptors: one after the other if the store is in this process, otherwise
 // concurrently, so that it takes one round trip. Descriptors with the same counter are decided in the order of the
-// request. If the store fails, the failure policy decides. The error is that of the request's context.
+// request. If the store fails, the failure policy decides. The error is the error of the request's context.
 func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 	if len(c.storeChecks) == 0 {
 		return nil

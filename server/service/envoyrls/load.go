@@ -75,7 +75,8 @@ func (s *Server) refuse(err error) {
 	}
 }
 
-// Reload reads the configuration again. If it is missing or invalid, the one in force stays and the error says why.
+// Reload reads the configuration again. If it is missing or invalid, the configuration in force stays, and the error
+// says why.
 func (s *Server) Reload() error {
 	if s.config.Path == "" {
 		return nil

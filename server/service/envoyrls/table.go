@@ -196,8 +196,8 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 	return nodes[len(nodes)-1].limit, nodes
 }
 
-// find returns the node of an entry, nil for none: the one with the same key and value, else the first pattern that
-// matches, else the one of the key alone.
+// find returns the node of an entry, nil for none: the node with the same key and value, else the node of the first
+// pattern that matches, else the node with the key alone.
 func (l *level) find(e *entry) *node {
 	if n := l.exact[*e]; n != nil && e.value != "" {
 		return n

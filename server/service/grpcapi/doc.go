@@ -28,7 +28,7 @@
 // # The store
 //
 // headgate.v1.Store is offered only with Config.Store. Its callers choose their own keys and limits. Their keys are
-// separate from those of rules: no call can read, consume or reset what rules count.
+// separate from the keys of rules: no call can read, consume or reset what rules count.
 //
 // # Bounds
 //

@@ -254,8 +254,8 @@ func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decisio
 	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 
-// replaceStatus returns the status of a denial: the one that the proxy asks for, if any, with the original one in a
-// header.
+// replaceStatus returns the status of a denial. If the proxy asks for another status, it returns that, and adds a
+// header with the original status.
 func replaceStatus(w http.ResponseWriter, status, requested int) int {
 	if requested == 0 {
 		return status

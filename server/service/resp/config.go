@@ -37,8 +37,7 @@ type Config struct {
 	Logins *service.Logins
 	// TLS configures the certificates. Default nil: no TLS.
 	TLS *service.TLS
-	// Identity normalizes the client attributes that callers send. Default: the one that the zero identity.Config
-	// creates.
+	// Identity normalizes the client attributes that callers send. Default: an Identifier with the zero identity.Config.
 	Identity *identity.Identifier
 	// Limits bounds the resources that clients can hold.
 	Limits Limits

@@ -37,7 +37,7 @@ func (e *executor) fail(text string) {
 	e.out = appendLine(e.out, '-', text)
 }
 
-// addCounts adds the executor's counts to those of the server, and sets them to 0.
+// addCounts adds the counts of the executor to the counts of the server, and sets them to 0.
 func (e *executor) addCounts() {
 	c := &e.server.counts
 	for _, count := range [...]struct {

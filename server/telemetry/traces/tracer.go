@@ -71,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 		return nil, err
 	}
 	t := &Tracer{parents: o.Parents, exporter: &countingExporter{inner: inner, log: o.Logger}}
-	// The queue is bounded, and its size and times are those of the OTEL_BSP_ variables.
+	// The queue is bounded. The OTEL_BSP_ variables set its size and times.
 	t.provider = sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(o.Sampler), sdktrace.WithResource(described),
 		sdktrace.WithSpanProcessor(endCounter{ended: &t.ended}), sdktrace.WithBatcher(t.exporter),

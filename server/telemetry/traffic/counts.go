@@ -2,7 +2,7 @@ package traffic
 
 // Counts are the requests of a rule, or of all rules, in some time.
 type Counts struct {
-	// Requests are the sum of Denied, Delayed and those that passed at once.
+	// Requests are the sum of Denied, Delayed and Allowed.
 	Requests uint64 `json:"q,omitempty"`
 	Denied   uint64 `json:"d,omitempty"`
 	Delayed  uint64 `json:"w,omitempty"`
@@ -97,6 +97,7 @@ type ClientCount struct {
 	Allowed  uint64 `json:"allowed"`
 	Denied   uint64 `json:"denied"`
 	Error    uint64 `json:"error"`
-	// Shadow means that the rule is a shadow rule, which denies nothing. Denied are those that it would have denied.
+	// Shadow means that the rule is a shadow rule, which denies nothing. Denied are the requests that it would have
+	// denied.
 	Shadow bool `json:"shadow,omitempty"`
 }

@@ -19,7 +19,8 @@ type Decision struct {
 	Rule   string    `json:"rule"`
 	// Verdict has the values of the label verdict of the metrics: allow, delay, reject, drop, block or shadow.
 	Verdict string `json:"verdict"`
-	// Limit is the tightest limit of the rule, empty if the client is blocked. The numbers are those of its decision.
+	// Limit is the tightest limit of the rule, empty if the client is blocked. The next fields are from the decision on
+	// it.
 	Limit        string `json:"limit,omitempty"`
 	Remaining    int64  `json:"remaining"`
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // -1 means never

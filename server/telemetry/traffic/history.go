@@ -201,7 +201,7 @@ func (h *History) dropRing(now int64) bool {
 	return true
 }
 
-// mergeClients adds the clients of a node's minute to those of the fleet.
+// mergeClients adds the clients of a node's minute to the clients of the fleet.
 func (h *History) mergeClients(n *nodeState) {
 	if len(n.clients) == 0 {
 		return

@@ -89,8 +89,8 @@ func (c RawClient) Includes(kept map[string]string) bool {
 	return len(kept) > 0
 }
 
-// Agrees reports whether a client may be the one with the given attributes, in their kept form: they have an attribute
-// in common, and the same value of each one in common.
+// Agrees reports whether a client may be the client with the given attributes, in their kept form: they have at least
+// one attribute in common, and all common attributes have the same value.
 func (c RawClient) Agrees(kept map[string]string) bool {
 	common := false
 	for name, value := range c.Attributes() {

@@ -142,7 +142,8 @@ func (t *table) requestsAt(at uint64, i int) uint32 {
 	return weight - min(weight, missed+(deniedWeight-1)*denied)
 }
 
-// missedRequests returns the estimated requests of a client before it entered, of which as many were denied as since.
+// missedRequests returns the estimated number of requests of a client before it entered. It assumes that the same share
+// of them was denied as since then.
 func (t *table) missedRequests(at uint64, i int) uint32 {
 	missed := uint64(t.slotAt(at, i).missed.Load())
 	since := uint64(t.buckets[at].weights[i].Load()) - missed

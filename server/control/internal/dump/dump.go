@@ -30,7 +30,8 @@ type Line struct {
 	State     *State     `json:"state,omitempty"`
 }
 
-// A Namespace has the revisions of a namespace. The Namespace with an empty name has those of the whole database.
+// A Namespace has the revisions of a namespace. The Namespace with an empty name has the revisions of the whole
+// database.
 type Namespace struct {
 	Name   string `json:"name"`
 	Last   int64  `json:"last"`
@@ -61,8 +62,8 @@ type Change struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// An Op is a part of the change in front of it: an object after and before the change. Previous is nil if the object did
-// not exist.
+// An Op is a part of the change in front of it: an object after and before the change. Previous is nil if the object
+// did not exist.
 type Op struct {
 	Kind     control.Kind    `json:"kind"`
 	ID       string          `json:"id"`
@@ -135,7 +136,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	case err != nil || h.Form == 0:
 		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
 	case h.Form != formatVersion:
-		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d", control.ErrNewer, h.Form, formatVersion)
+		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d",
+			control.ErrNewer, h.Form, formatVersion)
 	}
 	return d, nil
 }

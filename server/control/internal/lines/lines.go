@@ -79,7 +79,7 @@ type Reader struct {
 	content content
 }
 
-// NewReader returns a Reader of lines of at most maxBytes, whose number is named counted.
+// NewReader returns a Reader of lines of at most maxBytes. In the last line, their number is named counted.
 func NewReader(r io.Reader, maxBytes int, counted string) *Reader {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxBytes+1)

@@ -56,7 +56,8 @@ func New(name string, read, write *sql.DB, d Dialect) *DB {
 // Name returns the name of the database for people.
 func (db *DB) Name() string { return db.name }
 
-// Watch yields the revisions of this process at once, and those of others with a notification or the next poll.
+// Watch yields the revisions of this process at once, and the revisions of other processes with a notification or the
+// next poll.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.Changes.Watch(ctx, notify.Timing{Poll: db.Dialect.Poll, Timeout: tables.CallTimeout}, db.lastRevision)
 }

@@ -179,7 +179,7 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 // pruneBatch is the number of changes that Prune checks at once: other writes run in between.
 const pruneBatch = 500
 
-// Prune deletes changes older than a time, except those that are the latest of an object.
+// Prune deletes changes older than a time, except the latest change of each object.
 func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for after := int64(0); ; {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// Migrate executes the SQL files in migrations/ except the first ones, whose number is the version of the database. It
-// returns the latest version.
+// Migrate executes the SQL files in migrations/, except the first version files, which were executed before. It returns
+// the latest version.
 func (db *DB) Migrate(ctx context.Context, tx *sql.Tx, migrations fs.FS, version int) (latest int, err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql") // sorted by number
 	if err != nil {

@@ -78,7 +78,7 @@ type entry struct {
 	verdict    verdict
 	degraded   bool
 	byIP       bool
-	cut        bool // values are cut, and hash is that of all
+	cut        bool // values are cut, and hash is the hash of all values
 	size       uint8
 	values     [maxValues]byte
 	hash       [8]byte

@@ -10,7 +10,7 @@ import (
 )
 
 // decodeJSON decodes a JSON object into a pointer to a struct with `field` tags. It refuses unknown fields: a misspelt
-// field must not be a missing one. Null stands for a missing field. The error is a *source.Error.
+// field must not count as missing. Null stands for a missing field. The error is a *source.Error.
 func decodeJSON(data []byte, v any) error {
 	f, err := source.Read(JSON, data)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package trafficapi serves the traffic of the fleet: statistics, the latest decisions, and what other limits would have
-// done.
+// Package trafficapi serves the traffic of the fleet: statistics, the latest decisions, and what other limits would
+// have done.
 package trafficapi
 
 import (
@@ -49,8 +49,8 @@ type Handlers struct {
 // New returns Handlers.
 func New(o Options) *Handlers { return &Handlers{options: o} }
 
-// poll sends a query to the nodes of the call's namespace that selects returns true for, or to all if it is nil. It
-// returns the responses of those that responded.
+// poll sends a query to the nodes of the call's namespace for which selects returns true, or to all nodes if selects is
+// nil. It returns the responses of the nodes that responded.
 func (h *Handlers) poll(
 	c *call.Call, q traffic.NodeQuery, selects func(id, region string) bool,
 ) (*nodequery.Poll, []traffic.NodeResponse, error) {
