@@ -170,7 +170,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	}
 	cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tables.CallTimeout)
 	defer cancel()
-	return errors.Join(err, s.end(cleanupCtx))
+	return errors.Join(err, s.cleanUp(cleanupCtx))
 }
 
 func (db *DB) notEmpty(last int64) error {
@@ -368,8 +368,8 @@ func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err err
 	return at, keys, nil
 }
 
-// end removes the staged keys and the lock.
-func (s *staging) end(ctx context.Context) error {
+// cleanUp removes the staged keys and the lock.
+func (s *staging) cleanUp(ctx context.Context) error {
 	keys := []string{s.list(), s.lock()}
 	for staged := range s.pairs {
 		keys = append(keys, staged)

@@ -98,8 +98,8 @@ func (r *jsonReader) unexpected(want string) error {
 	return &jsonError{r.pos, found, want}
 }
 
-// open consumes the beginning of an object.
-func (r *jsonReader) open(want string) error {
+// takeObjectStart consumes the beginning of an object.
+func (r *jsonReader) takeObjectStart(want string) error {
 	if !r.take('{') {
 		return r.unexpected(want)
 	}
@@ -129,8 +129,8 @@ func (r *jsonReader) readName(first bool) (name string, at int, more bool, err e
 	return name, at, true, nil
 }
 
-// end checks that nothing follows.
-func (r *jsonReader) end() error {
+// checkEnd checks that nothing follows.
+func (r *jsonReader) checkEnd() error {
 	if r.peek(); r.pos < len(r.text) {
 		return r.unexpected("nothing more")
 	}

@@ -46,7 +46,7 @@ const (
 
 // readRequest reads one request.
 func (c *apiCall) readRequest(r *jsonReader, q *request) error {
-	if err := r.open(requestShape); err != nil {
+	if err := r.takeObjectStart(requestShape); err != nil {
 		return err
 	}
 	q.from = int32(len(c.attributes))
@@ -106,7 +106,7 @@ func (q *request) readClient(r *jsonReader) error {
 	if r.takeNull() {
 		return nil
 	}
-	if err := r.open(clientShape); err != nil {
+	if err := r.takeObjectStart(clientShape); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
@@ -139,7 +139,7 @@ func (c *apiCall) readAttributes(r *jsonReader, q *request) error {
 	if r.takeNull() {
 		return nil
 	}
-	if err := r.open(attrShape); err != nil {
+	if err := r.takeObjectStart(attrShape); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
@@ -171,7 +171,7 @@ func (c *apiCall) readOne() error {
 	if err := c.readRequest(&r, &c.requests[0]); err != nil {
 		return err
 	}
-	return r.end()
+	return r.checkEnd()
 }
 
 // readBatch reads the body of a batch.
@@ -193,14 +193,14 @@ func (c *apiCall) readBatch(maxRequests int) error {
 			return err
 		}
 	}
-	return r.end()
+	return r.checkEnd()
 }
 
 // readLease reads the body of a release or a renewal.
 func (c *apiCall) readLease() (lease string, err error) {
 	const shape = `an object such as {"leaseId":"..."}`
 	r := jsonReader{text: c.text}
-	if err := r.open(shape); err != nil {
+	if err := r.takeObjectStart(shape); err != nil {
 		return "", err
 	}
 	found := false
@@ -210,7 +210,7 @@ func (c *apiCall) readLease() (lease string, err error) {
 		case err != nil:
 			return "", err
 		case !more:
-			if err := r.end(); err != nil {
+			if err := r.checkEnd(); err != nil {
 				return "", err
 			}
 			if !found {

@@ -286,16 +286,16 @@ func (l *Log) Find(q traffic.DecisionsQuery) []traffic.Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []traffic.Decision
-	l.each(&l.denied, &q, &list)
+	l.appendFound(&l.denied, &q, &list)
 	if !q.Denied {
-		l.each(&l.passed, &q, &list)
+		l.appendFound(&l.passed, &q, &list)
 		slices.SortStableFunc(list, func(a, b traffic.Decision) int { return b.Time.Compare(a.Time) })
 	}
 	return list[:min(len(list), q.Limit)]
 }
 
-// each appends at most q.Limit decisions of a ring, the latest first.
-func (l *Log) each(r *ring, q *traffic.DecisionsQuery, list *[]traffic.Decision) {
+// appendFound appends at most q.Limit decisions of a ring, the latest first.
+func (l *Log) appendFound(r *ring, q *traffic.DecisionsQuery, list *[]traffic.Decision) {
 	found := 0
 	for i := range r.entries {
 		e := &r.entries[(r.next+len(r.entries)-1-i)%len(r.entries)]
