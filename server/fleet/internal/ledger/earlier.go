@@ -90,7 +90,7 @@ func (u *update) findMissed(r *record) {
 
 // chargeEarlier charges units of the windows before that of an update, which this node did not receive in time.
 func (l *Ledger) chargeEarlier(r *record, u *update, now moment) {
-	if !r.plan.HasWindows() || r.join.totalsVoid {
+	if u.Carried|u.AllPrevious|u.missed == 0 || !r.plan.HasWindows() || r.join.totalsVoid {
 		return
 	}
 	switch {
