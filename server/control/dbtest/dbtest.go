@@ -103,8 +103,8 @@ func get(t testing.TB, db control.DB, namespace, id string) *control.Object {
 	return o
 }
 
-// gone checks that an object does not exist.
-func gone(t testing.TB, db control.DB, namespace string, kind control.Kind, id string) {
+// checkGone checks that an object does not exist.
+func checkGone(t testing.TB, db control.DB, namespace string, kind control.Kind, id string) {
 	t.Helper()
 	if o, err := db.Get(t.Context(), namespace, kind, id); !errors.Is(err, control.ErrNotFound) {
 		t.Errorf("get %s %s: got %v, %v; want %v", kind, id, o, err, control.ErrNotFound)
@@ -120,15 +120,15 @@ func brief(objects []control.Object) []string {
 	return list
 }
 
-func equal(t testing.TB, what string, got, want []string) {
+func checkEqual(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
 	}
 }
 
-// revision checks the revisions of a namespace.
-func revision(t testing.TB, db control.DB, namespace string, wantLast, wantNodes int64) {
+// checkRevision checks the revisions of a namespace.
+func checkRevision(t testing.TB, db control.DB, namespace string, wantLast, wantNodes int64) {
 	t.Helper()
 	last, nodes, err := db.Revision(t.Context(), namespace)
 	if err != nil || last != wantLast || nodes != wantNodes {
@@ -138,8 +138,8 @@ func revision(t testing.TB, db control.DB, namespace string, wantLast, wantNodes
 
 func changeIsApplied(t *testing.T, fresh New) {
 	db := fresh(t)()
-	revision(t, db, "", 0, 0)
-	revision(t, db, "shop", 0, 0)
+	checkRevision(t, db, "", 0, 0)
+	checkRevision(t, db, "shop", 0, 0)
 	before := time.Now().Add(-time.Hour) // the database's clock may differ
 	first := commit(t, db, "shop", rule("a", control.Absent, `{"v":1}`), rule("b", control.Absent, `{"v":2}`))
 	if first.Revision != 1 || first.Time.Before(before) || first.Time.Location() != time.UTC {
@@ -164,23 +164,23 @@ func changeIsApplied(t *testing.T, fresh New) {
 	if a.Revision != 2 || string(a.Body) != `{"v":3}` || !a.Created.Equal(first.Time) || !a.Updated.Equal(second.Time) {
 		t.Errorf("got %+v, want it created at %v and updated at %v", a, first.Time, second.Time)
 	}
-	gone(t, db, "shop", control.KindRule, "b")
-	gone(t, db, "shop", control.KindClient, "a")
-	gone(t, db, "other", control.KindRule, "a")
-	revision(t, db, "shop", 2, 2)
+	checkGone(t, db, "shop", control.KindRule, "b")
+	checkGone(t, db, "shop", control.KindClient, "a")
+	checkGone(t, db, "other", control.KindRule, "a")
+	checkRevision(t, db, "shop", 2, 2)
 	commit(t, db, "shop", put(control.KindToken, "t", `{"v":2}`))
-	revision(t, db, "shop", 3, 2) // nodes get no tokens
-	revision(t, db, "", 3, 2)
+	checkRevision(t, db, "shop", 3, 2) // nodes get no tokens
+	checkRevision(t, db, "", 3, 2)
 	commit(t, db, "other", put(control.KindClient, "acme", `{}`))
-	revision(t, db, "shop", 3, 2)
-	revision(t, db, "other", 4, 4)
-	revision(t, db, "", 4, 4)
+	checkRevision(t, db, "shop", 3, 2)
+	checkRevision(t, db, "other", 4, 4)
+	checkRevision(t, db, "", 4, 4)
 	commit(t, db, "shop", remove(control.KindRule, "a"), remove(control.KindToken, "t"))
 	names, err := db.Namespaces(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "namespaces that have objects", names, []string{"other"})
+	checkEqual(t, "namespaces that have objects", names, []string{"other"})
 	again := commit(t, db, "shop", rule("a", control.Absent, `{}`))
 	if o := get(t, db, "shop", "a"); !o.Created.Equal(again.Time) {
 		t.Errorf("created: got %v, want %v: it is another rule of that name", o.Created, again.Time)
@@ -209,7 +209,7 @@ func wrongChangesAreRefused(t *testing.T, fresh New) {
 			t.Errorf("%s: got %v, want %v", name, err, control.ErrInvalid)
 		}
 	}
-	revision(t, db, "", 0, 0)
+	checkRevision(t, db, "", 0, 0)
 }
 
 func conflictsChangeNothing(t *testing.T, fresh New) {
@@ -260,12 +260,12 @@ func conflictsChangeNothing(t *testing.T, fresh New) {
 			t.Errorf("%s: revision %d was filled in", name, c.Revision)
 		}
 	}
-	revision(t, db, "n", 2, 2)
+	checkRevision(t, db, "n", 2, 2)
 	list, err := db.List(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule, Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "rules", brief(list), []string{`a={"v":1}@1`, `b={"v":2}@2`})
+	checkEqual(t, "rules", brief(list), []string{`a={"v":1}@1`, `b={"v":2}@2`})
 	c := control.Change{Namespace: "n", Base: 2, Ops: []control.Op{rule("a", 1, `{"v":3}`)}}
 	if err := db.Commit(t.Context(), &c); err != nil || c.Revision != 3 {
 		t.Errorf("at the right revisions: got %v at %d", err, c.Revision)
@@ -290,7 +290,7 @@ func reopened(t *testing.T, fresh New) {
 	if o := get(t, db, "n", "a"); string(o.Body) != `{"v":1}` {
 		t.Errorf("got %s", o.Body)
 	}
-	revision(t, db, "n", 1, 1)
+	checkRevision(t, db, "n", 1, 1)
 }
 
 func contexts(t *testing.T, fresh New) {
@@ -309,5 +309,5 @@ func contexts(t *testing.T, fresh New) {
 	if err := db.Dump(ctx, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("dump: got %v, want %v", err, context.Canceled)
 	}
-	revision(t, db, "n", 1, 1)
+	checkRevision(t, db, "n", 1, 1)
 }

@@ -163,7 +163,7 @@ func replaces(t *testing.T, fresh New) {
 	if err := to.Restore(t.Context(), strings.NewReader(whole.String()[:whole.Len()/2]), control.Any); err == nil {
 		t.Error("half a dump was restored")
 	}
-	revision(t, to, "", 2, 2)
+	checkRevision(t, to, "", 2, 2)
 	if o := get(t, to, "elsewhere", "old"); o.Revision != 1 {
 		t.Errorf("after what was refused: got %+v", o)
 	}
@@ -210,8 +210,8 @@ func recordedDumps(t *testing.T, fresh New) {
 		if err := to.Restore(t.Context(), recorded, control.Absent); err != nil {
 			t.Fatal(err)
 		}
-		revision(t, to, "", last+1, nodes)
-		revision(t, to, "_system", last+1, 0)
+		checkRevision(t, to, "", last+1, nodes)
+		checkRevision(t, to, "_system", last+1, 0)
 		log, err := to.Log(t.Context(), control.LogQuery{Newest: true, Limit: 1})
 		if err != nil || len(log) != 1 {
 			t.Fatalf("round %d: got %+v, %v", round, log, err)
@@ -263,7 +263,7 @@ func brokenDumps(t *testing.T, fresh New) {
 		if err := empty.Restore(t.Context(), strings.NewReader(text), control.Absent); err == nil {
 			t.Errorf("%s: it was restored", what)
 		}
-		revision(t, empty, "", 0, 0)
+		checkRevision(t, empty, "", 0, 0)
 		if names, err := empty.Namespaces(t.Context()); err != nil || len(names) != 0 {
 			t.Errorf("%s: got namespaces %q, %v", what, names, err)
 		}

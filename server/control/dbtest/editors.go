@@ -13,8 +13,8 @@ import (
 // rounds is how often two editors change the same rule concurrently.
 const rounds = 100
 
-// twoEditors lets two handles read the same rule and change it concurrently, round after round: one wins, the other
-// gets a conflict, and no accepted change is lost.
+// twoEditors lets two handles read the same rule and change it concurrently, many times: one of them commits its change,
+// the other gets a conflict, and no accepted change is lost.
 func twoEditors(t *testing.T, fresh New) {
 	open := fresh(t)
 	handles := []control.DB{open(), open()}
@@ -60,7 +60,7 @@ func twoEditors(t *testing.T, fresh New) {
 }
 
 // noGaps lets several handles write different objects concurrently, while one reads: when it sees a revision, it sees
-// all earlier ones. Otherwise a watcher would miss those.
+// all earlier revisions. Otherwise a watcher would miss them.
 func noGaps(t *testing.T, fresh New) {
 	const writers, each = 4, 25
 	open := fresh(t)

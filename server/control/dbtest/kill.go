@@ -41,7 +41,7 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 // value is for a database that was empty when Write started.
 type Audit struct {
 	checked int64             // the last revision of the log that was checked
-	objects map[string]string // the objects that the log up to there produces, as "kind id": "body@revision"
+	objects map[string]string // the objects after this revision, as "kind id": "body@revision"
 }
 
 // Check checks a database whose writer was killed: each change is there completely or not at all, no acknowledged

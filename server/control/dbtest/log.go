@@ -69,7 +69,7 @@ func logs(t *testing.T, fresh New) {
 		if err != nil {
 			t.Errorf("%s: %v", tt.what, err)
 		}
-		equal(t, tt.what, revisions(got), tt.want)
+		checkEqual(t, tt.what, revisions(got), tt.want)
 	}
 	got, err := db.Log(t.Context(), control.LogQuery{After: 5, Limit: 1})
 	if err != nil || len(got) != 1 {
@@ -176,7 +176,7 @@ func atRevisions(t *testing.T, fresh New) {
 		if err != nil {
 			t.Errorf("at %d: %v", at, err)
 		}
-		equal(t, fmt.Sprintf("at %d", at), brief(got), want)
+		checkEqual(t, fmt.Sprintf("at %d", at), brief(got), want)
 	}
 	old, err := db.At(t.Context(), "n", control.KindRule, 2)
 	if err != nil {
@@ -278,18 +278,18 @@ func prune(t *testing.T, fresh New) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "the log", revisions(changes), []string{"1", "4"})
+	checkEqual(t, "the log", revisions(changes), []string{"1", "4"})
 	changes, err = db.Log(t.Context(), control.LogQuery{Namespace: "n", Kind: control.KindRule, ID: "a", Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "the log of a", revisions(changes), []string{"1", "4"})
+	checkEqual(t, "the log of a", revisions(changes), []string{"1", "4"})
 	if got, err := db.Committed(t.Context(), 6); err != nil || !got.IsZero() {
 		t.Errorf("what was pruned was committed at %v, %v; want that it is not known", got, err)
 	}
-	revision(t, db, "n", 4, 4)
-	revision(t, db, "m", 6, 6)
-	revision(t, db, "", 6, 6)
+	checkRevision(t, db, "n", 4, 4)
+	checkRevision(t, db, "m", 6, 6)
+	checkRevision(t, db, "", 6, 6)
 	for _, at := range []int64{0, 1, 2} {
 		if _, err := db.At(t.Context(), "n", control.KindRule, at); !errors.Is(err, control.ErrPruned) {
 			t.Errorf("at %d: got %v, want %v", at, err, control.ErrPruned)
@@ -302,7 +302,7 @@ func prune(t *testing.T, fresh New) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "at 3", brief(old), []string{"a=2@2", "b=1@1", "c=1@3"})
+	checkEqual(t, "at 3", brief(old), []string{"a=2@2", "b=1@1", "c=1@3"})
 	changed, at, err := db.Since(t.Context(), "n", 3, 100)
 	if err != nil || at != 4 || len(changed) != 2 {
 		t.Errorf("since 3: got %q to %d, %v", brief(changed), at, err)

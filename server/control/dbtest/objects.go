@@ -42,7 +42,7 @@ func pages(t *testing.T, fresh New) {
 			}
 			q.AfterNamespace, q.AfterID = "n", page[len(page)-1].ID
 		}
-		equal(t, fmt.Sprintf("pages of %d", limit), got, ids)
+		checkEqual(t, fmt.Sprintf("pages of %d", limit), got, ids)
 	}
 	var got, want []string
 	q := control.Query{Kind: control.KindRule, Limit: 5}
@@ -64,7 +64,7 @@ func pages(t *testing.T, fresh New) {
 			want = append(want, n+" "+id)
 		}
 	}
-	equal(t, "all namespaces", got, want)
+	checkEqual(t, "all namespaces", got, want)
 	for _, tt := range []struct {
 		q    control.Query
 		want int
@@ -111,7 +111,7 @@ func search(t *testing.T, fresh New) {
 		for _, o := range list {
 			got = append(got, o.ID)
 		}
-		equal(t, "search for "+needle, got, want)
+		checkEqual(t, "search for "+needle, got, want)
 		if n, err := db.Count(t.Context(), q); err != nil || n != len(want) {
 			t.Errorf("count of %s: got %d, %v; want %d", needle, n, err, len(want))
 		}
@@ -160,10 +160,10 @@ func oddNames(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	slices.Sort(odd)
-	equal(t, "namespaces", names, odd)
+	checkEqual(t, "namespaces", names, odd)
 	for _, id := range odd {
 		commit(t, db, id, remove(control.KindRule, id), remove(control.KindClient, id))
-		gone(t, db, id, control.KindRule, id)
+		checkGone(t, db, id, control.KindRule, id)
 	}
 }
 
@@ -172,8 +172,8 @@ func noNames(t *testing.T, fresh New) {
 	db := fresh(t)()
 	commit(t, db, "n", put(control.KindRule, "a", `{"path":"/a"}`))
 	for _, text := range []string{"\x00", "\xff", "a\x00", "a\xff", "\x00a", "\xffa", "n\x00a"} {
-		gone(t, db, "n", control.KindRule, text)
-		gone(t, db, text, control.KindRule, "a")
+		checkGone(t, db, "n", control.KindRule, text)
+		checkGone(t, db, text, control.KindRule, "a")
 		for _, q := range []control.Query{
 			{Namespace: "n", Kind: control.KindRule, Search: text, Limit: 10}, {
 				Namespace: text, Kind: control.KindRule,
@@ -218,7 +218,7 @@ func snapshots(t *testing.T, fresh New) {
 			kind := []control.Kind{control.KindRule, control.KindClient, control.KindOverride}[i%3]
 			ops = append(ops, put(kind, fmt.Sprintf("o%02d", i), fmt.Sprint(v)))
 		}
-		// One object comes and goes, so that a snapshot meets objects created or deleted meanwhile.
+		// One object is created and deleted in turn, so that a snapshot meets objects that were created or deleted meanwhile.
 		if v%2 == 1 {
 			ops = append(ops, put(control.KindClient, "o05-odd", fmt.Sprint(v)))
 		} else {

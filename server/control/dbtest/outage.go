@@ -17,8 +17,8 @@ type Outage struct {
 	Open func() control.DB
 }
 
-// Kills kills a server during writes, several times, and checks the data afterwards.
-func (o *Outage) Kills(t *testing.T, times int) {
+// CheckKills kills a server during writes, several times, and checks the data afterwards.
+func (o *Outage) CheckKills(t *testing.T, times int) {
 	var audit Audit
 	db := o.Open()
 	last := int64(0)
@@ -66,18 +66,18 @@ func (o *Outage) Kills(t *testing.T, times int) {
 	}
 }
 
-// Watches checks that a watch continues after an outage, and gets notifications again.
-func (o *Outage) Watches(t *testing.T) {
+// CheckWatches checks that a watch continues after an outage, and gets notifications again.
+func (o *Outage) CheckWatches(t *testing.T) {
 	writer := o.Open()
 	commit(t, writer, "n", rule("a", control.Any, `1`))
 	seen := watch(t.Context(), o.Open())
-	until(t, seen, 1)
+	awaitRevision(t, seen, 1)
 	o.Kill()
 	o.Restart()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{rule("a", control.Any, `3`)}}
 		if err := writer.Commit(t.Context(), &c); err == nil {
-			until(t, seen, c.Revision)
+			awaitRevision(t, seen, c.Revision)
 			return
 		} else if time.Now().After(deadline) {
 			t.Fatalf("%v after the server was started again: %v", patience, err)

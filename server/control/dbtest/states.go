@@ -88,5 +88,5 @@ func states(t *testing.T, fresh New) {
 			t.Fatalf("%v after they expired there are still %s", patience, list("soon", 100))
 		}
 	}
-	revision(t, db, "", 0, 0)
+	checkRevision(t, db, "", 0, 0)
 }

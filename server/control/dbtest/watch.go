@@ -24,8 +24,8 @@ func watch(ctx context.Context, db control.DB) <-chan int64 {
 	return seen
 }
 
-// until waits for a revision.
-func until(t testing.TB, seen <-chan int64, want int64) {
+// awaitRevision waits for a revision.
+func awaitRevision(t testing.TB, seen <-chan int64, want int64) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
@@ -54,13 +54,13 @@ func watchAcrossHandles(t *testing.T, fresh New) {
 	commit(t, writer, "n", rule("a", control.Absent, `1`))
 	mine, theirs, writers := watch(ctx, own), watch(ctx, other), watch(ctx, writer)
 	for _, seen := range []<-chan int64{mine, theirs, writers} {
-		until(t, seen, 1) // the current one first
+		awaitRevision(t, seen, 1) // the current one first
 	}
 	for i := range 5 {
 		c := commit(t, writer, "n", put(control.KindRule, "a", `2`))
 		started := time.Now()
 		for _, seen := range []<-chan int64{mine, theirs, writers} {
-			until(t, seen, c.Revision)
+			awaitRevision(t, seen, c.Revision)
 		}
 		t.Logf("change %d: all knew after %v", i, time.Since(started))
 	}
@@ -70,7 +70,7 @@ func watchAcrossHandles(t *testing.T, fresh New) {
 		last = commit(t, own, "m", put(control.KindToken, "t", `2`))
 	}
 	for _, seen := range []<-chan int64{mine, theirs, writers} {
-		until(t, seen, last.Revision)
+		awaitRevision(t, seen, last.Revision)
 	}
 }
 
@@ -93,11 +93,11 @@ func watchEnds(t *testing.T, fresh New) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := watch(ctx, db)
-	until(t, seen, 0)
+	awaitRevision(t, seen, 0)
 	cancel()
 	ended("its context is done", seen)
 	seen = watch(t.Context(), db)
-	until(t, seen, 0)
+	awaitRevision(t, seen, 0)
 	for range db.Watch(t.Context()) {
 		break // a watcher that has seen enough
 	}

@@ -50,8 +50,8 @@ func TestPostgres(t *testing.T) {
 func TestPostgresAcrossOutages(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Durable: true})
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
-		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 2) },
-		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
+		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.CheckKills(t, 2) },
+		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.CheckWatches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := server.URL(t)
@@ -67,7 +67,7 @@ func TestSoakKilledServerLeavesChangesAtomic(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Durable: true})
 	url := server.URL(t)
 	o := &dbtest.Outage{Kill: server.Kill, Restart: server.Restart, Open: func() control.DB { return open(t, url) }}
-	o.Kills(t, 50)
+	o.CheckKills(t, 50)
 }
 
 func newerVersion(t *testing.T, server *pgtest.Server) {

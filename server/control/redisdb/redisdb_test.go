@@ -83,8 +83,8 @@ func TestAcrossOutages(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{Persist: true, Config: []string{"appendfsync always"}})
 	made := 0
 	for name, test := range map[string]func(*testing.T, *dbtest.Outage){
-		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.Kills(t, 5) },
-		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.Watches(t) },
+		"KilledServerLeavesChangesAtomic": func(t *testing.T, o *dbtest.Outage) { o.CheckKills(t, 5) },
+		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.CheckWatches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			made++
