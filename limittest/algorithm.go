@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// RunAlgorithm checks that an algorithm of your own keeps the promises of algorithm.Custom, by random histories under
-// each limit. The limits need no Algorithm; without limits it uses some that are typical.
+// RunAlgorithm checks that a custom algorithm keeps the promises of algorithm.Custom, by random histories under each
+// limit. The limits need no Algorithm. If there are none, RunAlgorithm uses a few typical limits.
 func RunAlgorithm(t *testing.T, custom algorithm.Custom, limits ...headgate.Limit) {
 	t.Helper()
 	if len(limits) == 0 {
@@ -49,7 +49,7 @@ type customHistory struct {
 	taken   []takenUnits // without those given back
 }
 
-// takenUnits are units that were taken at one time. They have expired if Used was 0 at some time since.
+// takenUnits are units that were taken at the same time. They have expired if Used was 0 at some later time.
 type takenUnits struct {
 	at, units int64
 	expired   bool
@@ -114,7 +114,7 @@ func (h *customHistory) step() error {
 	return nil
 }
 
-// give gives back the units of one taking.
+// give gives back the units of h.taken[i].
 func (h *customHistory) give(i int) error {
 	r := h.taken[i]
 	h.taken = slices.Delete(h.taken, i, i+1)

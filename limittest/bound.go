@@ -42,7 +42,8 @@ func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	return admitted
 }
 
-// moveClock moves the clock forward by a random pause, or back by as much, but not so far that a store starts over.
+// moveClock moves the clock forward by a random pause, or back by at most an hour. After a larger step back, a
+// store may drop its state.
 func (tr *trial) moveClock(l headgate.Limit) {
 	d := randomPause(tr.rng, l, tr.elapsed())
 	if tr.rng.IntN(3) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// These functions call a limiter and stop the test if it fails, or returns an impossible decision.
+// These functions call a limiter. They stop the test if the limiter returns an error or an impossible decision.
 
 // take takes n units, or peeks if n is 0.
 func (tr *trial) take(key string, l headgate.Limit, n int64) headgate.Decision {
@@ -79,7 +79,7 @@ func (tr *trial) takeAll(checks []headgate.Check) []headgate.Decision {
 	return ds
 }
 
-// sameDecision compares two decisions except for the names of leases, which differ.
+// sameDecision reports whether two decisions are equal except for the lease in their receipts.
 func sameDecision(a, b headgate.Decision) bool {
 	a.Receipt.Lease, b.Receipt.Lease = 0, 0
 	return a == b

@@ -8,7 +8,8 @@ import (
 // Start is the initial time of a Clock, and of every case of a script.
 var Start = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// A Clock is a virtual clock that runs only when it is set. It is safe for concurrent use. Create one with NewClock.
+// A Clock is a virtual clock that moves only when it is set. It is safe for concurrent use. Create one with
+// NewClock.
 type Clock struct {
 	sinceStart atomic.Int64 // ns
 }
@@ -19,7 +20,7 @@ func NewClock() *Clock { return new(Clock) }
 // Now returns the time of the clock.
 func (c *Clock) Now() time.Time { return Start.Add(time.Duration(c.sinceStart.Load())) }
 
-// Advance moves the clock by d, back if that is negative.
+// Advance moves the clock forward by d, or back if d is negative.
 func (c *Clock) Advance(d time.Duration) { c.sinceStart.Add(int64(d)) }
 
 // Set sets the clock to t.

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// concurrentChecks check that concurrent callers get the same as callers one after the other.
+// concurrentChecks check that concurrent callers get as many units as callers that take one after the other.
 func concurrentChecks() []check {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window",
 		"100/h fixed-window staggered",
@@ -53,7 +53,8 @@ func (tr *trial) concurrently(do func(rng *rand.Rand) error) {
 	}
 }
 
-// takeAllUnits lets all goroutines take as much as they can of one key, and returns the number of units.
+// takeAllUnits lets all goroutines take as many units of one key as they can, and returns the number of units
+// taken.
 func (tr *trial) takeAllUnits(l headgate.Limit) int64 {
 	tr.Helper()
 	before := tr.peek("alice", l).Remaining
@@ -77,7 +78,8 @@ func (tr *trial) takeAllUnits(l headgate.Limit) int64 {
 	return before
 }
 
-// takeRefills lets all goroutines take what is restored in a few moments: not a unit may be lost or gained.
+// takeRefills lets all goroutines take the units that are restored after a few random times. They must get
+// exactly these units.
 func (tr *trial) takeRefills(l headgate.Limit) {
 	taken := tr.takeAllUnits(l)
 	for range 5 {

@@ -8,11 +8,12 @@
 //		})
 //	}
 //
-// The suite runs in virtual time: it passes a clock to the limiter and sets that clock freely, also back. It has three
-// parts. Cases replay the scripts of package algorithm, which define the decisions of each algorithm. Properties run
-// long random histories and check invariants: never more than the limit, RetryAfter exact to a microsecond, all or
-// none, denials and peeks that change nothing. Concurrent checks do the same from many goroutines. All random choices
-// derive from Options.Seed, so that failures are reproducible.
+// The suite runs in virtual time: it passes a clock to the limiter, and sets that clock forward and back. It has
+// three parts. Cases replay the scripts of package algorithm, which define the decisions of each algorithm.
+// Properties run long random histories and check invariants: a limiter never admits more than the limit,
+// RetryAfter is exact to a microsecond, TakeAll takes all or none, and denials and peeks change nothing.
+// Concurrent checks do the same from many goroutines. All random choices derive from Options.Seed, so that
+// failures are reproducible.
 //
 // # Testing a Limiter of your own
 //
@@ -35,6 +36,6 @@
 //
 // # Testing code that is limited
 //
-// [Allowing] and [Denying] return limiters that always decide alike, and a [Recorder] records what was asked. A [Clock]
-// sets the time of a memstore.Store; in a bubble of testing/synctest the store needs none.
+// [Allowing] and [Denying] return limiters that always make the same decision, and a [Recorder] records the calls of
+// a limiter. A [Clock] sets the time of a memstore.Store; in a bubble of testing/synctest the store needs no Clock.
 package limittest

@@ -21,7 +21,7 @@ type fixedLimiter struct {
 
 var _ headgate.Limiter = fixedLimiter{}
 
-// decide returns the decision on a check. Receipts are for the units of allowed checks.
+// decide returns the decision on a check. If it is allowed, its receipt has the units of the check.
 func (f fixedLimiter) decide(c headgate.Check) headgate.Decision {
 	d := headgate.Decision{
 		Allowed: f.allowed, Limit: c.Limit.Capacity(), RetryAfter: f.retryAfter, ResetAfter: f.retryAfter,
@@ -85,7 +85,7 @@ func (f fixedLimiter) Reset(ctx context.Context, c headgate.Check) error {
 	return contextError(ctx, headgate.ValidateKey(c.Key))
 }
 
-// contextError returns the error of a context, or else err.
+// contextError returns the error of a context, or err if there is none.
 func contextError(ctx context.Context, err error) error {
 	if ctx == nil {
 		return headgate.ErrNilContext

@@ -12,7 +12,7 @@ import (
 
 // A want is the expected outcome of one decision.
 type want struct {
-	err     error // the rest is empty then
+	err     error // if it is not nil, the other fields are empty
 	allowed bool
 	fields  []wantField
 }

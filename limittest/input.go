@@ -66,7 +66,8 @@ var (
 	}}
 )
 
-// mustBeZero replaces an error that came with a decision, which must not happen.
+// mustBeZero returns err. If a decision was returned together with err, which must not happen, it returns
+// another error.
 func mustBeZero(d headgate.Decision, err error) error {
 	if err != nil && d != (headgate.Decision{}) {
 		return fmt.Errorf("decision %+v beside the error %s", d, err.Error())

@@ -13,17 +13,17 @@ import (
 
 // A ledger records what was admitted to one key, in the order of the decisions.
 //
-// A limiter whose clock goes back decides at the latest time it knows, so an admission is recorded at the latest time
-// of any admission so far. The bound for two admissions depends on the time between those.
+// A limiter whose clock goes back decides at the latest time that it knows, so the ledger records an admission at the
+// latest time of any admission so far. The bound for two admissions depends on the time between these two times.
 type ledger struct {
 	entries    []entry
-	latestCall int64 // of all calls, admitted or not
+	latestCall int64 // latest time of a call so far, admitted or not
 }
 
 type entry struct {
 	at         int64 // µs since Start, never less than that of the previous entry
 	latestCall int64 // µs since Start, the latest time of a call so far
-	units      int64 // without refunds
+	units      int64 // admitted units that were not refunded
 }
 
 // recordCall records a call at a time.
@@ -53,8 +53,8 @@ type envelope struct {
 //
 // Let A(k) be the units admitted up to entry k, and t(k) its time. For all i ≤ j the check is
 // A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)). With f(j) = A(j) − rate·t(j) and g(i) = A(i−1) − rate·t(i) that is
-// f(j) − g(i) ≤ burst, so it suffices to compare f(j) with the least g so far. All terms are multiplied by the period,
-// so that they are whole numbers.
+// f(j) − g(i) ≤ burst, so it is enough to compare f(j) with the smallest g so far. All terms are multiplied by the
+// period, so that they are whole numbers.
 func (b *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 	var least *big.Int
 	var leastAt int

@@ -12,14 +12,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A ClosableMaker returns a new limiter with counters of its own, and the function that closes it. The function is nil
-// if the limiter cannot be closed; what holds after Close is then not checked.
+// A ClosableMaker returns a new limiter with its own counters, and the function that closes it. The function is nil
+// if the limiter cannot be closed; its behavior after Close is then not checked.
 type ClosableMaker = func(t testing.TB) (l headgate.Limiter, closeLimiter func() error)
 
 // RunMisuse checks that a limiter gives a safe result to callers that misuse it: a cost of 0 or below, an empty key, a
-// nil context, a wrong receipt or that of another limiter, use after Close, Close again, and a copy. A mistake never
-// admits a request that a correct call would deny, except that a wrong receipt may return up to its units. RunMisuse
-// uses the system clock. It calls newLimiter for each subtest, and twice for one of them.
+// nil context, a wrong receipt, the receipt of another limiter, use after Close, a second Close, and a copy. A
+// mistake never admits a request that a correct call would deny, except that a wrong receipt may return up to its
+// units. RunMisuse uses the system clock. It calls newLimiter for each subtest, and twice for one of them.
 func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 	t.Helper()
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func (m *misuse) requireRefused(c headgate.Check, methods ...limiterMethod) {
 		}
 	}
 	m.requireUnused("alice")
-	m.requireUnused("bystander") // of TakeAll
+	m.requireUnused("bystander") // callTakeAll uses this key
 }
 
 // requireUnused checks that nothing was taken for a key.
@@ -95,7 +95,7 @@ func (m *misuse) requireUnused(key string) {
 	}
 }
 
-// countAllowed takes units one by one, a few more than the limit has, and returns how many were allowed.
+// countAllowed takes units one by one, a few more than the limit allows, and returns how many were allowed.
 func (m *misuse) countAllowed(key string, limit headgate.Limit) int64 {
 	m.Helper()
 	b := headgate.MustBind(m.limiter, limit)
@@ -165,8 +165,9 @@ func (m *misuse) wrongReceipt() {
 	m.receiptsOfOthers(b, d.Receipt)
 }
 
-// receiptsOfOthers gives back units of bob with the receipt of another key, twice, and with invented ones. They may be
-// refused or not. Bob gets what the limit has, and at most the units that were given back.
+// receiptsOfOthers gives back units of bob, twice with the receipt of another key and then with invented receipts.
+// The limiter may refuse them or not. Bob must not get more than the units of the limit and those that were given
+// back.
 func (m *misuse) receiptsOfOthers(b *headgate.Bound, alice headgate.Receipt) {
 	most := misusedLimit.Capacity()
 	got := m.countAllowed("bob", misusedLimit)

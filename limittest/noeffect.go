@@ -14,7 +14,8 @@ func noEffectChecks() []check {
 		forEach("no effect", "keys are independent", allLimits, (*trial).keysAreIndependent))
 }
 
-// noEffectOnHistory runs one history on two limiters, one of which also gets calls without effect.
+// noEffectOnHistory runs the same history on two limiters. One of them also gets calls that must have no
+// effect.
 func (tr *trial) noEffectOnHistory(l headgate.Limit) {
 	other := tr.twin()
 	for range tr.Steps {

@@ -21,10 +21,10 @@ func offeredLoadChecks() []check {
 // admitsOffered offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is
 // admitted.
 //
-// Under overload, the number admitted until a time T is limit·T for windows, for a leaky-bucket whose delays are
-// observed, and for concurrency, which here is 20 slots held for a second each; a token-bucket or gcra adds its burst.
-// T is in whole seconds, so that no window is cut, up to the last one with waiting requests. The windows of other
-// algorithms may be cut: the last one may have admitted its whole limit.
+// Under overload, limit·T requests are admitted until a time T for windows, for a leaky-bucket whose delays are
+// observed, and for concurrency, which here means 20 slots held for a second each. A token-bucket or gcra adds its
+// burst. T is in whole seconds, so that no window is cut, up to the last one with waiting requests. The windows of
+// other algorithms may be cut: the last one may have admitted its whole limit.
 func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	const seconds, limit = 10, 20
 	tr.setElapsed(0)
@@ -55,8 +55,8 @@ func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	}
 }
 
-// offer lets total requests arrive at a rate, and returns when each was admitted. A request that finds others waiting
-// waits behind them: it would be denied as well.
+// offer lets total requests arrive at a rate, and returns when each of them passed. A request waits until all earlier
+// requests are admitted, because it would be denied before that.
 func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
 	const mostTries = 100
 	passed := make([]time.Duration, 0, total)

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// oneOwner wraps a limiter and gives all keys the same owner. A limiter on several servers keeps the keys of one owner
-// on one server, and so decides them in one step.
+// oneOwner wraps a limiter and gives all keys the same owner. A limiter on several servers keeps the keys of an owner
+// on one server, so that TakeAll decides them in one step.
 type oneOwner struct{ headgate.Limiter }
 
 const owner = "limittest"

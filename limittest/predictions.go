@@ -36,7 +36,7 @@ func (tr *trial) randomStep(l headgate.Limit) {
 	}
 }
 
-// peekIsWhatTakeDecides peeks at a cost before it takes it.
+// peekIsWhatTakeDecides checks that a peek at a cost predicts the take of that cost.
 func (tr *trial) peekIsWhatTakeDecides(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
@@ -57,7 +57,7 @@ func (tr *trial) peekIsWhatTakeDecides(l headgate.Limit) {
 	}
 }
 
-// retryIsExact takes again after RetryAfter, and a microsecond before.
+// retryIsExact checks that a denied cost is allowed after RetryAfter, and not a microsecond earlier.
 func (tr *trial) retryIsExact(l headgate.Limit) {
 	denied := 0
 	for range tr.Steps {
@@ -87,7 +87,7 @@ func (tr *trial) retryIsExact(l headgate.Limit) {
 	}
 }
 
-// remainingCanBeTaken takes what remains, and one unit more.
+// remainingCanBeTaken checks that the remaining units can be taken, and not one unit more.
 func (tr *trial) remainingCanBeTaken(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
@@ -111,7 +111,7 @@ func (tr *trial) remainingCanBeTaken(l headgate.Limit) {
 	}
 }
 
-// resetIsExact waits until a key is fully restored.
+// resetIsExact checks that a key is fully restored after ResetAfter, and not a microsecond earlier.
 func (tr *trial) resetIsExact(l headgate.Limit) {
 	for range max(1, tr.Steps/10) {
 		for range 1 + tr.rng.IntN(20) {

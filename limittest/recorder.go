@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Recorder is a Limiter that records the calls of another one, so that a test can check what was asked. Create it
-// with NewRecorder. It is safe for concurrent use.
+// A Recorder is a Limiter that passes all calls to another one and records them, so that a test can check them.
+// Create one with NewRecorder. It is safe for concurrent use.
 type Recorder struct {
 	limiter headgate.Limiter
 
@@ -23,7 +23,7 @@ var _ headgate.Limiter = (*Recorder)(nil)
 type Call struct {
 	// Method is the name of the method, such as "Take".
 	Method string
-	// Checks are its checks: one, or those of TakeAll.
+	// Checks are the checks of the call: several for TakeAll, otherwise one.
 	Checks []headgate.Check
 }
 

@@ -18,7 +18,7 @@ func refundChecks() []check {
 		forEach("refund", "of a charge", timedLimits, (*trial).refundsCharges))
 }
 
-// refundUndoes refunds at the time of taking, in one piece or two.
+// refundUndoes checks that a refund at the time of the take restores the key, in one step or two.
 func (tr *trial) refundUndoes(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
@@ -43,7 +43,8 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 	}
 }
 
-// refundsKeepBound refunds some of what was taken, sooner or later, and records the rest.
+// refundsKeepBound refunds some units after random times, and checks that the units that were not refunded stay
+// within the bound.
 func (tr *trial) refundsKeepBound(l headgate.Limit) {
 	type refundable struct {
 		headgate.Receipt
@@ -69,8 +70,8 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 	tr.requireWithinBound(l, admitted)
 }
 
-// refundNeverRaises runs one history on two limiters, one of which also takes and refunds later: it must never have
-// more than the other.
+// refundNeverRaises runs the same history on two limiters. One of them also takes further units and refunds them
+// later. It must never have more units remaining than the other.
 func (tr *trial) refundNeverRaises(l headgate.Limit) {
 	other := tr.twin()
 	var open []headgate.Receipt

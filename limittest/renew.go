@@ -18,13 +18,14 @@ func renewChecks() []check {
 	}
 }
 
-// A slot is a slot that is or was held.
+// A slot is a slot of a concurrency limit that is or was held.
 type slot struct {
 	headgate.Receipt
 	until time.Duration
 }
 
-// renewedSlotsAreHeld takes, renews and releases slots at random times, and knows until when each is held.
+// renewedSlotsAreHeld takes, renews and releases slots at random times, and checks until when each of them is
+// held.
 func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	ctx := context.Background()
 	var slots []slot
@@ -72,7 +73,7 @@ func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	}
 }
 
-// refusesRenew renews receipts that are no slots.
+// refusesRenew checks that receipts of other algorithms, which are not slots, cannot be renewed.
 func (tr *trial) refusesRenew() {
 	for _, l := range timedLimits {
 		d := tr.take("alice", l, 1)

@@ -42,8 +42,8 @@ func caseChecks() ([]check, error) {
 
 func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 
-// RunScript replays a script, each case as a subtest on a limiter of its own. name is the file of the script, for error
-// messages.
+// RunScript replays a script. It runs each case as a subtest with a new limiter. name is the file of the script, for
+// error messages.
 //
 // A script is lines of text. A # at the beginning of a line or after a space begins a comment.
 //
@@ -76,9 +76,9 @@ func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 //
 //	allow|deny [remaining=N] [retry=TIME|never] [reset=TIME] [delay=TIME] [limit=N] [units=N]
 //
-// and other fields are not compared, except for the obvious: the limit's capacity, no retry if allowed, some if denied,
-// a receipt for taken units and none otherwise. Units are those of the receipt. The names of errors are invalid-check,
-// invalid-limit and unsupported.
+// and other fields are not compared. The following is always checked: the limit is the capacity, an allowed decision
+// has no retry and a denied one has, and there is a receipt only if units were taken. units are the units of the
+// receipt. The names of errors are invalid-check, invalid-limit and unsupported.
 func RunScript(t *testing.T, name, script string, newLimiter Maker) {
 	t.Helper()
 	s, err := parseScript(name, script)

@@ -40,7 +40,7 @@ type Maker = func(t testing.TB, now func() time.Time) headgate.Limiter
 // subtests, for some of them twice.
 func Run(t *testing.T, newLimiter Maker) { RunOptions(t, newLimiter, Options{}) }
 
-// RunOptions is Run with options.
+// RunOptions does the same as Run, with options.
 func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 	all, err := checks()
 	if err != nil {

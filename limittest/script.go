@@ -35,7 +35,7 @@ type scriptCheck struct {
 	receipt string // name of the receipt to refund
 }
 
-// parseScript parses a script. The error has the position.
+// parseScript parses a script. Its error contains the position in the file.
 func parseScript(file, text string) (script, error) {
 	p := scriptParser{file: file}
 	for i, line := range strings.Split(text, "\n") {
@@ -66,9 +66,9 @@ type scriptParser struct {
 	file     string
 	line     int
 	script   script
-	names    map[string]bool           // of cases
-	limits   map[string]headgate.Limit // of the case; the unnamed one is ""
-	receipts map[string]bool           // of the case
+	names    map[string]bool           // names of the cases so far
+	limits   map[string]headgate.Limit // limits of the current case by name; "" for the one without a name
+	receipts map[string]bool           // names of the receipts of the current case
 }
 
 func (p *scriptParser) pos() string { return p.file + ":" + strconv.Itoa(p.line) }
@@ -226,7 +226,7 @@ func (w *words) next() string {
 	return word
 }
 
-// accept removes the next word if it is this one.
+// accept removes the next word if it equals word, and reports whether it did.
 func (w *words) accept(word string) bool {
 	if len(*w) == 0 || (*w)[0] != word {
 		return false

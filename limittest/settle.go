@@ -29,10 +29,10 @@ func faster(l headgate.Limit) headgate.Limit {
 	return l
 }
 
-// settlesUnderOldLimit takes under a limit, while requests admitted under the old one are charged more or refunded. No
-// more is admitted than by the larger of the two, and consumption is at most rounded up, so that the key is restored. A
-// refund is credited at the faster of two drain rates: that of the limit under which the units were taken, and that of
-// the limit in force. Under the slower limit a part of it may therefore stay consumed.
+// settlesUnderOldLimit takes under a limit, while requests admitted under the old one are charged more or refunded.
+// No more is admitted than the larger of the two limits allows, and consumption is at most rounded up, so that the
+// key is restored. A refund is credited at the faster of two drain rates: that of the limit under which the units
+// were taken, and that of the limit in force. Under the slower limit a part of it may therefore stay consumed.
 func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
 	type refundable struct {
 		limit headgate.Limit
@@ -138,7 +138,7 @@ func (tr *trial) refundsAfterLowering(l, old headgate.Limit) {
 
 // refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No
 // refund is credited with more than its units, so all that is not refunded stays within the fastest limit, from the
-// first request on. A refund knows only the limit of its units and the one in force. If the limit was raised and
+// first request on. A refund knows only the limit of its units and the limit in force. If the limit was raised and
 // lowered again in between, units that drained meanwhile are credited: in a shorter time, one refund may come on top.
 func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 	limits := []headgate.Limit{l, faster(l), faster(faster(l))}

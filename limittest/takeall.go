@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// takeAllChecks check that several checks are taken as one.
+// takeAllChecks check that TakeAll takes all of its checks or none.
 func takeAllChecks() []check {
 	return []check{
 		{"takeall", "all or none, as if one by one", (*trial).allOrNone},
@@ -17,8 +17,8 @@ func takeAllChecks() []check {
 	}
 }
 
-// allOrNone runs one history on two limiters: one takes all at once; the other peeks at each check first, and then
-// takes one by one if all would be admitted.
+// allOrNone runs the same history on two limiters. One takes all checks with TakeAll. The other peeks at each
+// check first, and then takes one by one if all would be admitted.
 func (tr *trial) allOrNone() {
 	other := tr.twin()
 	var allowed, denied int

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A budget is the memory limit of a store's tables and records. Each may use seven eighths of it, so that a flood of
-// keys of one kind leaves room for the other.
+// A budget is the memory limit of a store's tables and records. Each may use seven eighths of it, so that many keys
+// of one kind leave room for the other.
 type budget struct {
 	limit           int64
 	mu              sync.Mutex // held to reserve bytes, not to release them

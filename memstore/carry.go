@@ -68,7 +68,7 @@ func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) 
 }
 
 // convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if nothing
-// of the consumption is left, or if the result does not fit a word: then the key has a record now. The shard is locked.
+// of the consumption is left, or if the result does not fit a word: then the key has a record. The shard is locked.
 func (s *Store) convertEntry(sh *shard, a *access, e *slot) (*slot, error) {
 	if e == nil {
 		return nil, nil

@@ -164,7 +164,7 @@ func (s *Store) giveEntry(a *access, e *slot, r headgate.Receipt) {
 	w := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
 	if w == nil {
 		if a.plan.id != briefID || !a.plan.compact {
-			return // the limit of the entry is not known
+			return // the limit under which the entry was written is unknown
 		}
 		w = &layoutPlan{a.plan.layout, a.plan.Plan}
 	}

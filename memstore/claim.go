@@ -31,17 +31,17 @@ type claim struct {
 	slot   *slot // the entry of the key; nil if it has a record
 	word   uint64
 	pair   algorithm.Pair    // after the take
-	next   uint64            // the state word of that pair
+	next   uint64            // the state word of pair
 	record *[minRecord]int64 // the record of the key
 }
 
 const (
 	maxClaimState = minRecord - recordState // words of the state in the smallest record
-	// maxRecords is how many claims may have records.
+	// maxRecords is the maximum number of claims with records.
 	maxRecords = 4
-	// maxFailedSwaps is how many swaps in a row may fail.
+	// maxFailedSwaps is the number of consecutive failed swaps after which takeClaiming gives up.
 	maxFailedSwaps = 8
-	// maxReads is how often a held entry is read again before anything is claimed.
+	// maxReads is how often inspect reads a held entry again before anything is claimed.
 	maxReads = 32
 )
 
@@ -71,7 +71,7 @@ func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64)
 	return s.inspectAll(claims) && s.claimAll(claims, dst)
 }
 
-// takeClaimingRecords is takeClaiming for claims of which some have records. It locks the shards of those.
+// takeClaimingRecords takes for claims of which some have records, and locks the shards of these records.
 func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
 	s.lock(locked)
 	defer s.unlock(locked)

@@ -7,7 +7,7 @@ const (
 	// hotSwaps is how many failed swaps in one decision make a key hot. A first failure is often a coincidence, and trying
 	// again costs less than a pause.
 	hotSwaps = 2
-	// pauseLoops is the number of iterations of the pause: 5 to 10 µs, in which the others decide a hundred times.
+	// pauseLoops is the number of iterations of the pause: 5 to 10 µs, in which others decide a hundred times.
 	pauseLoops = 1 << 14
 )
 

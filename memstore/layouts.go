@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// layouts holds the layouts of a store's entries, by id. The id in an entry says which limit wrote it, also after the
-// limit of the key has changed. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit a
-// word, have records. Brief limits, which refill within briefTime, share the id 0; consumption under them is not
+// layouts holds the layouts of a store's entries, by id. The id in an entry says which limit wrote it, even after the
+// limit of the key has changed. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit
+// a word, have records. Brief limits, which refill within briefTime, share the id 0; consumption under them is not
 // converted to other limits.
 type layouts struct {
 	byID [1 << layoutBits]atomic.Pointer[layoutPlan]
@@ -86,7 +86,7 @@ func (t *layouts) get(tagWord uint64) *layout {
 	return &briefLayout
 }
 
-// timeLeft is layout.timeLeft for the layout of the entry.
+// timeLeft calls layout.timeLeft with the layout of the entry.
 func (t *layouts) timeLeft(tagWord, word uint64, ref, now int64) int64 {
 	return t.get(tagWord).timeLeft(tagWord>>layoutBits, word, ref, now)
 }

@@ -21,8 +21,8 @@ type Options struct {
 	MaxBytes int64
 	// Now returns the time, which is after 1970. Default: the system's monotonic clock, set to its wall clock in New; in
 	// a bubble of testing/synctest that is the bubble's clock. Other tests may use a limittest.Clock: Now: clock.Now. A
-	// clock that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys used
-	// meanwhile until it has caught up. Now is called by every goroutine that decides and by those of the store.
+	// clock that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys
+	// used between until it catches up. Now is called by every goroutine that decides and by those of the store.
 	Now func() time.Time
 	// Algorithms are algorithms of the program's own, by their numbers from headgate.FirstCustom on. Default none. A limit
 	// names one in its field Algorithm. Each key of such a limit has a record of 128 bytes.

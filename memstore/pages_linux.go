@@ -9,7 +9,7 @@ import (
 const madviseHugepage = 14
 
 // preferLargePages asks the system to back the memory with large pages: a table of many gigabytes is read at random,
-// and looking up the page of a slot can take as long as reading it. It is no error if the system cannot.
+// and looking up the page of a slot can take as long as reading it. It is no error if the system cannot do that.
 func preferLargePages(slots []slot) { _ = syscall.Madvise(bytesOf(slots), madviseHugepage) }
 
 // returnPages returns the memory of unused slots to the system, and reports whether the system accepted it. Afterwards

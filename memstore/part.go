@@ -18,7 +18,7 @@ type part struct {
 	hasRecord bool           // the key has a record
 
 	record        []int64  // the key's record, valid until records are moved
-	words         int64    // the length of its state
+	words         int64    // the length of the state in the record
 	pinned        bool     // the record cannot be evicted
 	until, denied int64    // recordUntil and recordDenied, which pinning overwrites
 	taken         bool     // tryRecord has taken the units from the record
@@ -101,7 +101,7 @@ func (p *part) unpin(record []int64) {
 	record[recordUntil], record[recordDenied] = p.until, p.denied
 }
 
-// hold holds and reads the entry of a part, if its key has one.
+// hold calls hold for the entry of a part, if its key has one.
 func (s *Store) hold(p *part) {
 	if p.plan.IsPair() {
 		if e := s.entry(p.hash); e != nil { // then it has no record

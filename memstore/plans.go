@@ -17,7 +17,7 @@ type plan struct {
 	compact bool // its state fits a state word
 	// firstWords is the length of a new state, and growth by how many words a step may let it grow.
 	firstWords, growth int
-	pooled             bool // it is from planPool, and returned after one decision
+	pooled             bool // the plan is from planPool, and returned to it after one decision
 }
 
 func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
@@ -42,7 +42,7 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 	return nil
 }
 
-// customOf returns the custom algorithm with a number, or nil.
+// customOf returns the custom algorithm with a number, or nil if there is none.
 func (s *Store) customOf(a headgate.Algorithm) algorithm.Custom {
 	if a < headgate.FirstCustom {
 		return nil
@@ -63,8 +63,8 @@ func (s *Store) validatable(c headgate.Check) headgate.Check {
 // would only evict the others.
 var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 
-// cacheOneIn is the inverse of the probability that a new limit replaces one in a full cache. So frequent limits are
-// cached sooner or later.
+// cacheOneIn is the inverse of the probability that a new limit replaces one in a full cache. So a limit that is
+// used often is cached at some time.
 const cacheOneIn = 256
 
 // planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and at random

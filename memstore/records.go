@@ -21,7 +21,7 @@ import (
 // 0 if there is none; word 1 has −1; word 2 has the number of the previous one plus 1, or 0 if there is none.
 type records struct {
 	index   hashindex.Index // locations by the hash of the key
-	pages   int             // of all classes
+	pages   int             // number of pages of all classes
 	classes [maxClass + 1]class
 }
 
@@ -58,10 +58,10 @@ func (p recordLocation) number() uint32 { return uint32(p) & (1<<numberBits - 1)
 // A class holds records of one size.
 type class struct {
 	pages    [][]int64 // nil for a page that was removed
-	holes    int       // removed pages
-	capacity uint32    // records that the pages have room for, including removed pages
+	holes    int       // number of removed pages
+	capacity uint32    // number of records in all pages, including removed pages
 	free     uint32    // number of the first free record plus 1, or 0
-	live     uint32    // records in use
+	live     uint32    // number of records in use
 	cursor   uint32    // the number of the record at which eviction and sweeping continue
 }
 
@@ -250,8 +250,8 @@ func (s *Store) reclaimPage(sh *shard, a *access) bool {
 	return false
 }
 
-// evictable reports whether all records of the page that begins with first may be evicted. The record of the key that
-// needs room may not.
+// evictable reports whether all records of the page that begins with first may be evicted. key is the key that needs
+// room: its record must stay.
 func (c *class) evictable(size uint8, first uint32, key uint64, now int64) bool {
 	for number := first; number < first+perPage(size); number++ {
 		record := c.record(size, number)

@@ -22,7 +22,7 @@ type segmentPool struct {
 // A segmentMemory is the memory of one segment.
 type segmentMemory struct {
 	base *slot
-	used bool // it was part of a segment before
+	used bool // the memory was part of a segment before
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 	minChunk   = 8 * largeBytes
 	maxChunk   = 16 << 20
 
-	// largePage is the size of the system's large pages. A chunk of at least two is aligned to it.
+	// largePage is the size of the system's large pages. A chunk of at least two large pages is aligned to it.
 	largePage = 2 << 20
 )
 

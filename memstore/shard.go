@@ -15,8 +15,8 @@ type shard struct {
 	mu      sync.Mutex
 	records records
 
-	// swept is the latest time at which a dead key was dropped. A new key starts no earlier, so that a key which was
-	// dropped does not go back in time.
+	// swept is the latest time at which a dead key was dropped. A new key starts no earlier, so that the time of a
+	// dropped key does not go back.
 	swept int64
 	_     [64]byte // so that the locks of two shards are not in one cache line
 }
@@ -56,8 +56,8 @@ func (s *Store) segmentWithRoom(a *access) (*segment, error) {
 }
 
 // makeRoom makes room in a full segment: it drops dead entries if that is worth it, otherwise grows, and if memory does
-// not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay;
-// if there are no others, the new key is refused.
+// not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay.
+// If there are only such keys, the new key is refused.
 func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.mostlyIdle(&s.layouts, now) {
 		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
@@ -119,8 +119,8 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		s.dirs[n].Store(doubled)
 		return true
 	}
-	// The segment's indexes in the directory share its first depth bits. Those with the next bit set now lead to the other
-	// one.
+	// The segment's indexes in the directory share its first depth bits. Those with the next bit set now lead to the
+	// other segment.
 	span := 1 << (depthOf(d) - int(g.depth))
 	from := (int(tag>>d.shift)/(2*span))*2*span + span
 	for i := from; i < from+span; i++ {

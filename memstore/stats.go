@@ -15,13 +15,13 @@ type Stats struct {
 	Evictions int64
 	// Refusals is how many new keys were refused because memory was full.
 	Refusals int64
-	// Steps is how often a part of the table was rehashed or swept, which delays callers that add a key to its shard.
+	// Steps is how often a part of the table was rehashed or swept, which delays callers that add a key to the shard.
 	// LongSteps is how many of these took longer than LongStep, including time in which the process did not run.
 	Steps, LongSteps int64
 }
 
-// LongStep is the duration above which a step of rehashing or sweeping counts as long. Usually it takes a fraction of
-// that.
+// LongStep is the duration above which a step of rehashing or sweeping counts as long. Most steps take a fraction of
+// it.
 const LongStep = 100 * time.Microsecond
 
 // A stopwatch times the steps of rehashing and sweeping.

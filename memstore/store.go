@@ -20,7 +20,7 @@ import (
 var _ headgate.Limiter = (*Store)(nil)
 
 // A Store is a headgate.Limiter that counts in this process. Create one with New: methods of the zero Store panic. It
-// is safe for concurrent use; hot paths with one limit and many keys are fastest through Bind.
+// is safe for concurrent use. Bind is the fastest way to apply one limit to many keys.
 type Store struct {
 	// Read on every decision, rarely written.
 	clock     clock
@@ -78,7 +78,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// MustNew is New for options known to be valid. It panics on an error.
+// MustNew does the same as New, but panics on an error. It is for options known to be valid.
 func MustNew(o Options) *Store {
 	s, err := New(o)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	return s.planOf(c)
 }
 
-// planOf is prepare without the context.
+// planOf validates a check and returns its plan, as prepare does.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)
@@ -200,7 +200,7 @@ func (a *access) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag
 // seal returns the key's word for a pair, in the layout of the plan.
 func (a *access) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
 
-// feasible reports whether the limit can ever allow so many units at once.
+// feasible reports whether the limit can ever allow n units.
 func (a *access) feasible() bool { return a.n <= a.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.

@@ -98,8 +98,8 @@ func (s *Store) completeSweep(start int64) {
 	s.validFrom.Store(max(s.validFrom.Load(), start-validBefore))
 }
 
-// sweepShard drops the dead entries of a shard. It locks the shard for one segment at a time, so that callers wait for
-// at most one. ref is a time at which the entries are readable.
+// sweepShard drops the dead entries of a shard. It locks the shard for one segment at a time, so that callers wait
+// for one at most. ref is a time at which the entries are readable.
 func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
 	for i := 0; ; { // if the directory doubles meanwhile, some segments are visited twice

@@ -21,9 +21,9 @@ const (
 	slotBytes = 16
 	// fullIn64 is the fill level, in 1/64, at which a segment is split or swept. Beyond that, probes get long.
 	fullIn64 = 54
-	// maxFullIn64 is the same for a segment whose split would double its shard's directory. Otherwise the few fullest
-	// segments would double all directories long before the others need it, and a directory that fits the cache saves more
-	// than some probes cost.
+	// maxFullIn64 is that level for a segment whose split would double its shard's directory. Otherwise the few
+	// fullest segments would double all directories long before the others need it, and a directory that fits the
+	// cache saves more than some probes cost.
 	maxFullIn64 = 60
 	minSlots    = 32
 	maxSlots    = 512
@@ -36,7 +36,7 @@ const (
 // A segment is an open-addressed table of those keys of a shard whose tags begin with the same depth bits.
 type segment struct {
 	slots  []slot
-	used   int // slots that are not free
+	used   int // number of slots that are not free
 	depth  uint8
 	reused bool // its memory belonged to another segment, so other goroutines may still read it
 }
@@ -121,7 +121,7 @@ func (e *slot) assign(tagWord, state uint64) {
 	atomic.StoreUint64(&e.tag, tagWord)
 }
 
-// free returns the first free slot for a tag.
+// free returns the first free slot in the probe sequence of a tag.
 func (g *segment) free(tag uint64) *slot {
 	mask := uint64(len(g.slots) - 1)
 	for i := tag & mask; ; i = (i + 1) & mask {
@@ -138,7 +138,7 @@ type tidyOptions struct {
 	keepDead int64  // how long dead entries stay, in µs
 	bit      uint64 // entries with one of these tag bits move to another segment
 	evict    int64  // entries with at most this time left, in µs, are evicted unless they were denied
-	evicting int    // the most entries to evict
+	evicting int    // maximum number of entries to evict
 
 	evicted int
 	moved   []slot // entries that move to another segment
@@ -208,7 +208,7 @@ func (g *segment) clear(e *slot) {
 	g.used--
 }
 
-// freeUpTo returns the first slot for a tag that is free or is slot i.
+// freeUpTo returns the first slot in the probe sequence of a tag that is free or is slot i.
 func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	for j := tag & mask; ; j = (j + 1) & mask {
 		if e := slotAt(base, j); j == i || atomic.LoadUint64(&e.tag) == 0 {
@@ -217,7 +217,7 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	}
 }
 
-// hold sets held and returns the state before. If the caller already holds the entry, the returned state is held.
+// hold sets held and returns the previous state. If the caller already holds the entry, that state is held, too.
 func (e *slot) hold() uint64 {
 	for {
 		state := e.waitUnclaimed()
@@ -252,7 +252,7 @@ func (s *tidyOptions) drops(e *slot) bool {
 	}
 }
 
-// mostlyIdle reports, by a sample, whether so many entries have been dead for long that dropping them is worthwhile.
+// mostlyIdle reports whether at least an eighth of a sample of the entries has been dead for keepDeadMicros.
 func (g *segment) mostlyIdle(t *layouts, now int64) bool {
 	idle := 0
 	for i := range min(64, len(g.slots)) {

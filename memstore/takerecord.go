@@ -22,7 +22,7 @@ func (s *Store) takeWithRecord(a *access) (headgate.Decision, error) {
 	return s.takeFromRecord(sh, a, sh.records.lookup(a.hash))
 }
 
-// takeFromRecord takes from the record of a key, and creates it if it is nil. The shard is locked.
+// takeFromRecord takes from the record of a key, and creates a record if record is nil. The shard is locked.
 func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.Decision, error) {
 	words := a.plan.firstWords
 	if record != nil {
@@ -70,7 +70,7 @@ func (a *access) markDenied(record []int64, resetAfter time.Duration) {
 	record[recordUntil] = max(record[recordUntil], a.liveUntil(record, resetAfter))
 }
 
-// takeRecord takes from a record with room for the state after that, or marks it as denied.
+// takeRecord takes from a record that has room for the next state, or marks it as denied.
 func (a *access) takeRecord(record []int64) headgate.Decision {
 	lease := uint64(0)
 	if a.plan.kind == algorithm.KindLeases {
@@ -85,7 +85,7 @@ func (a *access) takeRecord(record []int64) headgate.Decision {
 	return d
 }
 
-// recordWithRoom returns the record of a key with its state converted to the plan and room for one more step.
+// recordWithRoom returns the record of a key, with its state converted to the plan and with room for one more step.
 func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
 	words := a.plan.firstWords
 	if record := sh.records.lookup(a.hash); record != nil {

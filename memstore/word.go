@@ -38,7 +38,7 @@ const (
 	maxDeath = 1 << (timeBits - 7) // µs for which a dead entry may stay: 71 minutes
 )
 
-// age returns how long before now the time of an unsealed word is, negative if it is after.
+// age returns how long before now the time of an unsealed word is. It is negative if that time is after now.
 func age(word uint64, now int64) int64 {
 	return int64((uint64(now)-word>>fieldBits+maxAhead)&timeMask) - maxAhead
 }
@@ -57,7 +57,7 @@ const (
 	tombstone = 1<<(64-layoutBits) - 1
 )
 
-// tagOf returns the part of a hash that is in the tag word, never 0 nor tombstone.
+// tagOf returns the part of a hash that is in the tag word. It never returns 0 or tombstone.
 func tagOf(hash uint64) uint64 {
 	tag := hash & tombstone
 	if tag == 0 || tag == tombstone {
@@ -109,7 +109,7 @@ func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 		return l, p.Capacity() <= fieldMask && lifeTime(l.life) <= maxLife
 	}
 	units, micros := p.Rate()
-	room := p.Capacity() + units // what has drained since the anchor comes on top
+	room := p.Capacity() + units // units that have drained since the anchor are still in the pair
 	unitBits := bits.Len64(uint64(room))
 	grain := max(0, bits.Len64(uint64(micros))-(fieldBits-unitBits)) // rounding up may result in a whole period
 	l.life = lifeFor(us)
@@ -161,7 +161,7 @@ func (l *layout) clampLast(p algorithm.Pair, now int64) algorithm.Pair {
 	return p
 }
 
-// lifeFor returns the shortest life of at least us microseconds, or the longest possible one.
+// lifeFor returns the shortest life of at least us microseconds, or the longest life if none is that long.
 func lifeFor(us int64) (life uint8) {
 	if us > 1 {
 		// 2^bits.Len64(us−1) is the first power of two that is long enough; half of it is not.

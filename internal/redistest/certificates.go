@@ -19,7 +19,7 @@ import (
 // Certificates are the certificate files of a server with TLS and of its clients.
 type Certificates struct {
 	CAFile   string // the CA certificate
-	CertFile string // the server's, for 127.0.0.1 and localhost; clients can use it too
+	CertFile string // the certificate of the server, for 127.0.0.1 and localhost; clients can use it too
 	KeyFile  string // the key of CertFile
 	pool     *x509.CertPool
 }

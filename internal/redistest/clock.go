@@ -36,7 +36,7 @@ func (s *Server) clockEnvironment() ([]string, error) {
 	}, nil
 }
 
-// fakesClock reports whether the server has a clock of its own.
+// fakesClock reports whether the clock of the server differs from that of the system.
 func (s *Server) fakesClock() bool { return s.o.ClockOffset != 0 || s.o.MovableClock }
 
 // MoveClock sets how far the clock of a server with a MovableClock is ahead. The server sees it within about a second.
@@ -47,7 +47,8 @@ func (s *Server) MoveClock(offset time.Duration) {
 	}
 }
 
-// writeClock replaces the file that libfaketime reads. It must never see half of it.
+// writeClock replaces the file that libfaketime reads. It renames a complete file, so that libfaketime never
+// reads an incomplete one.
 func (s *Server) writeClock(offset time.Duration) error {
 	next := s.file("clock.next")
 	if err := os.WriteFile(next, fmt.Appendf(nil, "%+f\n", offset.Seconds()), 0o600); err != nil {

@@ -11,7 +11,8 @@ import (
 type ClusterOptions struct {
 	// Server has the options of each server.
 	Server Options
-	// Clocks are the clock offsets of Servers, added to Server.ClockOffset. Default 0 for missing ones.
+	// Clocks are the clock offsets of the servers, in the order of Servers. They are added to
+	// Server.ClockOffset. Default 0 for missing ones.
 	Clocks []time.Duration
 	// NodeTimeout is how long a server must not respond before the others consider it down. Default 1.5s.
 	NodeTimeout time.Duration
@@ -104,8 +105,8 @@ func (c *ClusterSet) form() error {
 	return c.waitUntil("form a cluster", c.settled)
 }
 
-// meetAgain is the time after which servers that do not know each other are introduced again: on a busy machine they
-// can miss it, and they do not retry.
+// meetAgain is the time after which servers that do not know each other are introduced again. On a busy machine they
+// can miss the first introduction, and they do not retry.
 const meetAgain = 3 * time.Second
 
 // meet introduces every server to every other: gossip would do it too, but takes seconds.
@@ -166,7 +167,7 @@ func (c *ClusterSet) Failover(replica *Server) {
 			return err
 		case r.primary:
 			return c.settled()
-		case time.Since(asked) > c.o.NodeTimeout: // a failed request is forgotten
+		case time.Since(asked) > c.o.NodeTimeout: // the server forgets a failed request, so ask again
 			asked = time.Now()
 			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
 				return err

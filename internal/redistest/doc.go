@@ -5,13 +5,13 @@
 //	store := open(t, s.URL())
 //	s.Kill()
 //
-// Servers listen on 127.0.0.1 and end with the test, or with the test's process if that dies first. If the test fails,
-// the end of their logs is shown. A test without its server fails; it is never skipped. Valkey is used if there is no
-// Redis.
+// Servers listen on 127.0.0.1. They are killed at the end of the test, or when the process of the test ends. If the
+// test fails, it logs the last lines of their logs. If there is no server program, the test fails; it is never
+// skipped. Valkey is used if there is no Redis.
 //
-// Every server has one more user, for the harness itself. So [Server.Do] works whatever a test's Options forbid, also
-// with TLS. A killed or paused server does not respond, though.
+// Every server has one more user, for the harness itself. So [Server.Do] works even if the Options of a test forbid
+// commands or require TLS. A killed or paused server does not respond.
 //
-// Methods fail the test if they fail, so those that can fail must be called in the test's own goroutine. Do, Kill,
-// Pause and Resume may be called from any.
+// Methods fail the test if they fail, so they must be called in the goroutine of the test. Do, Kill, Pause and
+// Resume may be called from any goroutine.
 package redistest

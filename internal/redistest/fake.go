@@ -18,8 +18,8 @@ type Fake struct {
 	replies map[string]string // by the first words of a command
 }
 
-// NewFake starts a Fake with replies by the first words of a command, in upper case. ADDR in a reply stands for the
-// server's address. Without a reply of its own, a command gets that of a primary of Redis 7, or OK.
+// NewFake starts a Fake with replies by the first words of a command, in upper case. ADDR in a reply is replaced by
+// the server's address. Other commands get the reply of a primary of Redis 7, or OK.
 func NewFake(t testing.TB, replies map[string]string) *Fake {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,7 +67,7 @@ func NewFake(t testing.TB, replies map[string]string) *Fake {
 // Addr returns the server's address.
 func (f *Fake) Addr() string { return f.addr }
 
-// Set sets the reply to commands that begin with some words, in upper case.
+// Set sets the reply to commands that begin with the given words, in upper case.
 func (f *Fake) Set(command, reply string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/internal/process"
 )
 
-// Kill ends the server at once with SIGKILL. It does nothing if the server is down already.
+// Kill ends the server immediately with SIGKILL. It does nothing if the server is down already.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 )
 
-// findServer returns the path of the server program, which is also the sentinel's.
+// findServer returns the path of the server program, which is also the program of sentinels.
 func findServer() (string, error) {
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {

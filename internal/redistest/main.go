@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Main is a TestMain that runs more tests at once than there are cores, since they mostly wait for servers.
+// Main is a TestMain that runs more tests at the same time than there are cores, because tests mostly wait for
+// servers.
 func Main(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // the default

@@ -67,8 +67,8 @@ func (m *Move) Finish() {
 	for _, s := range []*Server{m.to, m.from} {
 		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
 	}
-	// What the old one has said on its way may reach others later than the new one's claim, and undo it. Then the cluster
-	// itself never agrees, and all primaries are told once more, as redis-cli --cluster fix does.
+	// An earlier message of the old owner may reach other servers after the claim of the new owner, and undo it. Then
+	// the cluster never agrees. So all primaries are told the owner again, as redis-cli --cluster fix does.
 	told := time.Now()
 	err := m.c.waitUntil("settle slot "+m.slot, func() error {
 		err := m.c.settled()
@@ -89,7 +89,7 @@ const tellAgain = 5 * time.Second
 func (m *Move) tellAll() {
 	for _, s := range m.c.servers {
 		if r, err := s.replication(); err == nil && r.primary {
-			_, _ = s.Do("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to]) // who does not hear of it is told again
+			_, _ = s.Do("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to]) // after an error, the server is told again later
 		}
 	}
 }

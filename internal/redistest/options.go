@@ -27,7 +27,7 @@ type Options struct {
 	ClockOffset time.Duration
 	// MovableClock lets Server.MoveClock change the clock while the server runs. Default false.
 	MovableClock bool
-	// Config are more lines of redis.conf, which override ours. Default none.
+	// Config are more lines of redis.conf. They override the lines that this package writes. Default none.
 	Config []string
 }
 
@@ -43,7 +43,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// The user of the harness, and of servers among each other.
+// The user as which the harness logs in, and servers log in to each other.
 const (
 	adminName     = "redistest"
 	adminPassword = "redistest"

@@ -16,8 +16,8 @@ const (
 // errPortTaken means that another process has taken the port.
 var errPortTaken = errors.New("the port is taken")
 
-// reservedPorts are a client port and its cluster bus port that no other server of these tests can take, in any
-// process, until they are released: a server that is down for a while keeps its ports.
+// reservedPorts are a client port and its cluster bus port. No other server of these tests can take them, in
+// any process, until they are released. So a server that is down for a while keeps its ports.
 //
 // They are reserved by listening on the UDP ports of the same numbers, which Redis does not use. The system releases
 // them when the process dies.

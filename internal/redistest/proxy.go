@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Proxy is a breakable network between clients and a server. It is safe for concurrent use.
+// A Proxy forwards connections of clients to a server, and can simulate faults of the network. It is safe for
+// concurrent use.
 type Proxy struct {
 	t      testing.TB
 	addr   string
@@ -155,7 +156,8 @@ func (p *Proxy) remove(l *link) {
 	delete(p.links, l)
 }
 
-// A link is a client's connection and its connection to the target. The proxy's lock guards it.
+// A link is the connection of a client to the proxy, and the connection of the proxy to the target for it. The
+// proxy's lock guards it.
 type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
@@ -163,7 +165,7 @@ type link struct {
 	isBroken, lost bool
 }
 
-// reset breaks the link, so that both ends notice at once.
+// reset breaks the link, so that both ends notice it immediately.
 func (l *link) reset() {
 	if l.isBroken {
 		return
@@ -176,7 +178,7 @@ func (l *link) reset() {
 	}
 }
 
-// A parcel is data read at once, and when to deliver it.
+// A parcel is the data of one read, and the time at which to deliver it.
 type parcel struct {
 	data []byte
 	due  time.Time
@@ -201,7 +203,7 @@ func (l *link) carry(from, to *net.TCPConn) {
 		}
 		if err != nil {
 			if lost {
-				<-l.broken // do not pass the end on either
+				<-l.broken // the end of the stream is dropped as well
 			}
 			return
 		}
@@ -237,7 +239,7 @@ func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
 	}
 }
 
-// abandon is reset for callers without the proxy's lock.
+// abandon calls reset with the proxy's lock.
 func (l *link) abandon() {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()

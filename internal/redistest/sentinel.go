@@ -100,8 +100,8 @@ func (set *SentinelSet) start() error {
 // one period. And it promotes no replica without contact for five ping periods, which must be longer than that second
 // too.
 //
-// A sentinel that was stalled for two seconds, as on a busy machine, ignores what it sees for half a minute. Here it
-// is a second.
+// A sentinel that was stalled for two seconds, as on a busy machine, ignores what it sees for half a minute.
+// TILT-PERIOD shortens that to a second.
 func hasten(s *Server) {
 	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "600", "TILT-PERIOD", "1000")
 }
@@ -117,7 +117,7 @@ func (set *SentinelSet) Servers() []*Server { return set.servers }
 // Sentinels returns the sentinels.
 func (set *SentinelSet) Sentinels() []*Server { return set.sentinels }
 
-// Primary returns the primary that the sentinels agree on, as soon as they do.
+// Primary waits until the sentinels agree on a primary, and returns it.
 func (set *SentinelSet) Primary() *Server {
 	set.t.Helper()
 	var primary *Server
@@ -153,8 +153,8 @@ func (set *SentinelSet) AwaitReplicas() {
 	set.Primary().awaitReplicas(set.Replicas())
 }
 
-// Failover makes the sentinels replace a working primary, and returns the new one when all servers follow it. It is
-// the first possible one of Servers.
+// Failover makes the sentinels replace a working primary, and returns the new one when all servers follow it. The
+// new primary is the first of Servers that can replace the old one.
 func (set *SentinelSet) Failover() *Server {
 	set.t.Helper()
 	old := set.Primary()
@@ -186,8 +186,8 @@ func (set *SentinelSet) Failover() *Server {
 	return set.Primary()
 }
 
-// failoverAgain is the time after which sentinels are asked again: on a busy machine they may give up a failover, and
-// do not retry.
+// failoverAgain is the time after which sentinels are asked for a failover again. On a busy machine they may give up
+// a failover, and do not retry.
 const failoverAgain = 10 * time.Second
 
 // KillPrimary kills the primary and returns it.

@@ -254,7 +254,7 @@ func (s *Server) do(args []string) (any, error) {
 	return c.do(args)
 }
 
-// must is like Do, but fails the test on an error.
+// must does the same as Do, but fails the test on an error.
 func (s *Server) must(args ...string) any {
 	s.t.Helper()
 	reply, err := s.Do(args...)

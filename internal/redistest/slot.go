@@ -5,7 +5,8 @@ import "strings"
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// SlotOf returns the slot of a key. If the key has a hash tag, as in "{alice}:requests", only that counts.
+// SlotOf returns the slot of a key. If the key has a hash tag, as in "{alice}:requests", only the tag
+// determines the slot.
 func SlotOf(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {

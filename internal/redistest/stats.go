@@ -77,22 +77,22 @@ func (s *Server) FlushScripts() {
 	s.must("SCRIPT", "FLUSH")
 }
 
-// MemoryUsage returns the size of a key and its value in bytes, 0 if there is no such key.
+// MemoryUsage returns the size of a key and its value in bytes, or 0 if there is no such key.
 func (s *Server) MemoryUsage(key string) int64 {
 	s.t.Helper()
 	n, _ := s.must("MEMORY", "USAGE", key, "SAMPLES", "0").(int64)
 	return n
 }
 
-// FillMemory writes junk, under keys that begin with redistest:junk, until the server exceeds its MaxMemory: until it
-// refuses writes, or evicts keys. It stays full when connections, which take memory too, are closed. On a server of a
+// FillMemory writes junk until the server exceeds its MaxMemory, so that it refuses writes or evicts keys. The keys
+// begin with redistest:junk. It stays full when connections, which take memory too, are closed. On a server of a
 // cluster the keys are in its slots.
 func (s *Server) FillMemory() {
 	s.t.Helper()
 	if s.o.MaxMemory == 0 {
 		s.t.Fatalf("redistest: %s has no Options.MaxMemory to fill", s)
 	}
-	const more = 256 << 10 // than a few connections take
+	const more = 256 << 10 // more memory than a few connections take
 	s.must("CONFIG", "SET", "maxmemory", strconv.FormatInt(s.o.MaxMemory+more, 10))
 	j := junk{server: s}
 	for _, size := range []int64{max(1024, s.o.MaxMemory/64), 1024} {

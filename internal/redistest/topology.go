@@ -12,7 +12,7 @@ import (
 type member struct {
 	id    string
 	flags []string // such as myself, master, fail?
-	epoch int64    // if two claim a slot, the higher one owns it
+	epoch int64    // if two members claim a slot, the one with the higher epoch owns it
 	slots []string // ranges such as 0-5460, and single slots
 }
 
@@ -126,7 +126,7 @@ func (c *ClusterSet) settled() error {
 	return nil
 }
 
-// waitUntil is like the function. Its error has what each server knows of the cluster.
+// waitUntil calls the function waitUntil. Its error contains what each server knows of the cluster.
 func (c *ClusterSet) waitUntil(what string, try func() error) error {
 	err := waitUntil(what, try)
 	if err == nil {

@@ -13,7 +13,7 @@ const (
 	poll = 3 * time.Millisecond
 )
 
-// waitUntil retries until there is no error, and returns the last one after patience has passed.
+// waitUntil calls try until it returns no error. After patience has passed, it returns the last error.
 func waitUntil(what string, try func() error) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
 		err := try()
