@@ -6,7 +6,7 @@ import (
 )
 
 // CPUShare returns a function that returns the share of its cores that this process has used since its last call, from
-// 0 to about 1. On systems without getrusage it is always 0. It must not be called by several goroutines at once.
+// 0 to about 1. On systems without getrusage it is always 0. It must not be called by several goroutines concurrently.
 func CPUShare() func() float64 {
 	before, at := cpuTime(), time.Now()
 	return func() float64 {

@@ -15,7 +15,7 @@ const (
 )
 
 // SchedulerWait returns a function that returns how long goroutines have waited for a core since its last call: nine of
-// ten waited at most that long. It must not be called by several goroutines at once.
+// ten waited at most that long. It must not be called by several goroutines concurrently.
 func SchedulerWait() func() time.Duration {
 	sample := []metrics.Sample{{Name: schedulerLatencies}}
 	var before []uint64

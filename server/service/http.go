@@ -28,7 +28,7 @@ type HTTPConfig struct {
 	Handler http.Handler
 	// TLS configures the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxConns bounds the open connections. Further connections are closed at once. Default DefaultMaxConns.
+	// MaxConns bounds the open connections. Further connections are closed immediately. Default DefaultMaxConns.
 	MaxConns int
 	// Conns bounds the connections of one address and the file descriptors. By default an address may have a quarter of
 	// MaxConns, but at least 64, and file descriptors are not bounded.

@@ -7,7 +7,7 @@
 //
 // A [Source] is a remote rules service, or a database in the same process. It signals changes; the [Follower] then
 // fetches and compiles them, and puts them in force completely or not at all. It also asks every ten seconds, in case
-// a signal was lost, and at once when [Follower.Refresh] is called.
+// a signal was lost, and immediately when [Follower.Refresh] is called.
 //
 // A change is usually small: a changed client changes only that client, and no rule is compiled. If the service no
 // longer has the history, or the node has no rules yet, everything is sent, one object at a time.

@@ -18,7 +18,7 @@ const (
 	heartbeatTimeout = 5 * time.Second
 	// leaveTimeout is the time for the last messages once the node stops.
 	leaveTimeout = time.Second
-	// maxReportDelay bounds the random delay before new rules are reported, so that not all nodes report at once.
+	// maxReportDelay bounds the random delay before new rules are reported, so that not all nodes report together.
 	maxReportDelay = 300 * time.Millisecond
 )
 

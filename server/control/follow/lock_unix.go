@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock locks a file exclusively until it is closed. It returns an error at once if another process holds the lock.
+// lock locks a file exclusively until it is closed. It returns an error immediately if another process holds the lock.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // syncDir makes renames in a directory durable.

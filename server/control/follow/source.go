@@ -193,7 +193,7 @@ func (d *databaseSource) snapshot(ctx context.Context, current int64, to Sink) e
 	return nil
 }
 
-// errChangedWhileRead means that the rules changed while they were read. They can be read again at once.
+// errChangedWhileRead means that the rules changed while they were read. They can be read again immediately.
 var errChangedWhileRead = errors.New("the rules changed")
 
 func (d *databaseSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {

@@ -130,7 +130,7 @@ func (r *Registry) makeRoom(namespace string) bool {
 			fullest = other
 		}
 	}
-	if r.counts[fullest] <= r.counts[namespace]+1 { // else two namespaces would remove each other's nodes in turns
+	if r.counts[fullest] <= r.counts[namespace]+1 { // else two namespaces would remove each other's nodes again and again
 		return false
 	}
 	var oldest nodeKey

@@ -52,7 +52,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	return list, nil
 }
 
-// logPage is the number of changes read at once.
+// logPage is the number of changes that one call reads.
 const logPage = 200
 
 // logOfAll finds changes by namespace and kind.

@@ -184,7 +184,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Watch yields the revisions of all instances: at once if a notification arrives, otherwise within seconds.
+// Watch yields the revisions of all instances: immediately if a notification arrives, otherwise within seconds.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: tables.CallTimeout},
 		func(ctx context.Context) (int64, error) {

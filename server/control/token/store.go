@@ -146,7 +146,7 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	// The ID is always the same: of several processes that start at once, one creates the token.
+	// The ID is always the same: of several processes that start together, one creates the token.
 	change := &control.Change{
 		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.Any,
 	}

@@ -1,7 +1,7 @@
 // Package token manages the tokens that callers of the rules service send.
 //
 // A token has one role and is valid for some namespaces. Its secret is random and long, so the database stores only a
-// keyed SHA-256 of it. Addresses with too many failed logins are denied for a while.
+// keyed SHA-256 of it. Addresses with too many failed logins are denied for some time.
 package token
 
 import (

@@ -11,6 +11,6 @@ func DescriptorLimit() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
 	}
-	const most = 1 << 30 // as good as no limit
+	const most = 1 << 30 // no process needs more
 	return int(min(limit.Cur, most))
 }

@@ -30,7 +30,7 @@ func Join(addr net.Addr) string {
 }
 
 // Listen opens a listener on host:port, or on a Unix socket for unix: and a path. It replaces a socket that an earlier
-// process has left behind, but not one that is in use. The process's umask sets the permissions of the socket, which is
+// process has not removed, but not one that is in use. The process's umask sets the permissions of the socket, which is
 // removed when the listener is closed.
 func Listen(addr string) (net.Listener, error) {
 	network, address := Split(addr)

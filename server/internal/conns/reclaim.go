@@ -38,7 +38,7 @@ func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
 // weightClasses is the number of classes of peers by their number of connections, in powers of two.
 const weightClasses = 32
 
-// batch is how many connections are reclaimed at once, so that few new connections of a flood cost a search.
+// batch is how many connections are reclaimed together, so that few new connections of a flood cost a search.
 func (c *Conns) batch() int { return max(1, min(c.options.Max/64, 64)) }
 
 // reclaim closes some connections of a peer, and reports whether it has closed any. c.mu is held, but released

@@ -215,7 +215,7 @@ func (s *Server) Exec(t testing.TB, statements string) {
 	}
 }
 
-// Kill ends the server at once, like kill -9. Its connection processes end when they notice.
+// Kill ends the server immediately, like kill -9. Its connection processes end when they notice.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return

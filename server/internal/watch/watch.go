@@ -31,7 +31,7 @@ type Options struct {
 	Settle time.Duration
 	// SettleInPlace is used instead of Settle for a file that is written in place. It is longer, because a program that
 	// pauses while writing leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete
-	// at once. Default DefaultSettleInPlace, at least Settle.
+	// immediately. Default DefaultSettleInPlace, at least Settle.
 	SettleInPlace time.Duration
 	// Poll is the poll interval, for file systems without change notifications (NFS, some container mounts). Default
 	// DefaultPoll.
@@ -244,7 +244,7 @@ func (w *watcher) entries() []string {
 	}
 	list, err := os.ReadDir(w.dir)
 	if err != nil {
-		return nil // the directory is gone, which its parent reports
+		return nil // the directory was removed, which its parent directory reports
 	}
 	var paths []string
 	for _, entry := range list {

@@ -89,7 +89,7 @@ func (s *Server) Reload() error {
 	return nil
 }
 
-// Watch reloads the configuration when it changes, until ctx ends. Without a Path it returns at once.
+// Watch reloads the configuration when it changes, until ctx ends. Without a Path it returns immediately.
 func (s *Server) Watch(ctx context.Context) error {
 	if s.config.Path == "" {
 		return nil

@@ -44,7 +44,7 @@ type Config struct {
 	MaxStreams int
 	// MaxHeader bounds the metadata of a call, in bytes. Default 16 KiB.
 	MaxHeader int
-	// MaxConns bounds open connections; more are closed at once. Default service.DefaultMaxConns.
+	// MaxConns bounds open connections; more are closed immediately. Default service.DefaultMaxConns.
 	MaxConns int
 	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
 	// but at least 64, and no bound on descriptors.

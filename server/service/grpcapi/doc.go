@@ -38,9 +38,9 @@
 //
 // # Undelivered responses
 //
-// Slots of a concurrency limit are freed at once if the response cannot be sent because the caller has gone: for
-// single requests, batches, streams and the store. A slot whose response is lost on the network is freed when it
-// expires.
+// Slots of a concurrency limit are freed immediately if the response cannot be sent because the caller has
+// disconnected: for single requests, batches, streams and the store. A slot whose response is lost on the network is
+// freed when it expires.
 //
 // # Shutdown
 //

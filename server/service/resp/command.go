@@ -18,7 +18,7 @@ type command struct {
 	run func(*conn, *executor, [][]byte)
 	// auth says whether the client must have authenticated.
 	auth authRequirement
-	// immediate commands run at once even between MULTI and EXEC, where other commands are queued.
+	// immediate commands also run between MULTI and EXEC, where other commands are queued.
 	immediate bool
 	write     bool   // the command changes counters
 	key       int    // index of the key argument, 0 for none

@@ -70,7 +70,7 @@ func (c *conn) serveReady() error {
 }
 
 // maxEarlyReads is how often a connection is read again although everything was read. Such a read detects a client that
-// closes at once, but for each later message it would waste a system call.
+// closes immediately, but for each later message it would waste a system call.
 const maxEarlyReads = 2
 
 // serveReadable executes the commands in the readable bytes, and reports whether the connection is done and must be

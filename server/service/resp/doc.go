@@ -13,7 +13,7 @@
 //
 // # Execution
 //
-// Each connection has a goroutine that reads commands, executes all complete ones, and writes their replies at once.
+// Each connection has a goroutine that reads commands, executes all complete ones, and writes their replies together.
 // With an in-process store, a decision allocates no memory. With a remote store, the decisions of a pipeline are made
 // concurrently. Their replies are still sent in the order of the commands, and a command that is not a decision runs
 // only after all decisions in front of it are made.

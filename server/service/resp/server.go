@@ -279,8 +279,8 @@ func (s *Server) removeConn(c *conn) {
 }
 
 // Shutdown refuses new connections, executes the commands that clients have already sent, and closes all connections.
-// If ctx ends first, Shutdown cancels the decisions in progress, closes the connections at once, and returns the error
-// of ctx.
+// If ctx ends first, Shutdown cancels the decisions in progress, closes the connections immediately, and returns the
+// error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.shuttingDown = true

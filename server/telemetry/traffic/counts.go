@@ -17,7 +17,7 @@ type Counts struct {
 	TookNS uint64 `json:"t,omitempty"`
 }
 
-// Allowed returns the number of requests that passed at once.
+// Allowed returns the number of requests that passed immediately.
 func (c *Counts) Allowed() uint64 { return c.Requests - min(c.Requests, c.Denied+c.Delayed) }
 
 // Add adds other counts.

@@ -54,8 +54,8 @@ type Timing struct {
 	Timeout time.Duration
 }
 
-// Watch yields the result of ask at once and whenever it has changed, until ctx ends or the Notifier is closed. After
-// an error, ask is called again later.
+// Watch yields the result of ask immediately and whenever it has changed, until ctx ends or the Notifier is closed.
+// After an error, ask is called again later.
 func (p *Notifier) Watch(ctx context.Context, t Timing, ask func(context.Context) (int64, error)) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		last, known := int64(0), false

@@ -2,7 +2,7 @@
 // packages sqlite and postgres open a database, create the tables and describe the differences in a Dialect.
 //
 // All tables and queries are the same for both. Parameters are $1, $2 and so on. Lists of rows are passed as one
-// parameter, a JSON array, so that a query reads or writes any number of rows at once.
+// parameter, a JSON array, so that a query reads or writes any number of rows together.
 package sqldb
 
 import (
@@ -56,8 +56,8 @@ func New(name string, read, write *sql.DB, d Dialect) *DB {
 // Name returns the name of the database for people.
 func (db *DB) Name() string { return db.name }
 
-// Watch yields the revisions of this process at once, and the revisions of other processes with a notification or the
-// next poll.
+// Watch yields the revisions of this process immediately, and the revisions of other processes with a notification or
+// the next poll.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.Changes.Watch(ctx, notify.Timing{Poll: db.Dialect.Poll, Timeout: tables.CallTimeout}, db.lastRevision)
 }

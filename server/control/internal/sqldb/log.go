@@ -176,7 +176,7 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// pruneBatch is the number of changes that Prune checks at once: other writes run in between.
+// pruneBatch is the number of changes that Prune checks in one transaction: other writes run between two of them.
 const pruneBatch = 500
 
 // Prune deletes changes older than a time, except the latest change of each object.

@@ -63,7 +63,8 @@ func (p *Program) Getenv(name string) string {
 	return ""
 }
 
-// UntilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal then ends the process at once.
+// UntilInterrupted returns a context that ends with Ctrl-C or SIGTERM. A second signal then ends the process
+// immediately.
 func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

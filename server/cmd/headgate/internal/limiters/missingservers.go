@@ -11,7 +11,7 @@ import (
 )
 
 // missingServers remembers servers that a check no longer finds, such as a primary after a failover, so that metrics
-// show them as down for keepMissing instead of dropping them at once. Only the goroutine of the checks uses it.
+// show them as down for keepMissing instead of dropping them immediately. Only the goroutine of the checks uses it.
 type missingServers struct {
 	since map[string]time.Time // by address
 }

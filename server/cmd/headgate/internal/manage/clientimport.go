@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// importBatch is the number of lines of one call, as many as the rules service commits at once. A batch with long
-	// lines ends after maxImportBatch bytes.
+	// importBatch is the number of lines of one call, as many as the rules service commits in one change. A batch with
+	// long lines ends after maxImportBatch bytes.
 	importBatch    = 5_000
 	maxImportBatch = 4 << 20
 	// The times between two lines of progress on a terminal, where a line replaces the last one, and in a log.
