@@ -25,7 +25,9 @@ type NodeRecord struct {
 	Key      string // 16 bytes
 	Start    int64  // of the record
 	Window   int64  // the start of the window; 0 for limits without windows
+	Before   int64  // the start of the window before
 	Total    int64  // units consumed since Start
+	Previous int64  // units consumed in the window before
 	Reported int64  // part of Total that was reported before
 	Learned  bool   // the node knows what other regions consumed
 	Keep     time.Duration
@@ -37,6 +39,7 @@ type RegionRecord struct {
 	Learned  bool // a sender of the last two hold times has learned what other regions consumed
 	Start    int64
 	Total    int64
+	Previous int64 // units consumed in the window before
 	Now      int64 // the time by the clock of the RegionStore
 }
 
@@ -44,7 +47,10 @@ type RegionRecord struct {
 type RemoteTotal struct {
 	Key, Region string
 	Start       int64 // of the region's record
+	Window      int64 // the start of the window; 0 for limits without windows
+	Before      int64 // the start of the window before
 	Total       int64
+	Previous    int64 // units consumed in the window before
 	SentAt      int64 // by the sender's clock
 	MaxTotal    int64 // how large Total can be
 	MaxGrowth   int64 // how much Total can have grown since it was last settled
@@ -54,7 +60,8 @@ type RemoteTotal struct {
 // A Growth is the difference between a RemoteTotal and what was known of it.
 type Growth struct {
 	Units    int64
-	First    bool // nothing was known of the region
-	TooLarge bool // the total exceeds what is possible
-	Fell     bool // the total is smaller than before
+	Previous int64 // units of the window before that were not known
+	First    bool  // nothing was known of the region
+	TooLarge bool  // the total exceeds what is possible
+	Fell     bool  // the total is smaller than before
 }

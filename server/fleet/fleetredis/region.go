@@ -51,14 +51,16 @@ func (s *RegionStore) Report(
 				learned = 1
 			}
 			c.Keys = append(c.Keys, base+keyName(r.Key))
-			c.Args = append(c.Args, decimal(r.Start), decimal(r.Window), decimal(r.Total), decimal(r.Reported),
-				decimal(learned), decimal(r.Keep.Milliseconds()))
+			c.Args = append(c.Args, decimal(r.Start), decimal(r.Window), decimal(r.Before), decimal(r.Total),
+				decimal(r.Previous), decimal(r.Reported), decimal(learned), decimal(r.Keep.Milliseconds()))
 		}
 		calls = append(calls, c)
 	}
-	const perRecord = 5
+	const perRecord = 6
 	return s.run(ctx, groups, calls, perRecord, func(i int, v []int64) {
-		reported(i, fleet.RegionRecord{IsSender: v[0] == 1, Learned: v[1] == 1, Start: v[2], Total: v[3], Now: v[4]})
+		reported(i, fleet.RegionRecord{
+			IsSender: v[0] == 1, Learned: v[1] == 1, Start: v[2], Total: v[3], Previous: v[4], Now: v[5],
+		})
 	})
 }
 
@@ -77,14 +79,14 @@ func (s *RegionStore) Settle(
 		for _, i := range g.index {
 			t := &totals[i]
 			c.Keys = append(c.Keys, base+keyName(t.Key))
-			c.Args = append(c.Args, t.Region, decimal(t.Start), decimal(t.Total), decimal(t.SentAt), decimal(t.MaxTotal),
-				decimal(t.MaxGrowth), decimal(t.Keep.Milliseconds()))
+			c.Args = append(c.Args, t.Region, decimal(t.Start), decimal(t.Window), decimal(t.Before), decimal(t.Total),
+				decimal(t.Previous), decimal(t.SentAt), decimal(t.MaxTotal), decimal(t.MaxGrowth), decimal(t.Keep.Milliseconds()))
 		}
 		calls = append(calls, c)
 	}
-	const perTotal = 3
+	const perTotal = 4
 	return s.run(ctx, groups, calls, perTotal, func(i int, v []int64) {
-		growth(i, fleet.Growth{Units: v[0], First: v[1] == 1, TooLarge: v[2] == 1, Fell: v[2] == 2})
+		growth(i, fleet.Growth{Units: v[0], First: v[1] == 1, TooLarge: v[2] == 1, Fell: v[2] == 2, Previous: v[3]})
 	})
 }
 

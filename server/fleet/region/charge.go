@@ -15,18 +15,20 @@ import (
 // chargers is the number of concurrent charges.
 const chargers = 32
 
-// chargeAll charges the owed units of some keys to the region's store, in the order of the keys.
+// chargeAll charges the owed units of some keys to the region's store, in the order of the keys. It gives back units
+// that no longer count.
 func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
-	var due []ledger.Key
+	var due []charge
 	for key, k := range keys {
-		if k.owed > 0 {
-			due = append(due, key)
+		c := charge{key: key, k: k}
+		if c.faded, c.fading = l.fade(key, k); k.owed+c.faded+c.fading > 0 {
+			due = append(due, c)
 		}
 	}
-	slices.SortFunc(due, func(a, b ledger.Key) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(due, func(a, b charge) int { return bytes.Compare(a.key[:], b.key[:]) })
 	c := charging{region: l, slots: make(chan struct{}, chargers)}
-	for _, key := range due {
-		c.start(ctx, key, l.keys[key])
+	for i := range due {
+		c.start(ctx, &due[i])
 	}
 	c.wait(func() bool { return len(c.slots) == 0 })
 	c.group.Wait()
@@ -47,6 +49,14 @@ func (l *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
 	}
 }
 
+// A charge is what chargeAll does to a key.
+type charge struct {
+	key           ledger.Key
+	check         headgate.Check
+	k             *keyState
+	faded, fading int64 // units to give back; see fade
+}
+
 // charging runs several charges concurrently.
 type charging struct {
 	region *Limiter
@@ -62,20 +72,25 @@ func (c *charging) wait(ready func() bool) {
 }
 
 // start charges the owed units of a key.
-func (c *charging) start(ctx context.Context, key ledger.Key, k *keyState) {
-	check, ok := c.region.ledger.CheckOf(key)
-	if !ok { // the key was unused for long, and the owed units have drained since
-		k.owed = 0
+func (c *charging) start(ctx context.Context, of *charge) {
+	k, ok := of.k, false
+	of.check, ok = c.region.ledger.CheckOf(of.key)
+	if !ok { // the key was unused for long, and the units have drained since
+		k.owed, k.faded, k.fading = 0, fadingUnits{}, fadingUnits{}
 		return
 	}
-	check.Cost = min(k.owed, headgate.MaxCount)
+	of.check.Cost = min(k.owed, headgate.MaxCount)
 	c.wait(func() bool { return len(c.slots) < chargers })
 	c.slots <- struct{}{}
 	c.group.Add(1)
 	clock.Go(c.region.clock.Clock, func() {
 		defer c.group.Done()
 		defer func() { <-c.slots }()
-		c.region.charge(ctx, key, check, k)
+		c.region.giveBack(ctx, of.check, of.faded, k.faded.receipt)
+		c.region.giveBack(ctx, of.check, of.fading, k.fading.receipt)
+		if of.check.Cost > 0 {
+			c.region.charge(ctx, of.key, of.check, k)
+		}
 	})
 }
 
@@ -85,12 +100,17 @@ func (l *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, 
 		// It may have been charged, so it is not charged again.
 		l.charges.lost.Add(c.Cost)
 		k.owed -= c.Cost
+		k.faded, k.fading = fadingUnits{}, fadingUnits{}
 		return
 	}
 	charged := d.Receipt.Units
 	if d.Degraded {
 		charged = c.Cost
+		k.faded, k.fading = fadingUnits{}, fadingUnits{}
 	} else {
+		if charged > 0 {
+			k.fading.receipt = d.Receipt
+		}
 		l.ledger.SetLevel(key, &d)
 	}
 	k.owed -= charged

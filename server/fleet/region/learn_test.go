@@ -107,8 +107,9 @@ func TestRegionsDoNotWaitForAStoreThatFails(t *testing.T) {
 	})
 }
 
-func TestOtherRegionsCountFromTheSecondDecisionOnRedis(t *testing.T) {
-	t.Parallel()
+// redisRegions starts regions of one node each, on Redis servers of their own.
+func redisRegions(t *testing.T, regions int) (nodes []*Limiter) {
+	t.Helper()
 	open := func(server *redistest.Server, prefix string) *redisstore.Store {
 		t.Helper()
 		s, err := redisstore.Open(t.Context(), server.URL(), redisstore.Options{
@@ -121,8 +122,7 @@ func TestOtherRegionsCountFromTheSecondDecisionOnRedis(t *testing.T) {
 		return s
 	}
 	globe := redistest.Standalone(t, redistest.Options{})
-	var nodes []*Limiter
-	for r := range 3 {
+	for r := range regions {
 		store := open(redistest.Standalone(t, redistest.Options{}), "hg")
 		book, err := fleetredis.NewRegionStore(store, "")
 		if err != nil {
@@ -140,6 +140,12 @@ func TestOtherRegionsCountFromTheSecondDecisionOnRedis(t *testing.T) {
 		t.Cleanup(func() { _ = g.Close(t.Context()) })
 		nodes = append(nodes, g)
 	}
+	return nodes
+}
+
+func TestOtherRegionsCountFromTheSecondDecisionOnRedis(t *testing.T) {
+	t.Parallel()
+	nodes := redisRegions(t, 3)
 	for _, text := range []string{"20/30d", "20/30d fixed-window", "20/30d sliding-window"} {
 		limit := headgate.MustParseLimit(text)
 		passed := 0

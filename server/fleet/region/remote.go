@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
-	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
 // A remoteTally is another region's tally of one key.
@@ -38,10 +36,11 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 	for i := range received {
 		r := &received[i]
 		totals[i] = fleet.RemoteTotal{
-			Key: b.Notes[r.key].Key, Region: r.region, Start: r.tally.Start.Microseconds(), Total: r.tally.Total,
-			SentAt: r.uptime.Microseconds(), Keep: b.Notes[r.key].Keep,
+			Key: b.Notes[r.key].Key, Region: r.region, Start: r.tally.Start.Microseconds(), Window: r.tally.Window,
+			Total: r.tally.Total, SentAt: r.uptime.Microseconds(), Keep: b.Notes[r.key].Keep,
 		}
 		totals[i].MaxTotal, totals[i].MaxGrowth = l.clampTally(r)
+		totals[i].Before, totals[i].Previous = windowBefore(&r.tally, &b.Tallies[r.key].Limit), r.tally.Previous
 	}
 	ctx, done := clock.WithTimeout(ctx, l.clock, l.link.Settings.Deadline)
 	defer done()
@@ -72,8 +71,8 @@ func (l *Limiter) refuse(r *remoteTally, reason string) {
 }
 
 // clampTally reduces a tally to what can be true: its level to the largest debt, and its total to the largest debt plus
-// the units that can have drained. It returns the largest possible total, and the largest possible growth of a known
-// total.
+// the units that can have drained, and its units of the window before to the capacity. It returns the largest possible
+// total, and the largest possible growth of a known total.
 func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	t := &r.tally
 	p, _ := l.ledger.LevelOf(t.Key)
@@ -82,7 +81,7 @@ func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	}
 	deepest := (1 + headgate.MaxDebt) * p.Capacity()
 	maxTotal = deepest + p.UnitsIn(2*r.age().Microseconds())
-	t.Total, t.Level = min(t.Total, maxTotal), min(t.Level, deepest)
+	t.Total, t.Level, t.Previous = min(t.Total, maxTotal), min(t.Level, deepest), min(t.Previous, p.Capacity())
 	return maxTotal, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
 }
 
@@ -92,6 +91,11 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	t := &r.tally
 	l.ledger.CountLag(t.Age)
 	p, level := l.ledger.LevelOf(t.Key)
+	if p != nil && p.HasWindows() {
+		l.oweWindow(p, t.Key, t.Window, units)
+		l.oweWindow(p, t.Key, t.Window-p.Period, growth.Previous)
+		return
+	}
 	if p == nil || units <= 0 {
 		return
 	}
@@ -103,8 +107,6 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	still := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
 	still -= p.DrainedOf(still, t.Age.Microseconds())
 	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
-	case p.HasWindows():
-		k.owed += l.windowUnits(p, t, units)
 	case growth.First && age > ours+l.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
 		unknown := int64(0) // units of this region that the other region does not know
 		switch {
@@ -119,22 +121,5 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 		used := min(max(0, k.unused), max(0, units-still))
 		k.unused -= used
 		k.owed += units - used
-	}
-}
-
-// windowUnits returns how many units of a tally's window count now.
-func (l *Limiter) windowUnits(p *quota.Plan, t *ledger.Tally, units int64) int64 {
-	offset := int64(0)
-	if c, ok := l.ledger.CheckOf(t.Key); ok && p.Limit.Staggered {
-		offset = p.Offset(c.Key)
-	}
-	at := l.ledger.Time(p, offset)
-	switch w := p.WindowOf(at); {
-	case t.Window >= w:
-		return units
-	case p.Kind == algorithm.KindWindows && t.Window >= w-p.Period: // its weight falls until the window ends
-		return units * ((w + p.Period - at) / 1000) / max(1, p.Period/1000)
-	default:
-		return 0
 	}
 }

@@ -19,6 +19,7 @@ type keyState struct {
 	sentAt    time.Duration // uptime when the key was last sent
 	sentTotal int64         // the region's total that was sent last; -1 for none
 	sentStart int64         // response.Start when sentTotal was sent
+	sentPrev  int64         // the region's units in the window before that were sent last
 
 	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent.
 	level, levelAt, regionTotal int64
@@ -29,6 +30,9 @@ type keyState struct {
 	// firstNoteRound is the round in which this node sent its first note on the key. It is 0 if it has sent none, and -1
 	// if other nodes of the region may have sent notes before.
 	firstNoteRound int
+
+	fading fadingUnits // of the window before the open one
+	faded  fadingUnits // of the window before that one
 
 	owed    int64 // units of other regions that are still to be charged
 	charged int64 // units of other regions that were charged so far
@@ -97,8 +101,9 @@ func (l *Limiter) sendReport(
 	for i := range tallies {
 		t := &tallies[i]
 		records[i] = fleet.NodeRecord{
-			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Total: t.Total, Reported: t.Delivered,
-			Learned: learned == alwaysLearned || !t.Unlearned, Keep: exchange.KeepFor(t),
+			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Before: windowBefore(t, &t.Limit),
+			Total: t.Total, Previous: t.Previous, Reported: t.Delivered, Learned: learned == alwaysLearned || !t.Unlearned,
+			Keep: exchange.KeepFor(t),
 		}
 	}
 	responses = make([]response, len(tallies))
@@ -188,12 +193,16 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 		notes[n] = b.Notes[i]
 		notes[n].Text = ""
 		r, k := &responses[i], l.keys[b.Tallies[i].Key]
-		if k.sentTotal == r.Total && k.sentStart == r.Start {
+		if k.sentTotal == r.Total && k.sentStart == r.Start && k.sentPrev == r.Previous {
 			continue // other regions know this total
 		}
-		k.sentTotal, k.sentStart = r.Total, r.Start
+		k.sentTotal, k.sentStart, k.sentPrev = r.Total, r.Start, r.Previous
 		t := ledger.Tally{
-			Start: time.Duration(r.Start) * time.Microsecond, Total: r.Total, Level: k.level, Window: b.Tallies[i].Window,
+			Limit: b.Tallies[i].Limit, Start: time.Duration(r.Start) * time.Microsecond, Total: r.Total, Level: k.level,
+			Window: b.Tallies[i].Window, Previous: r.Previous,
+		}
+		if t.Window != 0 {
+			t.Level = 0 // other regions read only the totals of windows
 		}
 		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
@@ -202,7 +211,9 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 		if from.Name == l.region {
 			return
 		}
-		t.Key = b.Tallies[sending[n]].Key
+		ours := &b.Tallies[sending[n]]
+		t.Key = ours.Key
+		exchange.ReadPrevious(&t, &ours.Limit)
 		all = append(all, remoteTally{key: sending[n], region: from.Name, uptime: uptime, tally: t})
 	})
 	l.link.Counters.Received.Add(int64(len(all)))
@@ -242,7 +253,7 @@ func (l *Limiter) sweep() {
 	now := l.clock.Elapsed()
 	for key, k := range l.keys {
 		_, known := l.ledger.CheckOf(key)
-		if !known || k.owed == 0 && now-k.sentAt > 2*l.ledger.Options().Idle {
+		if !known || k.owed+k.fading.counted == 0 && now-k.sentAt > 2*l.ledger.Options().Idle {
 			delete(l.keys, key)
 		}
 	}

@@ -26,6 +26,7 @@ type key struct {
 	start     int64
 	window    int64
 	total     int64
+	previous  int64  // what the region consumed in the window before
 	sender    string // the node that sends the key for the region
 	sendsTill int64  // when another node may become the sender
 	learnedAt int64  // when a sender last knew the consumption of other regions
@@ -37,8 +38,19 @@ type key struct {
 // A total is the latest one of a node or of another region.
 type total struct {
 	start, units int64
+	window       int64
+	previous     int64 // what the region consumed in the window before
 	sentAt       int64
 	tooLarge     bool
+}
+
+// unitsBefore returns how many units of the total count in the window before: its own one, or an overlapping one if the
+// period has changed.
+func (t *total) unitsBefore(before, window int64) int64 {
+	if t.window >= before && t.window < window {
+		return t.units
+	}
+	return 0
 }
 
 func (s *Store) key(name string, now int64, keep time.Duration) *key {
@@ -71,10 +83,17 @@ func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fl
 	case r.Window < k.window && k.window <= now+r.Keep.Microseconds():
 		return fleet.RegionRecord{Learned: true, Start: k.start, Total: k.total, Now: now} // the node's window has ended
 	case r.Window != k.window:
+		ended := total{units: k.total, window: k.window}
+		k.previous = ended.unitsBefore(r.Before, r.Window)
 		k.start, k.total, k.window = max(now, k.start+1), 0, r.Window
 	}
-	base := r.Reported
+	base, missed := r.Reported, r.Previous
 	if known, ok := k.nodes[node]; ok {
+		if known.start >= r.Start || known.window == r.Window {
+			missed = 0
+		} else {
+			missed = max(0, r.Previous-known.unitsBefore(r.Before, r.Window))
+		}
 		switch {
 		case known.start == r.Start:
 			base = known.units
@@ -85,7 +104,8 @@ func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fl
 		}
 	}
 	k.total += max(0, r.Total-base)
-	k.nodes[node] = total{start: r.Start, units: max(r.Total, base)}
+	k.previous += missed
+	k.nodes[node] = total{start: r.Start, units: max(r.Total, base), window: r.Window}
 	sends := k.sender == node || k.sendsTill < now || k.sendsTill > now+10*hold
 	if sends {
 		k.sender, k.sendsTill = node, now+hold
@@ -94,7 +114,7 @@ func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fl
 		}
 	}
 	return fleet.RegionRecord{
-		IsSender: sends, Learned: now-k.learnedAt <= 2*hold, Start: k.start, Total: k.total, Now: now,
+		IsSender: sends, Learned: now-k.learnedAt <= 2*hold, Start: k.start, Total: k.total, Previous: k.previous, Now: now,
 	}
 }
 
@@ -114,6 +134,10 @@ func (s *Store) Settle(
 func (k *key) settle(t *fleet.RemoteTotal) fleet.Growth {
 	known, ok := k.regions[t.Region]
 	base, most := int64(0), t.MaxTotal
+	previous := known.unitsBefore(t.Before, t.Window)
+	if ok && known.window == t.Window {
+		previous = known.previous
+	}
 	switch {
 	case !ok || known.start < t.Start:
 		known.tooLarge = false
@@ -134,6 +158,9 @@ func (k *key) settle(t *fleet.RemoteTotal) fleet.Growth {
 			units = 0
 		}
 	}
-	k.regions[t.Region] = total{start: t.Start, units: base + units, sentAt: t.SentAt, tooLarge: tooLarge}
-	return fleet.Growth{Units: units, First: !ok, TooLarge: tooLarge}
+	k.regions[t.Region] = total{
+		start: t.Start, units: base + units, window: t.Window, previous: max(t.Previous, previous), sentAt: t.SentAt,
+		tooLarge: tooLarge,
+	}
+	return fleet.Growth{Units: units, Previous: max(0, t.Previous-previous), First: !ok, TooLarge: tooLarge}
 }
