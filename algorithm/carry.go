@@ -175,7 +175,7 @@ var firstOfKind = func() (first [Kinds]headgate.Algorithm) {
 	return first
 }()
 
-// ConsumedPair is Consumed for a Pair of the plan.
+// ConsumedPair does the same as Consumed, for a Pair of the plan.
 func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {
 	if p.kind == KindWindow {
 		advanced, _ := p.advanceWindow(pair, now)

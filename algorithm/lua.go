@@ -26,11 +26,11 @@ func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String()
 // LuaGive.
 func Lua(a headgate.Algorithm) string { return luaCall(a, "take") }
 
-// LuaGive is like Lua, but its script can also give units back.
+// LuaGive returns the same script as Lua, except that it can also give units back.
 func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
 
-// LuaGrant returns [Plan.Grant], and giving back, as a Redis script for several keys. grant.lua describes its arguments
-// and its reply. It returns "" for an algorithm that is not [Grantable].
+// LuaGrant returns a Redis script that grants units of several keys, as [Plan.Grant] does, and gives them back.
+// grant.lua describes its arguments and its reply. It returns "" for an algorithm that is not [Grantable].
 func LuaGrant(a headgate.Algorithm) string {
 	if !Grantable(a) {
 		return ""

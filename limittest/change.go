@@ -73,7 +73,7 @@ func (tr *trial) limitChanged(l headgate.Limit) {
 	}
 }
 
-// chargedIntoDebt charges beyond the limit, up to the largest debt and then more.
+// chargedIntoDebt charges beyond the limit, up to the largest debt, and then tries to charge more.
 func (tr *trial) chargedIntoDebt(l headgate.Limit) {
 	capacity := l.Capacity()
 	if d := tr.charge(l, capacity); !d.Allowed || d.Remaining != 0 || d.Receipt.Units != capacity {

@@ -130,7 +130,7 @@ func envelopeOf(l headgate.Limit) envelope {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
 		e.burst, e.count = 2*e.burst, 2*e.count
-	case headgate.SlidingBuckets: // Count in any period but one bucket
+	case headgate.SlidingBuckets: // at most Count in a period without one bucket
 		e.period -= windowWidth(l).Microseconds()
 	}
 	return e

@@ -27,11 +27,11 @@ var (
 		"1/s sliding-buckets 2")
 	inFlightLimits = parseLimits("20 concurrent ttl 1s", "3 concurrent", "1 concurrent ttl 10ms")
 
-	// promiseLimits are those of the algorithms that declare their guarantee.
+	// promiseLimits are limits of the algorithms that declare a Promise.
 	promiseLimits = limitsOfEach(declaresPromise, "20/s", "7/m", "1/h", "999983/d", "1099511627776/366d")
 
 	windowLimits = slices.Concat(fixedLimits, logLimits, slidingLimits, subBucketLimits, promiseLimits)
-	timedLimits  = slices.Concat(bucketLimits, windowLimits) // all that depend on time alone
+	timedLimits  = slices.Concat(bucketLimits, windowLimits) // all limits whose algorithm depends on time alone
 	allLimits    = slices.Concat(timedLimits, inFlightLimits)
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// TakeAll takes all or none. See [headgate.Limiter].
+// TakeAll takes all checks or none. See [headgate.Limiter].
 //
 // Usually it needs no locks: see claim.go. Otherwise it locks the shards of its keys, in order so that no two calls
 // wait for each other, and holds the entries of its keys, so that nothing is taken between its first read and its last
@@ -41,7 +41,7 @@ func (s *Store) TakeAll(
 	}
 }
 
-// takeOne is TakeAll of one check.
+// takeOne is TakeAll for one check.
 func (s *Store) takeOne(c *headgate.Check, dst []headgate.Decision) ([]headgate.Decision, error) {
 	p, err := s.planOf(c)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	return nil
 }
 
-// takeWithLocks takes all or none, with locks. now is the store's time.
+// takeWithLocks takes all checks or none, with locks. now is the store's time.
 func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(claims); {
 	case n <= 4:
@@ -219,7 +219,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		moves, err := s.reservePart(&parts[i], moved)
 		if err != nil {
 			for j := range i {
-				parts[j].record = nil // it may have moved
+				parts[j].record = nil // the record may have moved
 				s.hold(&parts[j])
 				s.restorePart(&parts[j], true)
 			}

@@ -57,7 +57,8 @@ type Step struct {
 	Expect Verdict `field:"expect"`
 	// By is the rule that decides. By default it is not checked, nor are the following fields.
 	By string `field:"by"`
-	// Remaining is the rest after the request; after the last one if it is repeated.
+	// Remaining is the number of remaining units after the request. If the request is repeated, it is compared
+	// after the last one.
 	Remaining *int64 `field:"remaining"`
 	// RetryAfter is the time after which a retry may succeed.
 	RetryAfter *time.Duration `field:"retry_after"`

@@ -25,16 +25,17 @@ type Scenario struct {
 	Nodes int `field:"nodes"`
 	// Limits are the limits of each client. All must allow a request.
 	Limits []headgate.Limit `field:"limits"`
-	// Algorithms are those to compare: each replaces the algorithm of all limits. Default those of the limits.
+	// Algorithms are the algorithms to compare. Each replaces the algorithm of all limits. Default the algorithms
+	// of the limits.
 	Algorithms []headgate.Algorithm `field:"algorithms"`
 	// Modes are the ways to share counters to compare. Default local.
 	Modes []rules.Consistency `field:"modes"`
 	// OnFailure is the policy while the store is unreachable. Default open.
 	OnFailure headgate.Policy `field:"on_failure"`
-	// JudgeBy is the algorithm by which decisions are judged. Default that of the limit, and sliding-log for
-	// sliding-window and sliding-buckets, which are approximations of it.
+	// JudgeBy is the algorithm by which decisions are judged. Default the algorithm of the limit, except for
+	// sliding-window and sliding-buckets: they approximate sliding-log, and are judged by it.
 	JudgeBy *headgate.Algorithm `field:"judge_by"`
-	// Balance says to which node a request goes. Default RoundRobin.
+	// Balance determines the node of each request. Default RoundRobin.
 	Balance Balance `field:"balance"`
 	// Traffic are the sources of requests.
 	Traffic []Source `field:"traffic"`
@@ -44,7 +45,8 @@ type Scenario struct {
 	Redis Redis `field:"redis"`
 	// LeaseTTL is how long units of a lease may be used. Default 100 ms.
 	LeaseTTL time.Duration `field:"lease_ttl"`
-	// SyncInterval is how often nodes exchange counters in the modes async and gossip. Default that of each mode.
+	// SyncInterval is how often nodes exchange counters in the modes async and gossip. Default the default of the
+	// mode.
 	SyncInterval time.Duration `field:"sync_interval"`
 	// ClockSkew is how far the clocks of nodes are ahead or behind at most. Default 0.
 	ClockSkew time.Duration `field:"clock_skew"`
@@ -52,11 +54,11 @@ type Scenario struct {
 	Regions *Regions `field:"regions"`
 	// Faults happen during the simulation.
 	Faults []Fault `field:"faults"`
-	// SampleOneIn simulates only one in so many clients. Rates of sources are divided by it, results are not multiplied.
-	// Default 1: all clients.
+	// SampleOneIn simulates only one in this number of clients. The rates of sources are divided by it. The results
+	// are for the sample; they are not multiplied. Default 1: all clients.
 	SampleOneIn int `field:"sample_one_in"`
-	// Groups divides the clients, and the Redis servers, into so many groups that are simulated at the same time, as if
-	// each had nodes of its own. Default 1.
+	// Groups is the number of groups that the clients and the Redis servers are divided into. Groups are simulated at
+	// the same time, as if each had its own nodes. Default 1.
 	Groups int `field:"groups"`
 }
 
@@ -66,7 +68,7 @@ type Source struct {
 	Name string `field:"name"`
 	// Rate is the number of requests per second, on average over time.
 	Rate Number `field:"rate"`
-	// Pattern says how requests follow each other. Default Poisson.
+	// Pattern determines the times between requests. Default Poisson.
 	Pattern Pattern `field:"pattern"`
 	// Peak is the highest rate of the pattern diurnal, whose mean is Rate.
 	Peak Number `field:"peak"`
@@ -77,12 +79,14 @@ type Source struct {
 	Off time.Duration `field:"off"`
 	// Clients is the number of clients. Default 1.
 	Clients int `field:"clients"`
-	// Zipf is the exponent by which some clients send more than others, above 1. Default all send equally.
+	// Zipf is the exponent, above 1, of a Zipf distribution: some clients send more than others. By default, all
+	// clients send equally.
 	Zipf Number `field:"zipf"`
-	// ClientOn and ClientOff make each client send for a time and pause for a time, each client at other times.
+	// ClientOn and ClientOff make each client send for a time and pause for a time. Each client pauses at different
+	// times.
 	ClientOn  time.Duration `field:"client_on"`
 	ClientOff time.Duration `field:"client_off"`
-	// Cost is the units of a request. Default 1.
+	// Cost is the number of units of a request. Default 1.
 	Cost int `field:"cost"`
 	// From and Until are when the source begins and ends. Default the whole duration.
 	From  time.Duration `field:"from"`
@@ -91,7 +95,7 @@ type Source struct {
 	Prefix string `field:"prefix"`
 	// Region is the number of the region that the requests go to, from 0. Default all of them.
 	Region *int `field:"region"`
-	// Retry says what clients do after a denial. Default nothing.
+	// Retry describes how clients retry after a denial. By default they do not retry.
 	Retry *Retry `field:"retry"`
 	// Log is an access log whose requests are replayed instead of generated ones. Its path is relative to the scenario.
 	Log string `field:"log"`
@@ -103,11 +107,11 @@ type Source struct {
 	Speed Number `field:"speed"`
 }
 
-// A Retry says how clients repeat denied requests.
+// A Retry describes how clients retry denied requests.
 type Retry struct {
-	// Attempts is the most requests in all for one. Default 3.
+	// Attempts is the maximum number of attempts, including the first one. Default 3.
 	Attempts int `field:"attempts"`
-	// Wait is how long clients wait before they retry that ignore Retry-After. Default 100 ms.
+	// Wait is how long clients that ignore Retry-After wait before they retry. Default 100 ms.
 	Wait time.Duration `field:"wait"`
 	// Honour makes clients wait for as long as Retry-After says.
 	Honour bool `field:"honour_retry_after"`
@@ -124,8 +128,8 @@ type Network struct {
 	Loss Percent `field:"loss"`
 }
 
-// Regions are regions with nodes and a Redis of their own, which exchange counters through the global store: a Redis
-// with as many shards, in the first region.
+// Regions are regions, each with its own nodes and Redis. They exchange counters through the global store, which is
+// another Redis with the same number of shards in the first region.
 type Regions struct {
 	// Count is the number of regions.
 	Count int `field:"count"`
@@ -143,28 +147,28 @@ type Regions struct {
 type Redis struct {
 	// Shards is the number of servers. Default 1.
 	Shards int `field:"shards"`
-	// Service is the time that a server works on a call; other calls wait. Default 10 µs.
+	// Service is the time that a server takes for a call, while other calls wait. Default 10 µs.
 	Service time.Duration `field:"service"`
 	// Deadline is how long a node waits for a response. Default 20 ms.
 	Deadline time.Duration `field:"deadline"`
 }
 
-// A Fault changes the world for a time.
+// A Fault disturbs the simulated system for a time.
 type Fault struct {
-	// Kind says what happens.
+	// Kind is the kind of the fault.
 	Kind FaultKind `field:"kind"`
 	// At is when it happens, and For how long it lasts. Default until the end.
 	At  time.Duration `field:"at"`
 	For time.Duration `field:"for"`
-	// Nodes are the numbers of the nodes it happens to, from 0. Default all of them.
+	// Nodes are the numbers of the affected nodes, from 0. Default all nodes.
 	Nodes []int `field:"nodes"`
-	// Regions are the numbers of the regions it happens to, from 0. Default all of them, and the first for Join.
+	// Regions are the numbers of the affected regions, from 0. Default all regions, or the first one for Join.
 	Regions []int `field:"regions"`
-	// Shard is the Redis server it happens to. Default all of them.
+	// Shard is the number of the affected Redis server. Default all servers.
 	Shard *int `field:"shard"`
-	// Global makes it happen to the global store instead of the Redis of regions.
+	// Global makes the fault affect the global store instead of the Redis of regions.
 	Global bool `field:"global"`
-	// Between makes it happen to messages between regions instead of those inside of them.
+	// Between makes the fault affect messages between regions instead of messages within regions.
 	Between bool `field:"between_regions"`
 	// Count is the number of nodes that join.
 	Count int `field:"count"`

@@ -79,16 +79,17 @@ func (s *Scenario) setDefaults(file string) {
 	}
 }
 
-// problems collects what is wrong with a scenario.
+// problems collects the problems of a scenario.
 type problems struct{ list []source.Problem }
 
+// add adds a problem unless ok is true.
 func (p *problems) add(ok bool, path, value, want string) {
 	if !ok {
 		p.list = append(p.list, source.Problem{Path: path, Value: value, Want: want})
 	}
 }
 
-// Validate returns the impossible values of a scenario, by their paths.
+// Validate returns the invalid values of a scenario, with their paths.
 func (s *Scenario) Validate() []source.Problem {
 	var p problems
 	p.add(s.Duration > 0 && s.Duration <= MaxDuration, "duration", s.Duration.String(),
@@ -117,12 +118,12 @@ func (s *Scenario) Validate() []source.Problem {
 	return p.list
 }
 
-// usesRedis reports whether the nodes of a mode share counters through Redis.
+// usesRedis reports whether nodes share counters through Redis in one of the modes.
 func (s *Scenario) usesRedis() bool {
 	return slices.ContainsFunc(s.Modes, func(m rules.Consistency) bool { return m != rules.Local && m != rules.Gossip })
 }
 
-// validateCombinations checks that every mode can count by every algorithm.
+// validateCombinations checks that every mode supports every algorithm.
 func (s *Scenario) validateCombinations(p *problems) {
 	for i, mode := range s.Modes {
 		p.add(mode != rules.ByStore, fmt.Sprintf("modes[%d]", i), "no mode", "local, exact, lease, async or gossip")

@@ -23,7 +23,7 @@ type Percent float64
 // A Shift is how far a clock is set ahead, or behind if it is negative.
 type Shift time.Duration
 
-// A Pattern says how the requests of a source follow each other.
+// A Pattern determines the times between the requests of a source.
 type Pattern string
 
 // The patterns.
@@ -33,7 +33,7 @@ const (
 	Diurnal  Pattern = "diurnal"  // at random, at a rate that rises and falls like a sine
 )
 
-// A Balance says to which node a request goes.
+// A Balance determines the node of each request.
 type Balance string
 
 // The load-balancer policies.
@@ -43,7 +43,7 @@ const (
 	ByClient   Balance = "client" // all requests of a client to the same node, as long as it is there
 )
 
-// A Distribution says how delays differ.
+// A Distribution is the distribution of delays.
 type Distribution string
 
 // The distributions of delays.
@@ -67,7 +67,7 @@ const (
 	RedisDown  FaultKind = "redis-down"  // a Redis server does not respond
 	Failover   FaultKind = "failover"    // a Redis server does not respond, and is replaced by one without data
 	RedisClock FaultKind = "redis-clock" // the clock of a Redis server jumps
-	NodeClock  FaultKind = "node-clock"  // nodes restart with a clock that is off
+	NodeClock  FaultKind = "node-clock"  // nodes restart with a wrong clock
 	// RegionPartition is when regions cannot reach other regions and the global store.
 	RegionPartition FaultKind = "region-partition"
 )
