@@ -75,11 +75,12 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 }
 
 // ask makes decisions about one name after the other, starting at from, until the given time, and returns their
-// number. It uses the names in the order of memory, so that they are in the cache, like the key of a request that was
-// just read. The positions of the keys in the store are random in any case.
+// number. It makes at least one batch, even if it starts late because the machine is busy. It uses the names in the
+// order of memory, so that they are in the cache, like the key of a request that was just read. The positions of the
+// keys in the store are random in any case.
 func ask(ctx context.Context, limit *headgate.Bound, names []string, from int, until time.Time) (n int64) {
 	const batch = 1000
-	for time.Now().Before(until) && ctx.Err() == nil {
+	for n == 0 || time.Now().Before(until) && ctx.Err() == nil {
 		for range batch {
 			limit.Allow(names[from])
 			if from++; from == len(names) {
