@@ -9,7 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // chargers is the number of concurrent charges.
@@ -17,7 +17,7 @@ const chargers = 32
 
 // chargeAll charges the owed units of some keys to the region's store, in the order of the keys. It gives back units
 // that no longer count.
-func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *keyState]) {
+func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[tally.Key, *keyState]) {
 	var due []charge
 	for key, k := range keys {
 		c := charge{key: key, k: k}
@@ -40,7 +40,7 @@ func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[ledger.Key, *key
 }
 
 // batchKeys returns the keys of this round.
-func (l *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
+func (l *Limiter) batchKeys(yield func(tally.Key, *keyState) bool) {
 	for i := range l.batch.Tallies {
 		key := l.batch.Tallies[i].Key
 		if k := l.keys[key]; k != nil && !yield(key, k) {
@@ -51,7 +51,7 @@ func (l *Limiter) batchKeys(yield func(ledger.Key, *keyState) bool) {
 
 // A charge is what chargeAll does to a key.
 type charge struct {
-	key           ledger.Key
+	key           tally.Key
 	check         headgate.Check
 	k             *keyState
 	faded, fading int64 // units to give back; see fade
@@ -94,7 +94,7 @@ func (c *charging) start(ctx context.Context, of *charge) {
 	})
 }
 
-func (l *Limiter) charge(ctx context.Context, key ledger.Key, c headgate.Check, k *keyState) {
+func (l *Limiter) charge(ctx context.Context, key tally.Key, c headgate.Check, k *keyState) {
 	d, err := l.store.Charge(ctx, c)
 	if err != nil {
 		// It may have been charged, so it is not charged again.

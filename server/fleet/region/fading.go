@@ -6,8 +6,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/quota"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // fadingUnits are units that other regions consumed in the window before a sliding window. The weight of these units
@@ -49,7 +49,7 @@ func (f *fadingUnits) excess(p *quota.Plan, at int64) int64 {
 }
 
 // oweWindow adds units that another region consumed in a window to those to be charged, as far as they count now.
-func (l *Limiter) oweWindow(p *quota.Plan, key ledger.Key, window, units int64) {
+func (l *Limiter) oweWindow(p *quota.Plan, key tally.Key, window, units int64) {
 	if units <= 0 {
 		return
 	}
@@ -69,7 +69,7 @@ func (l *Limiter) oweWindow(p *quota.Plan, key ledger.Key, window, units int64) 
 }
 
 // windowBefore returns the start of the window before that of a tally, or 0 for limits without windows.
-func windowBefore(t *ledger.Tally, limit *headgate.Limit) int64 {
+func windowBefore(t *tally.Tally, limit *headgate.Limit) int64 {
 	if t.Window == 0 {
 		return 0
 	}
@@ -77,7 +77,7 @@ func windowBefore(t *ledger.Tally, limit *headgate.Limit) int64 {
 }
 
 // timeOf returns the time by the clock that the windows of a key use.
-func (l *Limiter) timeOf(p *quota.Plan, key ledger.Key) int64 {
+func (l *Limiter) timeOf(p *quota.Plan, key tally.Key) int64 {
 	offset := int64(0)
 	if c, ok := l.ledger.CheckOf(key); ok && p.Limit.Staggered {
 		offset = p.Offset(c.Key)
@@ -87,7 +87,7 @@ func (l *Limiter) timeOf(p *quota.Plan, key ledger.Key) int64 {
 
 // fade subtracts units whose weight has fallen from the owed ones. It returns how many of the charged units are to be
 // given back: of fading units whose window has ended, and of others.
-func (l *Limiter) fade(key ledger.Key, k *keyState) (faded, fading int64) {
+func (l *Limiter) fade(key tally.Key, k *keyState) (faded, fading int64) {
 	if k.faded.counted == 0 && k.fading.counted == 0 {
 		return 0, 0
 	}

@@ -3,7 +3,7 @@ package region
 import (
 	"context"
 
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // noteLearned ends the lookups of keys whose consumption in other regions is now known. For keys that this node sends,
@@ -15,22 +15,22 @@ func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 		return
 	}
 	var exchangedGroups, failedGroups uint64 // bit sets
-	var newlyLearned []ledger.Tally          // of the keys that this node sends
+	var newlyLearned []tally.Tally           // of the keys that this node sends
 	waiting := false
 	for i := range responses {
 		t, r := &l.batch.Tallies[i], &responses[i]
 		switch {
 		case r.failed:
-			failedGroups |= 1 << ledger.GroupOf(&t.Key)
+			failedGroups |= 1 << tally.GroupOf(&t.Key)
 			l.ledger.LookupDone(t, false)
 		case r.IsSender: // this node sends the key
-			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
+			exchangedGroups |= 1 << tally.GroupOf(&t.Key)
 			if t.Unlearned {
 				newlyLearned = append(newlyLearned, *t)
 			}
 			l.ledger.LookupDone(t, true)
 		case r.Learned:
-			exchangedGroups |= 1 << ledger.GroupOf(&t.Key)
+			exchangedGroups |= 1 << tally.GroupOf(&t.Key)
 			l.ledger.LookupDone(t, true)
 		case t.Unlearned:
 			waiting = l.ledger.LookupAgain(t) || waiting

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A region that has counted for long has a large total. That is no lie, and one that is new takes over its level.
@@ -58,17 +58,17 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 		limit := headgate.Per(100, 300*24*time.Hour)
 		start := time.Duration(time.Now().UnixMicro()) * time.Microsecond
 		for _, step := range []struct {
-			tally ledger.Tally
+			tally tally.Tally
 			left  int64 // beside what was taken here
 			why   string
 		}{
-			{ledger.Tally{Start: start, Total: 10, Level: 10}, 90, ""},
-			{ledger.Tally{Start: start + time.Hour, Total: 10, Level: 10}, 90, "there: a record from the future"},
-			{ledger.Tally{Start: start, Total: 5, Level: 5}, 90, "there: " + ledger.ReasonFell},
-			{ledger.Tally{Start: start, Total: 1 << 50, Level: 1 << 50}, 90 - 1000, "there: " + ledger.ReasonLeaped},
-			{ledger.Tally{Start: start, Total: 1 << 51, Level: 10}, 90 - 1000, "there: " + ledger.ReasonLeaped},
-			{ledger.Tally{Start: start, Total: 1010, Level: 10}, 90 - 1000, ""},
-			{ledger.Tally{Start: start, Total: 1020, Level: 20}, 90 - 1010, ""},
+			{tally.Tally{Start: start, Total: 10, Level: 10}, 90, ""},
+			{tally.Tally{Start: start + time.Hour, Total: 10, Level: 10}, 90, "there: a record from the future"},
+			{tally.Tally{Start: start, Total: 5, Level: 5}, 90, "there: " + tally.Fell},
+			{tally.Tally{Start: start, Total: 1 << 50, Level: 1 << 50}, 90 - 1000, "there: " + tally.Leaped},
+			{tally.Tally{Start: start, Total: 1 << 51, Level: 10}, 90 - 1000, "there: " + tally.Leaped},
+			{tally.Tally{Start: start, Total: 1010, Level: 10}, 90 - 1000, ""},
+			{tally.Tally{Start: start, Total: 1020, Level: 20}, 90 - 1010, ""},
 		} {
 			if _, err := g.Charge(t.Context(), headgate.Check{Key: "k", Limit: limit, Cost: 1}); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 			d, err := store.Peek(t.Context(), headgate.Check{Key: "k", Limit: limit})
-			own := g.ledger.Tallies(nil, []ledger.Key{hashOfRegion(t, g, "k", limit)})[0].Total
+			own := g.ledger.Tallies(nil, []tally.Key{hashOfRegion(t, g, "k", limit)})[0].Total
 			if err != nil || d.Remaining+own+g.Stats().Owed*-1 != step.left {
 				t.Errorf("%+v: got %d left and %d owed, %d taken here, %v, want %d", step.tally, d.Remaining, g.Stats().Owed, own, err, step.left)
 			}
@@ -98,7 +98,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 	})
 }
 
-func hashOfRegion(t testing.TB, g *Limiter, key string, l headgate.Limit) ledger.Key {
+func hashOfRegion(t testing.TB, g *Limiter, key string, l headgate.Limit) tally.Key {
 	t.Helper()
 	return g.ledger.ObservedKey(&headgate.Check{Key: key, Limit: l}).Key
 }

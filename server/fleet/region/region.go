@@ -12,8 +12,10 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/lookup"
 	"github.com/headgate/headgate/server/fleet/internal/rounds"
 	"github.com/headgate/headgate/server/fleet/internal/skew"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 var _ headgate.Limiter = (*Limiter)(nil)
@@ -48,7 +50,7 @@ type Limiter struct {
 	storeSkewReported bool          // an event has reported that the store's clock is off
 	storeSkew         atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
 	roundNumber       int
-	keys              map[ledger.Key]*keyState
+	keys              map[tally.Key]*keyState
 
 	charges chargeCounters
 }
@@ -119,7 +121,7 @@ func New(
 		store: store, regionStore: rs, link: exchange.NewLink(x, counts, shared), region: o.Region,
 		ledger: counts, clock: counts.Clock(),
 		nodeName: exchange.Author(fleet.Peer{Name: o.Node, Incarnation: uint64(shared.Rand(math.MaxInt64)) | 1}),
-		keys:     make(map[ledger.Key]*keyState),
+		keys:     make(map[tally.Key]*keyState),
 	}
 	counts.StartLookups(l.rounds.Hurry)
 	l.rounds.Start(l.clock, shared.Pauses(), func(ctx context.Context, early bool) {
@@ -198,7 +200,7 @@ func (l *Limiter) TakeAll(
 	if len(checks) > len(room) {
 		keys = make([]ledger.ObservedKey, len(checks))
 	}
-	var waits []*ledger.Lookup
+	var waits []*lookup.Lookup
 	for i := range checks {
 		if wait := l.ledger.BeforeTake(&checks[i], &keys[i]); wait != nil {
 			waits = append(waits, wait)

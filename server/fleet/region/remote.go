@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A remoteTally is another region's tally of one key.
@@ -16,7 +16,7 @@ type remoteTally struct {
 	key    int // its index in the batch
 	region string
 	uptime time.Duration
-	tally  ledger.Tally
+	tally  tally.Tally
 }
 
 // settleRemote finds out how much the totals of other regions have grown, and adds these units to those to be charged.
@@ -47,9 +47,9 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 	missed, err := l.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
 		switch r := &received[i]; {
 		case growth.TooLarge:
-			l.refuse(r, ledger.ReasonLeaped)
+			l.refuse(r, tally.Leaped)
 		case growth.Fell:
-			l.refuse(r, ledger.ReasonFell)
+			l.refuse(r, tally.Fell)
 		}
 		l.chargeRemote(&received[i], &responses[received[i].key], growth)
 	})

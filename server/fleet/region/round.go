@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/exchange"
-	"github.com/headgate/headgate/server/fleet/internal/ledger"
 	"github.com/headgate/headgate/server/fleet/internal/skew"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 // A keyState is what a node knows of a key that it sends for the region.
@@ -95,7 +95,7 @@ const (
 // sendReport adds this node's consumption to that of the region. It also reports the keys whose consumption in other
 // regions this node knows, for the other nodes of the region.
 func (l *Limiter) sendReport(
-	ctx context.Context, tallies []ledger.Tally, learned learnedFlag,
+	ctx context.Context, tallies []tally.Tally, learned learnedFlag,
 ) (responses []response, missed []int, err error) {
 	records := make([]fleet.NodeRecord, len(tallies))
 	for i := range tallies {
@@ -169,7 +169,7 @@ func (l *Limiter) keysToSend(responses []response) (indices []int) {
 // measureLevel updates k.unused. It compares the level with the expected one: the last level plus the region's new
 // units, minus all units that could drain in that time. Nodes report a little later than they consume, so a comparison
 // can be wrong in either direction. The next one corrects it.
-func (l *Limiter) measureLevel(k *keyState, t *ledger.Tally, r *response) {
+func (l *Limiter) measureLevel(k *keyState, t *tally.Tally, r *response) {
 	p, level := l.ledger.LevelOf(t.Key)
 	if p == nil || !p.IsBucket() {
 		return
@@ -197,7 +197,7 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 			continue // other regions know this total
 		}
 		k.sentTotal, k.sentStart, k.sentPrev = r.Total, r.Start, r.Previous
-		t := ledger.Tally{
+		t := tally.Tally{
 			Limit: b.Tallies[i].Limit, Start: time.Duration(r.Start) * time.Microsecond, Total: r.Total, Level: k.level,
 			Window: b.Tallies[i].Window, Previous: r.Previous,
 		}
@@ -207,7 +207,7 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 		notes[n].Text = string(exchange.AppendNote(nil, time.Duration(r.Now)*time.Microsecond, &t))
 	}
 	var all []remoteTally
-	missed, err := l.link.Exchange(ctx, notes, func(n int, from fleet.Peer, uptime time.Duration, t ledger.Tally) {
+	missed, err := l.link.Exchange(ctx, notes, func(n int, from fleet.Peer, uptime time.Duration, t tally.Tally) {
 		if from.Name == l.region {
 			return
 		}
@@ -220,7 +220,7 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 	lost := l.link.Lost()
 	l.ledger.ResendGroups(lost)
 	for key, k := range l.keys {
-		if lost>>ledger.GroupOf(&key)&1 == 1 {
+		if lost>>tally.GroupOf(&key)&1 == 1 {
 			k.sentTotal = -1
 		}
 	}

@@ -26,7 +26,7 @@ type record struct {
 	index       recordIndex
 	usage       quota.Counter // what all nodes consumed
 
-	key         Key
+	key         tally.Key
 	offset      int64         // µs by which the clock of a staggered limit is behind
 	addedAt     time.Duration // uptime when the record was added
 	updatedAt   int64         // when a peer last sent an update
