@@ -11,17 +11,17 @@
 //	return send()
 //
 // A pacer makes its callers wait, where a limiter denies them. Use one in a client: to call an API no faster than it
-// allows, to spread a batch over an hour, to spare a service that has just started.
+// allows, to spread a batch over an hour, or to send few requests to a service that has just started.
 //
 // # Which pacer
 //
 //	need                                                use           a caller waits for
-//	a steady rate, with bursts after idle time          Bursty        the permits of callers before it
+//	a steady rate, with bursts after idle time          Bursty        the permits that earlier callers took
 //	a steady rate, evenly spaced                        Bursty        the same; set MaxBurst to NoBurst
-//	a rate that starts low and rises under load         WarmingUp     the permits of callers before it
+//	a rate that starts low and rises under load         WarmingUp     the permits that earlier callers took
 //	a constant outflow and a bounded queue              Queue         its turn; a full queue is an error at once
 //	to hand work over and have it run at a steady rate  Queue.Submit  nothing
-//	"100 per minute" as a quota of a fixed period       Allowance     a period with enough left
+//	"100 per minute" as a quota of a fixed period       Allowance     the next period with enough permits
 //	never more than the capacity at once                TokenQueue    its own tokens
 //
 // Start with Bursty. It lets a large request through at once when idle and makes the next caller wait for it; if a
