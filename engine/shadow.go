@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// isShadow reports whether a rule has on_limit: shadow. A simple rule has not, and its Rule is not read then, which
-// would often miss the processor's caches.
+// isShadow reports whether a rule has on_limit: shadow. A simple rule never has it, so its Rule is not read: reading it
+// would often be a cache miss.
 func isShadow(m *match.Result) bool { return !isSimple(m) && m.Rule.OnLimit.Action == rules.Shadow }
 
 // isSimple reports whether everything but the key, the limits and the fixed cost of a rule is at its default: see

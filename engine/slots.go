@@ -10,21 +10,21 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// ErrSlotLost is reported to Config.OnError when a request is being served that its concurrency limit no longer counts:
-// its slot has expired because its store was unreachable for too long, and other requests have taken the slot.
-// KeepSlots takes a slot again as soon as there is room.
+// ErrSlotLost is reported to Config.OnError when a request loses its slot of a concurrency limit while it is served: the
+// slot has expired because the store was unreachable for too long, and other requests have taken it. KeepSlots takes a
+// slot again as soon as one is free.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
-// A slotKeeper renews the slots of the latest request of a verdict.
+// A slotKeeper renews the slots of a verdict. It is reused with the verdict, for its next request.
 type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
 	renew   func() // the method value renewAll, allocated once
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits until the caller calls Settle, SettleCut
-// or Cancel, which it must. Until then the verdict must not be copied or moved in memory. Without KeepSlots the slots
-// expire after the TTL of their limits. For a verdict without slots KeepSlots does nothing.
+// KeepSlots renews the slots that the request holds under concurrency limits. The caller must call Settle, SettleCut or
+// Cancel afterwards, which ends the renewal. Until then the verdict must not be copied or moved in memory. Without
+// KeepSlots the slots expire after the TTL of their limits. For a verdict without slots KeepSlots does nothing.
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
@@ -80,8 +80,8 @@ func (k *slotKeeper) renewAll() {
 	}
 }
 
-// RenewSlots renews the slots that the request holds once, for callers with their own timers. All other callers should
-// use KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost or the errors of stores. RenewSlots
+// RenewSlots renews the request's slots a single time, for callers with their own timers. All other callers should use
+// KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost or the errors of stores. RenewSlots
 // may be called concurrently with other methods of the verdict, except Settle, SettleCut, Cancel and Decide.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error

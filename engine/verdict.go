@@ -61,7 +61,7 @@ func enumName(words []string, n uint8) string {
 // meant to be reused, by one goroutine at a time: Decide resets it.
 //
 // If the Action is Delay, the caller must call Wait before it serves the request. If the Action passes, it must end the
-// request with Settle or Cancel. After a denial it needs to call neither.
+// request with Settle or Cancel; it may skip Settle if Settles returns false. After a denial it needs to call neither.
 type Verdict struct {
 	// Action is what to do with the request.
 	Action Action
@@ -72,9 +72,9 @@ type Verdict struct {
 	// Rule is the rule that determines the verdict: the one that denies or delays, else the one with the tightest limit.
 	// Nil if no limit was checked. It points into the rule set, so it can be compared by address.
 	Rule *rules.Rule
-	// Status is the HTTP status of a denial: the rule's for its limits (429 or 503), 503 if the store failed, 403 for a
-	// client that is blocked, unidentified or unregistered, and 400 for a request with contradictory identities. (401
-	// would have to name an authentication scheme, which rules do not know.) 0 if the request passes.
+	// Status is the HTTP status of a denial. It is 429 or 503, as the rule says, if the request is over a limit; 503 if the
+	// store failed; 403 for a client that is blocked, unidentified or unregistered; and 400 for a request with contradictory
+	// identities. (401 would have to name an authentication scheme, which rules do not know.) 0 if the request passes.
 	Status int
 	// Decision is the tightest decision: see [headgate.Tightest]. Shadow rules are ignored.
 	Decision headgate.Decision
@@ -86,8 +86,8 @@ type Verdict struct {
 	// measured.
 	Duration time.Duration
 
-	state
-	scratch
+	state   // used until the request ends
+	scratch // intermediate results, for the decision and its reports
 }
 
 // rule returns the rule of a check.
@@ -96,12 +96,13 @@ func (v *Verdict) rule(check int) *rules.Rule { return v.matched[v.infos[check].
 // store returns the store of a check.
 func (v *Verdict) store(check int) *store { return &v.engine.stores.list[v.infos[check].store] }
 
-// limit returns the limit of a check.
+// limit returns the limit of the check that info describes.
 func (v *Verdict) limit(info *checkInfo) *rules.Limit {
 	return v.matched[info.matched].Limit(int(info.limit))
 }
 
-// Settles reports whether Settle must be called: the cost is in the response, or there are slots to release.
+// Settles reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If not,
+// the caller may skip Settle.
 func (v *Verdict) Settles() bool { return v.settles }
 
 // ReadsResponse reports whether Settle reads a header of the response.
@@ -124,7 +125,7 @@ type Applied struct {
 // Limits returns the limits that apply to the request. Those of one rule are adjacent, and those of shadow rules come
 // last. It is valid until the verdict is reused, and read-only.
 func (v *Verdict) Limits() []Applied {
-	if len(v.applied) == len(v.checks) {
+	if len(v.applied) == len(v.checks) { // an earlier call has filled it in
 		return v.applied
 	}
 	v.applied = v.applied[:0]
@@ -165,8 +166,8 @@ type LimitView struct {
 }
 
 // PlainAllow reports whether every rule that matched allows the request: none denies, delays or is a shadow rule, none
-// was skipped, and no policy decided in place of a store. To count such requests by rule, Matched is sufficient;
-// Outcomes is slower.
+// was skipped, and no policy decided in place of a store. Such requests can be counted by rule with Matched, which is
+// faster than Outcomes.
 func (v *Verdict) PlainAllow() bool { return v.plainAllow && v.Action == Allow && !v.Degraded }
 
 // Matched returns the rules that matched, in their order. It is valid until the verdict is reused, and read-only.
@@ -178,7 +179,7 @@ type Outcome struct {
 	Rule *rules.Rule
 	// Effect is the rule's effect on the request.
 	Effect match.Effect
-	// Mode is the consistency of the rule's limits; never ByStore.
+	// Mode is the consistency in force for the rule's limits: the rule's or, if that is ByStore, the default for the store.
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
@@ -198,7 +199,7 @@ type Outcome struct {
 // Outcomes returns the results of all rules that matched, in their order. It is valid until the verdict is reused, and
 // read-only.
 func (v *Verdict) Outcomes() []Outcome {
-	if len(v.outcomes) == len(v.matched) {
+	if len(v.outcomes) == len(v.matched) { // an earlier call has filled it in
 		return v.outcomes
 	}
 	applied := v.Limits()
@@ -214,6 +215,7 @@ func (v *Verdict) Outcomes() []Outcome {
 		to = v.ruleEnd(from)
 		o := &v.outcomes[v.infos[from].matched]
 		o.Limits = applied[from:to:to]
+		// The limits of the penalty are numbered after those of the rule.
 		o.Penalized = int(v.infos[to-1].limit) >= len(v.matched[v.infos[from].matched].Limits)
 		for j := from; j < to; j++ {
 			d := &v.decisions[j]
