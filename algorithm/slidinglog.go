@@ -6,25 +6,26 @@ import "github.com/headgate/headgate"
 // not in the log, so a client that keeps retrying is admitted as soon as one that waits.
 type slidingLog struct{}
 
-// A state of slidingLog is the sum of its units, the time of the latest take, charge or refund, the index of its first
-// live entry, and the entries: a time and the units taken then, oldest first. The head has the period.
+// The elements of a slidingLog's state, after the head, which has the period.
 const (
-	logUnits = iota + 1
-	logLatest
-	logFirst
-	logEntries
+	logUnits   = iota + 1 // sum of the units of the entries from logFirst on
+	logLatest             // time of the latest take, charge or refund
+	logFirst              // index of the first live entry
+	logEntries            // entries: pairs of a time and the units taken then, oldest first
 )
 
-// liveEntries returns the index of the first entry after the time since, and the units of that entry and later ones.
-func (s State) liveEntries(since int64) (first int, units int64) {
+// liveEntries returns the index of the first entry later than after, and the units of that entry and later ones.
+func (s State) liveEntries(after int64) (first int, units int64) {
 	first, units = int(s[logFirst]), s[logUnits]
-	for first < len(s) && s[first] <= since {
+	for first < len(s) && s[first] <= after {
 		units -= s[first+1]
 		first += 2
 	}
 	return first, units
 }
 
+// describeLog returns the decision on taking n units at now, in µs, without taking them. With n = 0 it describes the
+// current state.
 func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	d := headgate.Decision{Limit: p.capacity}
 	at, first, used := now, logEntries, int64(0)
@@ -43,6 +44,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	} else {
 		d.Remaining = p.capacity - used
 		i := first
+		// Find the entry after whose expiry n units fit. There is one if n is at most the capacity.
 		for room := p.capacity - n; ; i += 2 {
 			if used -= s[i+1]; used <= room {
 				break
@@ -63,7 +65,7 @@ func (p *Plan) appendLog(s State, now, n int64) State {
 	}
 	now = max(now, s[logLatest])
 	first, units := s.liveEntries(now - p.period)
-	if first-logEntries > len(s)/2 { // more dead words than live ones: moving the live ones is cheap
+	if first-logEntries > len(s)/2 { // most entries have expired, so moving the live ones is cheap
 		s = append(s[:logEntries], s[first:]...)
 		first = logEntries
 	}
@@ -91,11 +93,11 @@ func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decisi
 	used := p.capacity - p.describeLog(s, now, 0).Remaining
 	if n = min(n, max(0, p.maxConsumed-used)); n > 0 {
 		s = p.appendLog(s, now, n)
-	} else {
+	} else { // s already has the largest debt, so it is not empty
 		s[logLatest] = max(now, s[logLatest])
 	}
 	d := p.describeLog(s, now, 0)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // a charge is never denied, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: s[logLatest], Units: n}
 	return s, d
 }
@@ -128,8 +130,8 @@ func (slidingLog) restore(*Plan, State) {}
 func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
 	at = s[logLatest]
 	_, units = s.liveEntries(at - p.period)
-	_, left := s.liveEntries(max(now, at) - p.period)
-	return consumption(at, now, units, left)
+	_, unitsNow := s.liveEntries(max(now, at) - p.period)
+	return consumption(at, now, units, unitsNow)
 }
 
 func (slidingLog) newState(p *Plan, at, units int64) State {
@@ -139,6 +141,7 @@ func (slidingLog) newState(p *Plan, at, units int64) State {
 	return State{p.head, units, at, logEntries, at, units}
 }
 
+// luaArgs returns the period as a. The script needs nothing else.
 func (slidingLog) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) { return p.period, 0 }
 
 func (slidingLog) lua() luaIncludes { return luaIncludes{shared: []string{"store", "list"}} }
