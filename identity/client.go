@@ -33,6 +33,8 @@ type parsedAddr struct {
 	text string     // addr in canonical form, or empty
 }
 
+// newParsedAddr removes the zone, and the mapping of IPv4 to IPv6. It keeps the text only if that is certainly
+// canonical: for IPv4, and for the dotted part of ::ffff:192.0.2.1.
 func newParsedAddr(addr netip.Addr, text string) parsedAddr {
 	if addr.Is4() {
 		return parsedAddr{addr: addr, text: text} // netip parses IPv4 in canonical form only
@@ -78,8 +80,8 @@ func readPeer(text string) (parsedAddr, bool) {
 	return parsedAddr{}, false
 }
 
-// forwarded returns the client that a trusted peer names in the lines of the forwarding header. If they name none that
-// can be trusted, it returns the nearest known address.
+// forwarded returns the client that the lines of the forwarding header name. peer is a trusted proxy. If the header is
+// missing or invalid, forwarded returns the last address that a trusted proxy has reported, or the peer's.
 func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 	switch {
 	case len(lines) == 0:
@@ -135,7 +137,10 @@ func (id *Identifier) elements(lines []string) iter.Seq[string] {
 		elements := reverseElements{lines: lines, quotes: id.format == forwardedList}
 		for range id.config.MaxForwarded {
 			element, ok := elements.next()
-			if !ok || element != "" && !yield(element) {
+			if !ok {
+				return
+			}
+			if element != "" && !yield(element) {
 				return
 			}
 		}
@@ -165,8 +170,8 @@ func (id *Identifier) readElement(element string) (parsedAddr, bool) {
 	return readNode(element)
 }
 
-// readNode parses an address, with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or
-// [2001:db8::1]:80.
+// readNode parses a node in the sense of RFC 7239, an address with or without a port: 192.0.2.1, 192.0.2.1:80,
+// 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80.
 func readNode(text string) (parsedAddr, bool) {
 	if text == "" || len(text) > maxNode {
 		return parsedAddr{}, false
@@ -181,8 +186,8 @@ func readNode(text string) (parsedAddr, bool) {
 		if strings.IndexByte(host, ':') < 0 {
 			return parsedAddr{}, false
 		}
-	} else if before, port, ok := cutLast(text, ':'); ok && strings.IndexByte(before, ':') < 0 {
-		if !isPort(text[len(text)-len(port)-1:]) {
+	} else if before, _, ok := cutLast(text, ':'); ok && strings.IndexByte(before, ':') < 0 {
+		if !isPort(text[len(before):]) {
 			return parsedAddr{}, false
 		}
 		host = before
