@@ -13,9 +13,9 @@ import (
 
 // TakeAll takes all checks or none. See [headgate.Limiter].
 //
-// Usually it needs no locks: see claim.go. Otherwise it locks the shards of its keys, in order so that no two calls
-// wait for each other, and holds the entries of its keys, so that nothing is taken between its first read and its last
-// change.
+// Usually it needs no locks: see claim.go. Otherwise nothing must be taken between its first read and its last change.
+// It locks the shards of its keys against other callers with locks, in order so that no two calls wait for each other,
+// and sets the held bit of its entries against callers without locks.
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -37,7 +37,7 @@ func (s *Store) TakeAll(
 	case n <= headgate.MaxChecks:
 		return s.takeMany(checks, make([]claim, n), dst)
 	default:
-		return dst, headgate.ValidateAll(checks)
+		return dst, headgate.ValidateAll(checks) // it refuses more than MaxChecks
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *Store) takeMany(
 	if err := s.prepareAll(checks, claims); err != nil {
 		return dst, err
 	}
-	now := s.now() // after hashing the keys and before reading the table: see newAccess
+	now := s.now() // newAccess says why it is read after hashing the keys and before reading the table
 	for i := range claims {
 		claims[i].setTime(now)
 	}
@@ -85,7 +85,7 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 		c, to := &checks[i], &claims[i]
 		plan, err := s.planOf(c)
 		if err != nil {
-			return cmp.Or(headgate.ValidateAll(checks), err)
+			return cmp.Or(headgate.ValidateAll(checks), err) // an invalid combination is reported first
 		}
 		to.plan, to.key, to.hash, to.n = plan, c.Key, s.hash(plan, c.Key), c.Cost
 		for j := range i {
@@ -122,7 +122,7 @@ func (s *Store) takeLocked(
 		parts[i].access = claims[i].access
 		locked.add(parts[i].shard())
 	}
-	for s.lock(&locked); !s.validAt(now); s.lock(&locked) {
+	for s.lock(&locked); !s.validAt(now); s.lock(&locked) { // until entries are readable at now
 		s.unlock(&locked)
 		now = s.now()
 		for i := range parts {
@@ -157,7 +157,7 @@ func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Deci
 	for i := range parts {
 		p := &parts[i]
 		if !allowed && dst[before+i].Allowed {
-			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.access, 0)
+			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.access, 0) // without the cost, which is not taken
 		}
 		if p.slot != nil {
 			atomic.StoreUint64(&p.slot.state, p.word)
@@ -212,7 +212,7 @@ func (s *Store) prefetchSlot(hash uint64) {
 	}
 }
 
-// takeParts decides the parts, whose shards are locked.
+// takeParts takes all parts or none. Their shards are locked. It reserves, decides, and then takes or restores all.
 func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	moved := false
 	for i := range parts {
@@ -246,7 +246,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		}
 		s.restorePart(p, d.Allowed)
 		if d.Allowed {
-			*d = s.decidePart(p, 0)
+			*d = s.decidePart(p, 0) // without the cost, which is not taken
 		}
 	}
 	return dst, nil
