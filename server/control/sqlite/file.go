@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/headgate/headgate/server/control"
 )
@@ -77,11 +79,11 @@ type connector struct {
 var _ driver.Connector = (*connector)(nil)
 
 // Connect opens a connection.
-func (c *connector) Connect(context.Context) (driver.Conn, error) {
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.file.checkPath(); err != nil {
 		return nil, err
 	}
-	conn, err := c.Driver().Open(c.dsn)
+	conn, err := c.open(ctx)
 	if err == nil {
 		err = c.file.checkPath()
 	}
@@ -89,6 +91,26 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, err
+}
+
+// busyRetry is the pause between two attempts to open a connection.
+const busyRetry = 10 * time.Millisecond
+
+// open opens a connection, and tries again for busyTimeout while the file is locked. SQLite does not wait when it turns
+// on the write-ahead log, so processes that open a new file at the same moment may find it locked.
+func (c *connector) open(ctx context.Context) (driver.Conn, error) {
+	for deadline := time.Now().Add(busyTimeout); ; {
+		conn, err := c.Driver().Open(c.dsn)
+		var e *sqlite.Error
+		if !errors.As(err, &e) || e.Code()&0xff != lib.SQLITE_BUSY || time.Now().After(deadline) {
+			return conn, err
+		}
+		select {
+		case <-time.After(busyRetry):
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		}
+	}
 }
 
 // Driver returns the driver of SQLite.
