@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// ErrSlotLost is reported to Config.OnError when a request loses its slot of a concurrency limit while it is served: the
-// slot has expired because the store was unreachable for too long, and other requests have taken it. KeepSlots takes a
-// slot again as soon as one is free.
+// ErrSlotLost is reported to Config.OnError when a request loses its slot of a concurrency limit while it is served:
+// the slot has expired because the store was unreachable for too long, and other requests have taken it. KeepSlots
+// takes a slot again as soon as one is free.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
 // A slotKeeper renews the slots of a verdict. It is reused with the verdict, for its next request.

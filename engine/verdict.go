@@ -72,9 +72,10 @@ type Verdict struct {
 	// Rule is the rule that determines the verdict: the one that denies or delays, else the one with the tightest limit.
 	// Nil if no limit was checked. It points into the rule set, so it can be compared by address.
 	Rule *rules.Rule
-	// Status is the HTTP status of a denial. It is 429 or 503, as the rule says, if the request is over a limit; 503 if the
-	// store failed; 403 for a client that is blocked, unidentified or unregistered; and 400 for a request with contradictory
-	// identities. (401 would have to name an authentication scheme, which rules do not know.) 0 if the request passes.
+	// Status is the HTTP status of a denial. It is 429 or 503, as the rule says, if the request is over a limit; 503 if
+	// the store failed; 403 for a client that is blocked, unidentified or unregistered; and 400 for a request with
+	// contradictory identities. (401 would have to name an authentication scheme, which rules do not know.) 0 if the
+	// request passes.
 	Status int
 	// Decision is the tightest decision: see [headgate.Tightest]. Shadow rules are ignored.
 	Decision headgate.Decision
@@ -101,8 +102,8 @@ func (v *Verdict) limit(info *checkInfo) *rules.Limit {
 	return v.matched[info.matched].Limit(int(info.limit))
 }
 
-// Settles reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If not,
-// the caller may skip Settle.
+// Settles reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If
+// not, the caller may skip Settle.
 func (v *Verdict) Settles() bool { return v.settles }
 
 // ReadsResponse reports whether Settle reads a header of the response.
@@ -179,7 +180,7 @@ type Outcome struct {
 	Rule *rules.Rule
 	// Effect is the rule's effect on the request.
 	Effect match.Effect
-	// Mode is the consistency in force for the rule's limits: the rule's or, if that is ByStore, the default for the store.
+	// Mode is the consistency in force for the rule's limits: the rule's or, if that is ByStore, the store's default.
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
