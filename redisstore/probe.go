@@ -11,7 +11,7 @@ import (
 // Probe returns nil if the shard can decide now: its primary responds and accepts writes. name is a result of
 // Store.Shard. Probe also returns nil for a name that no longer belongs to any server.
 func (s *Store) Probe(ctx context.Context, name string) error {
-	for _, server := range shardNames(name) {
+	for _, server := range shardNames(name) { // with a second secret, a name can stand for two servers
 		if err := s.probeServer(ctx, server); err != nil {
 			return err
 		}
@@ -37,14 +37,15 @@ func (s *Store) probeServer(ctx context.Context, name string) error {
 		s.client.Refresh()
 		return err
 	}
-	// The server may lack memory, replicas or a disk. Redis 7 and later then refuse a script that may write.
-	if err := s.runReady(ctx, server); err != nil || !s.client.Clustered() {
+	// Redis 7 and later refuses scripts that may write if it lacks memory, replicas or a disk. So run one.
+	if err := s.runReadyScript(ctx, server); err != nil || !s.client.Clustered() {
 		return err
 	}
 	// The server may work but refuse all keys while other servers of its cluster are down.
 	text, err := server.Do(ctx, s.client.Builder().ClusterInfo().Build()).ToString()
 	switch {
-	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"): // then scripts are all that can be checked
+	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+		return nil // the user may not run CLUSTER INFO, and the script has passed
 	case err != nil:
 		return topology.Explain(err, server.Addr())
 	case topology.ParseInfo(text)["cluster_state"] == "fail":
@@ -56,8 +57,8 @@ func (s *Store) probeServer(ctx context.Context, name string) error {
 	return nil
 }
 
-// runReady returns nil if a server can run the scripts that decide.
-func (s *Store) runReady(ctx context.Context, server *topology.Server) error {
+// runReadyScript returns an error if a server cannot run the scripts that make decisions.
+func (s *Store) runReadyScript(ctx context.Context, server *topology.Server) error {
 	ready := s.currentScripts().ready
 	err := server.Do(ctx, s.evalSHA(ready, nil, nil)).Error()
 	if isUnknownScript(err) {

@@ -48,9 +48,9 @@ func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	return true
 }
 
-// excludeStop excludes from a wait the time in which this process did not run at all, because it or its machine was
-// stopped. It moves the beginning of the wait, at most once. late is how late the timer of the wait fired.
-func (g *Guard) excludeStop(w *turnWait, late time.Duration) {
+// excludeSuspension excludes from a wait the time in which this process did not run at all, because it or its machine
+// was stopped. It moves the beginning of the wait, at most once. late is how late the timer of the wait fired.
+func (g *Guard) excludeSuspension(w *turnWait, late time.Duration) {
 	if late >= g.calls.MinStop() && !w.wasStopped {
 		w.wasStopped = true
 		w.since = w.since.Add(late)

@@ -10,8 +10,9 @@ import (
 )
 
 // A request must have a turn for each of its keys before it calls the store. A turn is the permission to call the store
-// for a key; see admission.KeyGate. A request without a turn waits until the response to another caller denies it, or
-// until that caller's turn ends.
+// for a key; see admission.KeyGate. A request without a turn waits for a caller that has one. If that caller's response
+// shows that the request would be denied, too, the request is denied without a call. Otherwise it asks for a turn again
+// when that caller's turn ends.
 
 // A pendingCheck is a check that is about to be sent to the store.
 type pendingCheck struct {
@@ -24,15 +25,15 @@ type pendingCheck struct {
 // A turnWait is the state of a request that waits for its turns. The time that it waits counts towards
 // Options.Deadline.
 type turnWait struct {
-	since         time.Time     // when the request began to wait, or zero; later if the wait was extended
+	since         time.Time     // when the request began to wait, or zero; moved by time that counts towards no deadline
 	responded     bool          // other callers of its keys got a response meanwhile
 	failed        bool          // another caller of its keys got no response
 	untilDeadline bool          // it waits until its deadline and does not call the store, because others got no response
 	callsNow      bool          // it calls the store without waiting for others
 	paused        bool          // it has waited until a denial had certainly expired
 	wakes         int           // how often it was woken
-	extended      time.Duration // how much longer it waits because this process is busy; since was moved by that
-	wasStopped    bool          // since was moved by the time in which this process was stopped
+	extended      time.Duration // how far since was moved because this process is busy
+	wasStopped    bool          // since was moved by the time in which this process was stopped, at most once
 }
 
 // maxWakes is how often a request is woken until it calls the store without its turns. Two requests with the same two
@@ -48,7 +49,8 @@ type turnResult struct {
 }
 
 // awaitTurns waits until all checks have their turn. The checks are of one shard, whose queue has admitted the request.
-// A waiting request holds no other turn, so that no two requests wait for each other. It does not count as admitted.
+// A waiting request holds no other turn, so that no two requests wait for each other. While it waits, the shard's queue
+// does not count it as admitted.
 func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck) turnResult {
 	if g.denials == nil {
 		return turnResult{}
@@ -65,7 +67,8 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		if pause == 0 {
 			var turn admission.Turn
 			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow); waiter == nil {
-				// The request calls the store without a turn, or for more units than could pass.
+				// Count a request that does not wait although others have the turns: it calls the store without a turn, or
+				// for more units than could pass.
 				if !turn.Held() || w.callsNow && turn.Extra() {
 					g.counters.waitsSkipped.Add(1)
 				}
@@ -99,7 +102,8 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		}
 		i = 0 // the turns of all other checks were released, so ask for all again
 	}
-	tooLate := !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load()) // for a response
+	// The store is not called if too little time is left to get a response.
+	tooLate := !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load())
 	if tooLate && !g.extendWait(s, &w) {
 		g.releaseTurns(checks)
 		return turnResult{outcome: g.outOfTime(s), since: w.since}
@@ -117,7 +121,8 @@ func (g *Guard) outOfTime(s *shard) admission.Outcome {
 }
 
 // reserve returns how much of the deadline is reserved for the request's own call after waiting for others: twice the
-// usual response time. If that is at least half of the deadline, the request does not wait for others.
+// usual response time, at least a quarter of the deadline, or half of it while no response time is known. If it is the
+// whole deadline, the request does not wait for others.
 func (g *Guard) reserve(s *shard) time.Duration {
 	latency := time.Duration(s.latency.Load())
 	if latency == 0 {
@@ -183,10 +188,10 @@ func (g *Guard) learnedDenial(
 			return i, d, true
 		}
 	}
-	for i := range checks {
-		if d, ok := g.denials.Lookup(checks[i].hash, checks[i].check, now); ok {
+	for j := range checks {
+		if d, ok := g.denials.Lookup(checks[j].hash, checks[j].check, now); ok {
 			g.counters.cacheHits.Add(1)
-			return i, d, true
+			return j, d, true
 		}
 	}
 	return 0, d, false
@@ -218,13 +223,13 @@ func (g *Guard) await(
 	case <-timer.C():
 		outcome = admission.TimedOut
 		late := g.clock.Since(began) - max(0, wait)
-		g.excludeStop(w, late)
+		g.excludeSuspension(w, late)
 	}
 	if outcome != admission.Admitted {
 		var woken, responded bool
 		wake, woken, responded = g.gate.GiveUp(hash, waiter)
 		w.responded = w.responded || responded
-		if outcome == admission.TimedOut && woken {
+		if outcome == admission.TimedOut && woken { // it was woken just after the timer fired
 			outcome = admission.Admitted
 		}
 	}
@@ -247,8 +252,8 @@ func (g *Guard) afterTimeout(s *shard, w *turnWait) admission.Outcome {
 		}
 		return g.outOfTime(s)
 	}
-	// The request calls the store itself, unless others should have got a response by now, after twice the usual response
-	// time, and got none.
+	// If others got no response, although twice the usual response time has passed, the store is probably unreachable, and
+	// the request waits until its deadline. Otherwise it calls the store.
 	w.callsNow = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
 	w.untilDeadline = !w.callsNow
 	return admission.Admitted
@@ -308,8 +313,8 @@ func (g *Guard) learn(checks []pendingCheck, calledAt int64, decisions []headgat
 			if d.Receipt.Units > 0 {
 				r.Kind = admission.Taken
 			}
-			// An allowed decision can also show that further units would be denied. Waiters are woken for that only as long
-			// as this cost would be denied.
+			// An allowed decision can also show that more units would be denied. Pass that denial to waiters only if the
+			// same cost would be denied now.
 			if d.Allowed && r.Denial != nil {
 				if _, denies := r.Denial.Decide(p.check.Cost, now); !denies {
 					r.Denial = nil

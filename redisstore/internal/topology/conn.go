@@ -35,7 +35,7 @@ func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Co
 	attempt.dialed = true
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, s.options.dialer.network, addr)
-	socket, _ := conn.(syscall.Conn)
+	socket, _ := conn.(syscall.Conn) // before TLS wraps it; nil after an error
 	if err == nil && s.options.dialer.tls != nil {
 		conn, err = handshake(ctx, conn, addr, s.options.dialer.tls)
 	}
@@ -118,7 +118,8 @@ type serverConn struct {
 }
 
 // SetDeadline is called by the client library with a deadline before the login, and with the zero time after it. The
-// library uses the hang timeout, so SetDeadline replaces the deadline by the end of the dial timeout.
+// library computes the deadline from the time after which a server counts as hanging. SetDeadline sets loginDeadline,
+// the end of the dial timeout, instead.
 func (c *serverConn) SetDeadline(at time.Time) error {
 	if !at.IsZero() {
 		at = c.loginDeadline
@@ -151,7 +152,7 @@ func (c *serverConn) Close() error {
 		if p := c.closeReason.Load(); p != nil {
 			reason = *p
 		}
-		c.server.markLost(c.server.status.Load(), reason)
+		c.server.markLost(c.server.status.Load(), reason) // does nothing if the status changes meanwhile
 	}
 	return c.Conn.Close()
 }
@@ -176,7 +177,7 @@ func (s *Server) LastRead() time.Time {
 // HasUnread reports whether the server has sent data that this process has not read, or has read and not yet handled.
 func (s *Server) HasUnread() bool {
 	c := s.workingConn()
-	return c != nil && (!c.reading.Load() || unread(c.socket))
+	return c != nil && (!c.reading.Load() || unread(c.socket)) // while it is not in Read, the library handles data
 }
 
 // workingConn returns the connection, or nil if there is none or it does not work.

@@ -13,10 +13,10 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// readSentinels asks the sentinels for the primary, and trusts the response if that server agrees. A sentinel that was
-// cut off from the others may have missed a failover, and so may the old primary. So the first read asks all sentinels
-// and takes the response with the highest epoch, and later reads ignore responses with a lower epoch than the current
-// map.
+// readSentinels asks the sentinels for the address of the primary, and uses it if the server at that address also says
+// that it is a primary. A sentinel that was cut off from the others may have missed a failover, and so may the old
+// primary. So the first read asks all sentinels and takes the response with the highest epoch. Later reads ignore
+// responses with a lower epoch than the current map, unless the current primary is unreachable.
 func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error {
 	current := c.current.Load()
 	var (
@@ -36,13 +36,14 @@ func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error
 			newest = m
 		}
 		if newest != nil {
-			timeout = min(timeout, mapTimeout) // leaves time for the other sentinels
+			timeout = min(timeout, mapTimeout) // there is a usable response, so wait only briefly for others
 		}
 	}
 	switch {
 	case newest == nil:
 		return firstErr
-	case current == nil || !current.Shards[0].Primary.Connected(): // these may be other sentinels at the same addresses
+	// If the current primary is unreachable, its epoch may be that of an earlier deployment at the same addresses.
+	case current == nil || !current.Shards[0].Primary.Connected():
 		c.install(newest)
 	}
 	return nil
