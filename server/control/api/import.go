@@ -170,6 +170,7 @@ func (in *clientImport) importLines() error {
 			return err
 		}
 		full := len(in.chunk) == in.server.importChunk || in.chunkBytes > maxImportBytes
+		// Stop if the list of problems is full, or instead of committing a chunk with a problem.
 		if problems.More > 0 || full && len(problems.List) > 0 {
 			break
 		}

@@ -30,7 +30,7 @@ func (s *Server) getKeys(c *call.Call) error {
 		for _, rule := range n.Response.Keys {
 			k := nodequery.Counter{Rule: rule}
 			if n.Counters != "" && rule.Mode == rules.Exact.String() {
-				k.Counters = n.Counters
+				k.Counters = n.Counters // the store that nodes share; other counters are in each node's memory
 			} else {
 				k.Node, k.Region = n.ID, n.Region
 			}
@@ -62,7 +62,7 @@ func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, er
 	case len(poll.Nodes) == 0:
 		return nil, problem.New(http.StatusNotFound,
 			"There is no node that has the rules of the namespace %s in force.", c.Namespace)
-	case poll.HasError(nodequery.ErrTooManyRules):
+	case poll.HasError(nodequery.ErrTooManyRules): // only for a reset, which can name a rule
 		return nil, problem.New(http.StatusUnprocessableEntity,
 			"More than %d rules count this client: name one.", nodequery.MaxRules)
 	case len(poll.Responded()) > 0:
@@ -119,7 +119,7 @@ func (s *Server) resetKeys(c *call.Call) error {
 	return c.Respond(http.StatusOK, response)
 }
 
-// respondKeys serves POST /v1/hooks/keys.
+// respondKeys serves POST /v1/hooks/keys: queries that a rules service sends to the node in this process.
 func (s *Server) respondKeys(c *call.Call) error {
 	if s.config.Responder == nil {
 		return problem.New(http.StatusNotFound, "This process is not a node of a rules service.")

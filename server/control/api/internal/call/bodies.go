@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// smallBody is the size in bytes below which a body is not large.
+	// smallBody is a size in bytes. A body of at least this size is large.
 	smallBody = 8 << 10
 	// maxLarge is the maximum number of large bodies in memory.
 	maxLarge = 2
@@ -20,14 +20,14 @@ const (
 )
 
 // Bodies limits the bodies of all calls to a server: their size, and how many large bodies are in memory. A token has at
-// most one large body. The large bodies of viewers and nodes leave room for one of an editor. Bodies is safe for
-// concurrent use.
+// most one large body. At most maxLarge-1 large bodies are of viewers, nodes and calls without a token, so that they
+// cannot use all of the memory that editors need. Bodies is safe for concurrent use.
 type Bodies struct {
 	maxBytes int64
 
 	mu       sync.Mutex
 	tokens   map[string]bool // IDs of the tokens with a large body
-	viewers  int             // number of these tokens that belong to viewers or nodes
+	viewers  int             // number of these IDs that belong to viewers, nodes or calls without a token
 	released chan struct{}   // closed and replaced when a body is released
 }
 

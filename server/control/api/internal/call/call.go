@@ -34,7 +34,7 @@ func New(w http.ResponseWriter, r *http.Request, bodies *Bodies) *Call {
 	return &Call{W: w, R: r, Namespace: control.DefaultNamespace, bodies: bodies}
 }
 
-// End lets another call send a large body.
+// End releases the call's share of the memory for large bodies.
 func (c *Call) End() {
 	if c.releaseLarge != nil {
 		c.releaseLarge()
@@ -54,7 +54,7 @@ func (c *Call) Respond(status int, v any) error {
 	return nil
 }
 
-// A RevisionOnly is the response to a call that leaves no object.
+// A RevisionOnly is the response to a call after which there is no object to show, such as a deletion.
 type RevisionOnly struct {
 	Revision int64 `json:"revision"`
 }
@@ -68,7 +68,7 @@ func (c *Call) SetDeadlines(read, write time.Duration) {
 	_ = rc.SetWriteDeadline(now.Add(write))
 }
 
-// Change returns the log entry of a change that the call makes, without operations.
+// Change returns a new change by the call's caller, without operations.
 func (c *Call) Change(namespace, action string) *control.Change {
 	return &control.Change{
 		Namespace: namespace, Actor: c.Caller.ID, From: c.From, Action: action, Note: c.Query.Get("note"), Base: control.Any,

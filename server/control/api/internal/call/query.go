@@ -27,13 +27,13 @@ func (c *Call) Flag(name string) (bool, error) {
 	}
 }
 
-// IsDryRun reports whether the call asks for a dry run.
+// IsDryRun reports whether the call asks for a dry run. An invalid dry_run counts as false; Terms returns its error.
 func (c *Call) IsDryRun() bool {
 	dry, err := c.Flag("dry_run")
 	return err == nil && dry
 }
 
-// Terms reads the terms of a change of many objects.
+// Terms reads dry_run and If-Match of a change of several objects.
 func (c *Call) Terms() (t edit.Terms, err error) {
 	if t.DryRun, err = c.Flag("dry_run"); err != nil {
 		return t, err
@@ -63,7 +63,7 @@ func NewCursor(last string) string {
 
 const wantCursor = "the value of next in the previous page"
 
-// Cursor reads the cursor of a call, and returns the last ID of the page before it. It is empty for the first page.
+// Cursor reads the cursor of a call. It returns the last ID of the previous page, or "" for the first page.
 func (c *Call) Cursor() (string, error) {
 	text := c.Query.Get("cursor")
 	if text == "" {
@@ -100,8 +100,8 @@ func (c *Call) Page() (after string, limit int, err error) {
 	return after, int(n), err
 }
 
-// ObjectQuery returns the query of the page that the call asks for, and the page's limit. The query returns one object
-// more if there is another page.
+// ObjectQuery returns the query of the page that the call asks for, and the page's limit. The limit of the query is one
+// higher: if the query finds the extra object, there is another page.
 func (c *Call) ObjectQuery(kind control.Kind) (q control.Query, limit int, err error) {
 	after, limit, err := c.Page()
 	q = control.Query{Namespace: c.Namespace, Kind: kind, Limit: limit + 1}
@@ -119,7 +119,8 @@ func (c *Call) Condition(header string) (edit.Condition, error) {
 	tags, isAny, err := c.EntityTags(header)
 	condition := edit.Condition{Given: len(tags) > 0 || isAny, Any: isAny}
 	for _, tag := range tags {
-		if n, err := strconv.ParseInt(tag, 10, 64); err == nil && n > 0 { // no object has any other tag
+		// The tag of an object is its revision, so any other tag matches nothing.
+		if n, err := strconv.ParseInt(tag, 10, 64); err == nil && n > 0 {
 			condition.Revisions = append(condition.Revisions, n)
 		}
 	}
