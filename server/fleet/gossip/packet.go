@@ -12,11 +12,11 @@ import (
 
 // A packet has updates of one host. It is forwarded unchanged, except for the number of remaining hops.
 //
-//	version   1 byte    all fields before number are the same in all versions, so that the sender is known
+//	version   1 byte    the fields from hops to host never change, so that the sender of any version is known
 //	hops      1 byte    how many more times it may be forwarded
-//	kind      1 byte    update, update with a request for all keys, or leave, which ends after the time
+//	kind      1 byte    update, leave, or an update that also requests all keys; leave has no fields after time
 //	fleet     8 bytes   a hash of the cluster's name and secret
-//	host      8 bytes   incarnation, then its name with the length in front
+//	host      8 bytes   incarnation, then 1 byte with the length of the host's name, and the name
 //	number    varint    counts the packets of an incarnation
 //	uptime    varint    of the host when it wrote this, µs
 //	time      varint    of day of the host when it wrote this, µs since 1970
@@ -25,12 +25,13 @@ import (
 //	          fields that the flags announce: alias, window, offset, and a sum
 //	short     varint count, then each: alias minus the one before, total, level, and a sum
 //
-// A sum is its difference to the total, a digest of 2 bytes, and a byte of flags and the drained part of a unit. Under
-// limits with windows, the sum has units of earlier windows; see packEarlier.
+// A sum is a tally.Comparison: the sum minus the total as a varint, 2 bytes of the digest, and 1 byte with the drained
+// part of a unit in the low bits and flags above. Limits with windows do not need a sum, so packEarlier replaces it by
+// the units of earlier windows.
 //
 // A whole tally takes about 34 bytes. A key that keeps changing gets an alias that later tallies use instead of the
-// fields that stay the same: these take about 12. Aliases count up and never stand for another key, so a host that has
-// missed the meaning of one can only fail to resolve it.
+// fields that stay the same: these take about 12. Aliases are assigned in increasing order and never stand for another
+// key. So a host that has missed the packet that defines an alias cannot apply a tally to a wrong key.
 //
 // Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
 // keys the chance that any two share a counter is below 10^-20.
@@ -39,7 +40,8 @@ const (
 	// maxPacket keeps a packet, with the headers of memberlist and IP, within an Ethernet frame: label, checksum and
 	// encryption take up to 100 bytes, IPv6 and UDP 48.
 	maxPacket = 1300
-	// maxLimits and maxTallies are how many fit into a packet. A packet that announces more is refused before it is read.
+	// maxLimits and maxTallies are upper bounds of how many fit into a packet. A packet that announces more is refused
+	// before they are read.
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
@@ -111,7 +113,7 @@ func (w *packetWriter) start(h *header) {
 	}
 }
 
-// size returns the size of the packet: three counts take at most two bytes each.
+// size returns an upper bound of the size of the packet. Its three counts take at most two bytes each.
 func (w *packetWriter) size() int {
 	return len(w.head) + len(w.limitBytes) + len(w.wholeBytes) + len(w.shortBytes) + 6
 }
@@ -145,7 +147,8 @@ func (w *packetWriter) add(t *packetTally) bool {
 	return true
 }
 
-// These flags say which fields of a whole tally follow.
+// Flags of a whole tally: which optional fields follow, and whether it was reset. The index of its limit is above them,
+// as a multiple of wholeFlags.
 const (
 	hasAlias = 1 << iota
 	hasWindow
@@ -192,7 +195,7 @@ func appendWhole(b []byte, t *packetTally, index int) []byte {
 	return b
 }
 
-// These flags are in the last byte of a sum, beside the part of a unit.
+// Flags in the last byte of a sum, above the drained part of a unit. UnitParts is a power of two.
 const (
 	isRecent = quota.UnitParts << iota
 	sumIsValid
@@ -237,7 +240,7 @@ func (w *packetWriter) finish(b []byte) []byte {
 // isStaggered is a flag beside the algorithm of a limit.
 const isStaggered = 1
 
-// appendLimit appends a limit of an algorithm that nodes share, which has no other fields.
+// appendLimit appends a limit. It writes the only fields that limits have under algorithms that nodes share.
 func appendLimit(b []byte, l *headgate.Limit) []byte {
 	algorithm := byte(l.Algorithm) << 1
 	if l.Staggered {
