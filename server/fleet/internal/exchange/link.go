@@ -22,12 +22,12 @@ type Link struct {
 	exchange         fleet.Exchange
 	clock            clock.Stopwatch
 	warnings         Warnings
-	startedAt        time.Duration // when the latest exchange started, by the clock
+	startedAt        time.Duration // when the latest exchange started, as clock.Elapsed
 	succeededAt      time.Duration // when an exchange last succeeded
 	unreachableSince time.Duration // when exchanges started to fail; 0 while the exchange is reachable
 }
 
-// NewLink returns the access of the node whose ledger is l.
+// NewLink returns a Link that connects the node whose ledger is l to the exchange x.
 func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	return &Link{
 		Settings: s, exchange: x, clock: l.Clock(), warnings: Warnings{Report: s.OnEvent},
@@ -35,11 +35,12 @@ func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	}
 }
 
-// ageError is the largest error of the age of a note, because clocks of exchanges count milliseconds.
+// ageError is how inaccurate the age of a note can be: the clocks of exchanges count milliseconds.
 const ageError = time.Millisecond
 
 // Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
-// the same key, the peer, and the peer's uptime. Notes of another fleet are reported, and are no error.
+// the same key, the peer, the peer's uptime, and the tally. It returns the indexes of the notes that the exchange may
+// not have stored. Notes of another fleet are counted and reported to Settings.OnEvent, and are no error.
 func (k *Link) Exchange(
 	ctx context.Context, notes []fleet.Note, received func(i int, from fleet.Peer, uptime time.Duration, t tally.Tally),
 ) (missed []int, err error) {
@@ -55,7 +56,7 @@ func (k *Link) Exchange(
 			k.warnings.Malformed(k.clock.Elapsed(), n.Author)
 			return
 		}
-		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // the response took no longer than this exchange
+		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // at most: the response took no longer than this exchange
 		t.MinAge = max(0, n.Age-ageError)
 		received(i, from, uptime, t)
 	})
