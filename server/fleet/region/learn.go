@@ -6,15 +6,16 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// noteLearned ends the lookups of keys whose consumption in other regions is now known. For keys that this node sends,
-// round has charged this consumption before. For keys that another node sends, that node has reported to the
-// RegionStore that it knows the consumption. noteLearned also reports to the RegionStore which keys this node has
-// learned, for nodes that wait for them. responses[i] is the response for l.batch.Tallies[i].
+// noteLearned ends the lookups of keys whose consumption in other regions is now known: these keys are learned. For
+// keys that this node sends to other regions, Limiter.round has already charged that consumption. For keys that another
+// node sends, that node has reported to the RegionStore that it knows the consumption. noteLearned also reports to the
+// RegionStore which keys this node has learned, for nodes that wait for them. responses[i] is the response for
+// l.batch.Tallies[i].
 func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 	if len(responses) == 0 {
 		return
 	}
-	var exchangedGroups, failedGroups uint64 // bit sets
+	var exchangedGroups, failedGroups uint64 // one bit for each key group: see tally.GroupOf
 	var newlyLearned []tally.Tally           // of the keys that this node sends
 	waiting := false
 	for i := range responses {
@@ -33,7 +34,9 @@ func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 			exchangedGroups |= 1 << tally.GroupOf(&t.Key)
 			l.ledger.LookupDone(t, true)
 		case t.Unlearned:
-			waiting = l.ledger.LookupAgain(t) || waiting
+			if l.ledger.LookupAgain(t) {
+				waiting = true
+			}
 		}
 	}
 	l.ledger.LookupGroupsDone(exchangedGroups|failedGroups, failedGroups)
