@@ -20,11 +20,12 @@ const (
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
 	Logger *slog.Logger
-	// Batch is called with a function that writes several lines to Logger. Batch must call that function. It can buffer
-	// what Logger writes meanwhile, and then write all of it together. Default nil: each line is written separately.
+	// Batch is called with a function that writes several lines to Logger. Batch must call that function once. Logger's
+	// handler can buffer these lines, and Batch can write the buffer after the call. Default nil: each line is written
+	// separately.
 	Batch func(write func())
-	// Every selects one in so many requests; 1 logs all. Requests with a status of 500 and above, and those whose response
-	// was cut off, are always logged, unless the client has disconnected. Default DefaultLogEvery.
+	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response was
+	// cut off, are always logged, unless the client has disconnected. Default DefaultLogEvery.
 	Every int
 	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.
 	PerSecond int

@@ -6,7 +6,7 @@ const (
 	maxHead  = 16 << 10 // bytes of the longest head of a request that this package serves
 	keptHead = 4 << 10  // bytes of the longest head whose memory is reused
 
-	fewFields  = 8  // entries of a new header: a map of up to 8 entries needs one group of memory
+	fewFields  = 8  // entries of a new header: up to 8 entries of a map fit into one allocation
 	manyFields = 64 // fields of the largest header whose memory is reused
 )
 
@@ -21,7 +21,8 @@ func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 func (b *readBuffer) empty() bool   { return b.r == b.w }
 func (b *readBuffer) use(n int)     { b.r += n }
 
-// maxBlanks is how many bytes of line breaks may follow a body: some clients send one. net/http has the same limit.
+// maxBlanks is how many bytes of line breaks may follow a body: some clients send a line break. net/http has the same
+// limit.
 const maxBlanks = 4
 
 // skipBlanks skips line breaks, at most *left bytes, and subtracts what it has skipped from *left.

@@ -45,7 +45,7 @@ func IsPlainPathByte(c byte) bool { return plainPathBytes[c] }
 func BodyForbidden(status int) bool { return status < 200 || status == 204 || status == 304 }
 
 // EscapeQuery escapes bytes that are invalid in a query. net/http accepts them, but services may interpret them
-// differently. clean reports whether there were none.
+// differently from Headgate. clean reports whether the query has no invalid bytes.
 func EscapeQuery(query string) (escaped string, clean bool) {
 	i := 0
 	for i < len(query) && IsTargetByte(query[i]) {

@@ -2,10 +2,10 @@ package turns
 
 import "time"
 
-// A Turn is the turn of one connection. The zero value is ready to use. Its methods must not be called by several
-// goroutines at once.
+// A Turn is the permission of one connection to have requests served while the number of such connections is limited.
+// The zero value is ready to use. Its methods must not be called by several goroutines at once.
 type Turn struct {
-	mustEnd bool          // Begin has seen a limit, so End and Leave have to do something
+	mustEnd bool          // the number of turns was limited in Begin, so End and Leave must update the turn
 	prompt  bool          // the client sent its latest request promptly after the response before it
 	used    bool          // Begin was called before, so this is not the connection's first request
 	slow    bool          // the last request took longer than quickTime
@@ -36,12 +36,12 @@ func (t *Turn) Begin(q *Queue) {
 	t.mustEnd = true
 	now := time.Now()
 	t.began = now
-	if t.slow {
+	if t.slow { // it needs no turn: see quickTime
 		return
 	}
 	q.mu.Lock()
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
-	if q.waiting.first == nil && q.active >= q.limit { // no connection waits, so sweep has not ended old turns
+	if q.waiting.first == nil && q.active >= q.limit { // sweep runs only while connections wait, so old turns may be left
 		q.expire(now)
 	}
 	switch {
@@ -89,7 +89,7 @@ func (t *Turn) End(q *Queue) {
 	}
 }
 
-// Leave is called when the connection ends.
+// Leave ends the turn of the connection, if it has one. It is called when the connection or the limit has ended.
 func (t *Turn) Leave(q *Queue) {
 	if !t.mustEnd {
 		return
