@@ -14,7 +14,7 @@ import (
 // mirrorTimeout is the time limit for copying a file to the database.
 const mirrorTimeout = time.Minute
 
-// fileActor is the author of changes from a file, in the history.
+// fileActor is the actor that the log of changes has for changes from a file.
 const fileActor = "file"
 
 // A fileMirror copies the rules of a file to a database.
@@ -30,7 +30,7 @@ type fileMirror struct {
 	lastErr string // the error of the last load, empty if it succeeded
 }
 
-// load replaces the rules of the database by those of the file.
+// load replaces the rules in the database with the rules in the file.
 func (m *fileMirror) load(ctx context.Context) error {
 	m.loadMu.Lock()
 	defer m.loadMu.Unlock()
@@ -46,7 +46,7 @@ func (m *fileMirror) load(ctx context.Context) error {
 		m.lastErr = ""
 		return nil
 	}
-	if text := err.Error(); text != m.lastErr { // log each error once
+	if text := err.Error(); text != m.lastErr { // log an error only when it differs from the last one
 		m.lastErr = text
 		m.log.Error("rules refused, keeping the rules in the database", "file", m.path, "err", text)
 	}

@@ -139,7 +139,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openIdentity(ctx, secret, secondSecret); err != nil {
 		return err
 	}
-	// Before the database is opened, because this validates the settings of the gateway.
+	// divideDescriptors also validates the settings of the gateway, so it is called before the database is opened.
 	if err := n.divideDescriptors(conns.DescriptorLimit()); err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (n *Node) faultLogger(part string) func(error) {
 func (n *Node) close() error {
 	var errs []error
 	if n.gateway != nil {
-		_ = n.gateway.Shutdown(context.Background()) // Serve has reported its error, if it was called
+		_ = n.gateway.Shutdown(context.Background()) // ignored: if Serve was called, it has returned the gateway's error
 	}
 	n.closeDecisionService()
 	for _, s := range []*server{n.demo, n.admin} {
