@@ -286,10 +286,11 @@ func TestFileIsCompacted(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	dir := t.TempDir()
-	commit(t, db, rule("per-user", perUser), client("stays", `{"id":"stays","limits":["5/s"]}`), client("goes", `{"id":"goes"}`))
+	first := commit(t, db, rule("per-user", perUser), client("stays", `{"id":"stays","limits":["5/s"]}`), client("goes", `{"id":"goes"}`))
 	source := &flaky{Source: follow.Database(db, namespace, nil)}
 	n := open(t, follow.Config{Source: source, Dir: dir, Poll: time.Hour})
 	stop := n.run(t)
+	until(t, "the first rules", func() bool { return n.Status().Revision == first }) // so that the snapshot has no change
 	note := strings.Repeat("long ", 800)
 	path := fileOf(t, dir)
 	var most, last int
