@@ -168,7 +168,8 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 				return err
 			default:
 			}
-			if err := call(within(t, unhurried), c, "alice"); err != nil {
+			// On a busy machine, a server that loads can be silent for so long that its connection is closed.
+			if err := call(within(t, unhurried), c, "alice"); err != nil && !errors.Is(err, ErrNoResponse) {
 				t.Fatalf("while it loads: %v", err)
 			}
 		}
