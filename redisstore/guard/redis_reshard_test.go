@@ -54,7 +54,7 @@ func keysOf(t testing.TB, cluster *redistest.ClusterSet, least time.Duration) []
 func TestMovingSlotIsFollowedExactly(t *testing.T) {
 	t.Parallel()
 	cluster := clusterWith(t, "no", unhurried)
-	store := openStore(t, cluster.URL(), redisstore.Options{})
+	store := openStore(t, cluster.URL(), redisstore.Options{HangTimeout: patient})
 	g := newGuard(t, store, guard.Options{Deadline: patient})
 	const client = "moving"
 	if _, err := store.TakeAll(t.Context(), limitsOf(client), nil); err != nil {
