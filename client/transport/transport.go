@@ -85,7 +85,7 @@ type Transport struct {
 	options Options
 
 	mu      sync.Mutex
-	budgets map[string]*budget
+	budgets map[string]*budget // the limits that responses have reported, by key
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -201,8 +201,8 @@ type takenUnits struct {
 	once    sync.Once
 }
 
-// renewSlot renews a slot of a concurrency limit until it is released.
-func (u *takenUnits) renewSlot() {
+// startRenewal renews a slot of a concurrency limit until it is released. It does nothing for other limits.
+func (u *takenUnits) startRenewal() {
 	if u.check.Limit.Algorithm != headgate.Concurrency || u.receipt.Units == 0 {
 		return
 	}
@@ -235,11 +235,11 @@ func (t *Transport) takeConfigured(ctx context.Context, key string, start time.T
 			u.receipt = d.Receipt
 			w := wait{start: start, duration: d.Delay, tooLong: &LimitedError{Key: key, RetryAfter: d.Delay}}
 			if err := t.waitFor(ctx, w); err != nil {
-				u.receipt = u.receipt.Delayed(d.Delay) // the receipt of the turn that the request has not waited for
+				u.receipt = u.receipt.Delayed(d.Delay) // the units are not due yet, so all of them can be given back
 				u.giveBack()
 				return nil, err
 			}
-			u.renewSlot()
+			u.startRenewal()
 			return u, nil
 		}
 		duration := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
