@@ -2,7 +2,8 @@
 //
 //	http.ListenAndServe(":8080", limit(gin.New()))
 //
-// For a group of routes, limited converts it to gin's middleware, which gin does not run for paths without a route.
+// To limit a group of routes, the function limited converts it to gin's middleware. Gin does not run the middleware of
+// a group for paths without a route.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -44,14 +45,14 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	if err != nil {
 		return nil, err
 	}
-	decide, err := engine.New(engine.Config{Rules: set, Store: store})
+	eng, err := engine.New(engine.Config{Rules: set, Store: store})
 	if err != nil {
 		return nil, err
 	}
-	return httplimit.New(httplimit.Config{Engine: decide})
+	return httplimit.New(httplimit.Config{Engine: eng})
 }
 
-// routes has limited routes and, outside of /api, others.
+// routes returns a handler with limits for /api and none for /healthz.
 func routes(limits ...gin.HandlerFunc) http.Handler {
 	e := gin.New()
 	e.Use(gin.Recovery())

@@ -36,6 +36,7 @@ func main() {
 	store := memstore.MustNew(memstore.Options{})
 	defer store.Close()
 	budget := headgate.MustBind(store, headgate.MustParseLimit("1000/m"))
+	// Two prompts of 600 tokens exceed the budget of 1000, so the third prompt is denied.
 	echo := func(_ context.Context, prompt string) (string, int64, error) { return prompt, 600, nil }
 	for range 3 {
 		answer, err := ask(context.Background(), budget, echo, "alice", "hello")
