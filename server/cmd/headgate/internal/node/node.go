@@ -342,7 +342,7 @@ func (n *Node) componentLogger(component string) *slog.Logger {
 
 // faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.
 func (n *Node) faultLogger(part string) func(error) {
-	var lastLog atomic.Int64
+	var lastLog atomic.Int64 // in ms since the node started, at least 1; 0 if nothing was logged
 	return func(err error) {
 		n.metrics.Fault(part)
 		now, lastLogged := time.Since(n.started).Milliseconds(), lastLog.Load()
