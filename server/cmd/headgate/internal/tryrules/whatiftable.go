@@ -52,12 +52,12 @@ func (p *commands) printWhatIfRule(r *whatif.Result) error {
 		p.Printf("  one in %d clients was replayed; ranges are 95 %% confidence intervals\n", r.SampledOneIn)
 	}
 	if len(r.Curve) > 0 {
-		most := max(r.Curve[0].Denied.Value, 1)
+		mostDenied := max(r.Curve[0].Denied.Value, 1) // the first point has the lowest limit
 		table := make([][]string, len(r.Curve))
 		for i, point := range r.Curve {
 			table[i] = []string{
 				point.Limit, estimateText(point.Denied, r.Requests.Value), estimateText(point.Affected, r.Clients.Value),
-				terminal.Bar(float64(point.Denied.Value)/float64(most), 20),
+				terminal.Bar(float64(point.Denied.Value)/float64(mostDenied), 20),
 			}
 		}
 		p.Printf("\n")
@@ -81,14 +81,15 @@ func (p *commands) printWhatIfRule(r *whatif.Result) error {
 	return nil
 }
 
-// estimateText formats an estimate with its share of a total, and its interval if it has one.
-func estimateText(e whatif.Estimate, of int64) string {
+// estimateText formats an estimate with its share of a total, and its interval if it has one. The share is omitted if
+// total is 0 or equal to the estimate.
+func estimateText(e whatif.Estimate, total int64) string {
 	text := strconv.FormatInt(e.Value, 10)
 	if e.Low != e.High {
 		text += fmt.Sprintf(" (%d to %d)", e.Low, e.High)
 	}
-	if of > 0 && e.Value != of {
-		text += fmt.Sprintf(" %.3g%%", 100*float64(e.Value)/float64(of))
+	if total > 0 && e.Value != total {
+		text += fmt.Sprintf(" %.3g%%", 100*float64(e.Value)/float64(total))
 	}
 	return text
 }
