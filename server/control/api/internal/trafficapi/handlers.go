@@ -31,10 +31,11 @@ type Options struct {
 	LocalNamespace string
 	// MaxStreams is the maximum number of concurrent live streams.
 	MaxStreams int
-	// KeepAlive returns the interval in which StillValid checks the token of a live stream.
-	KeepAlive  func() time.Duration
+	// KeepAlive returns the interval between two checks of a live stream's token.
+	KeepAlive func() time.Duration
+	// StillValid reports whether the token of a live stream is still valid.
 	StillValid func(*call.Call) bool
-	// Ended ends live streams.
+	// Ended is done when live streams must end.
 	Ended context.Context
 	// RecordEvent adds an event to the audit log.
 	RecordEvent func(c *call.Call, namespace, name string, event any)
@@ -70,7 +71,7 @@ func (h *Handlers) poll(
 	for _, n := range poll.Responded() {
 		var response traffic.NodeResponse
 		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
-			n.Response, n.Err = nil, err
+			n.Response, n.Err = nil, err // the poll reports the node as failed
 			continue
 		}
 		for i := range response.Decisions {
