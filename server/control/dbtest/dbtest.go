@@ -27,7 +27,7 @@ import (
 // database, as another process would. The handles are closed when the test ends.
 type New func(t testing.TB) (open func() control.DB)
 
-// patience bounds the wait for a fast operation on a busy machine.
+// patience is how long a test waits for an operation that takes milliseconds on an idle machine.
 const patience = 2 * time.Minute
 
 // Run runs the suite.
@@ -127,12 +127,12 @@ func checkEqual(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// checkRevision checks the revisions of a namespace.
-func checkRevision(t testing.TB, db control.DB, namespace string, wantLast, wantNodes int64) {
+// checkRevision checks the last revision of a namespace, and the last one that nodes receive.
+func checkRevision(t testing.TB, db control.DB, namespace string, want, wantForNodes int64) {
 	t.Helper()
-	last, nodes, err := db.Revision(t.Context(), namespace)
-	if err != nil || last != wantLast || nodes != wantNodes {
-		t.Errorf("revision of %q: got %d, %d, %v; want %d, %d", namespace, last, nodes, err, wantLast, wantNodes)
+	last, forNodes, err := db.Revision(t.Context(), namespace)
+	if err != nil || last != want || forNodes != wantForNodes {
+		t.Errorf("revision of %q: got %d, %d, %v; want %d, %d", namespace, last, forNodes, err, want, wantForNodes)
 	}
 }
 
@@ -194,13 +194,13 @@ func wrongChangesAreRefused(t *testing.T, fresh New) {
 		"no ops":               {Namespace: "n", Base: control.Any},
 		"no namespace":         {Base: control.Any, Ops: one},
 		"a namespace with NUL": {Namespace: "a\x00b", Base: control.Any, Ops: one},
-		"a kind that is none":  {Namespace: "n", Base: control.Any, Ops: []control.Op{put("x", "a", `{}`)}},
+		"an unknown kind":      {Namespace: "n", Base: control.Any, Ops: []control.Op{put("x", "a", `{}`)}},
 		"no id":                {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "", `{}`)}},
-		"an id that is no UTF": {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)}},
-		"a body that is none":  {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a", `{`)}},
+		"an id not in UTF-8":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)}},
+		"a body not in JSON":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a", `{`)}},
 		"an object twice":      {Namespace: "n", Base: control.Any, Ops: []control.Op{one[0], one[0]}},
 		"an actor with NUL":    {Namespace: "n", Base: control.Any, Actor: "\x00", Ops: one},
-		"a delete of what must": {
+		"a delete of an object that must be absent": {
 			Namespace: "n", Base: control.Any,
 			Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Absent}},
 		},
