@@ -12,7 +12,11 @@ import (
 const (
 	statusName = 8    // index of :status in the static table
 	indexed    = 0x80 // begins a field whose name and value are in the table
+	literal    = 0x00 // begins a field with a value that is not in the table, and is not added to it
 	sizeUpdate = 0x20 // begins a change of the table's size, here to 0
+
+	nameIndexBits = 4 // of the integer in the first byte of a literal field
+	lengthBits    = 7 // of the length in the first byte of a string
 )
 
 // indexedStatus has the index in the static table of each status that it contains.
@@ -33,17 +37,17 @@ func appendStatus(dst []byte, status int) []byte {
 	if i, ok := indexedStatus[status]; ok {
 		return append(dst, indexed|i)
 	}
-	dst = append(dst, statusName, 3)
+	dst = append(dst, literal|statusName, 3) // 3 digits follow
 	return strconv.AppendInt(dst, int64(status), 10)
 }
 
-// appendField appends a field. The name is a token, preferably in canonical form. Control characters in the value,
-// which a client would refuse, become spaces.
+// appendField appends a field. The name is a token. A name that is not in canonical form is not found in the static
+// table, and takes more bytes. Control characters in the value, which a client would refuse, become spaces.
 func appendField[T string | []byte](dst []byte, name, value T) []byte {
 	if i, ok := staticNames[string(name)]; ok {
-		dst = appendInt(dst, 0, 4, int(i))
+		dst = appendInt(dst, literal, nameIndexBits, int(i))
 	} else {
-		dst = appendInt(append(dst, 0), 0, 7, len(name))
+		dst = appendInt(append(dst, literal), 0, lengthBits, len(name))
 		for _, c := range []byte(name) {
 			if c >= 'A' && c <= 'Z' {
 				c |= 0x20
@@ -51,7 +55,7 @@ func appendField[T string | []byte](dst []byte, name, value T) []byte {
 			dst = append(dst, c)
 		}
 	}
-	dst = appendInt(dst, 0, 7, len(value))
+	dst = appendInt(dst, 0, lengthBits, len(value))
 	from := len(dst)
 	dst = append(dst, value...)
 	if !http1.IsValue(dst[from:]) {
