@@ -134,7 +134,10 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	return follow.Remote(n.rulesService.remote), n.nodeDir(), nil
 }
 
-// openDatabase opens the database and its API, and writes the first rules to a new database.
+// openDatabase opens the database, unless an earlier call has opened it and failed afterwards, and its API. With
+// --db-follows it copies the file to the database. With the built-in upstream it adds the demo rules to a new database,
+// and to one without rules because removeDemoRules has deleted them. With a gateway for another upstream it calls
+// removeDemoRules.
 func (n *Node) openDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
