@@ -37,7 +37,7 @@ func (c *Conns) takeDescriptor() bool {
 	return true
 }
 
-// giveDescriptor returns a descriptor. c.mu is held.
+// giveDescriptor gives a descriptor back. c.mu is held.
 func (c *Conns) giveDescriptor() {
 	c.used--
 	if share := c.options.Descriptors; share.Shared != nil && c.used >= share.Reserved {
@@ -46,14 +46,14 @@ func (c *Conns) giveDescriptor() {
 }
 
 // TakeDescriptor takes a descriptor for something other than an accepted connection, such as the upstream connection of
-// an upgrade. It reports whether one was free; GiveDescriptor returns it.
+// an upgrade. It reports whether one was free. GiveDescriptor gives it back.
 func (c *Conns) TakeDescriptor() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.takeDescriptor()
 }
 
-// GiveDescriptor returns a descriptor of TakeDescriptor.
+// GiveDescriptor gives back a descriptor that TakeDescriptor has taken.
 func (c *Conns) GiveDescriptor() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
