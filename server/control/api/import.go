@@ -50,7 +50,7 @@ func (s *Server) importClients(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	name, err := c.BodyName()
+	bodyName, err := c.BodyName() // its ending says which format the body has
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) importClients(c *call.Call) error {
 	if prune {
 		in.keep = edit.NewIDSet(s.importPruned)
 	}
-	if err := in.run(name); err != nil {
+	if err := in.run(bodyName); err != nil {
 		p, internal := problemOf(err)
 		if internal {
 			s.config.Logger.Error("rules service: an import failed", "namespace", c.Namespace, "err", err.Error())

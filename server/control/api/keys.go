@@ -28,13 +28,13 @@ func (s *Server) getKeys(c *call.Call) error {
 	for _, n := range poll.Responded() {
 		response.More = max(response.More, n.Response.More)
 		for _, rule := range n.Response.Keys {
-			k := nodequery.Counter{Rule: rule}
+			counter := nodequery.Counter{Rule: rule}
 			if n.Counters != "" && rule.Mode == rules.Exact.String() {
-				k.Counters = n.Counters // the store that nodes share; other counters are in each node's memory
+				counter.Counters = n.Counters // the store that nodes share; other counters are in each node's memory
 			} else {
-				k.Node, k.Region = n.ID, n.Region
+				counter.Node, counter.Region = n.ID, n.Region
 			}
-			response.Keys = append(response.Keys, k)
+			response.Keys = append(response.Keys, counter)
 		}
 	}
 	slices.SortStableFunc(response.Keys, func(a, b nodequery.Counter) int {

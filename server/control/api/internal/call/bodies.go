@@ -25,10 +25,10 @@ const (
 type Bodies struct {
 	maxBytes int64
 
-	mu       sync.Mutex
-	tokens   map[string]bool // IDs of the tokens with a large body
-	viewers  int             // number of these IDs that belong to viewers, nodes or calls without a token
-	released chan struct{}   // closed and replaced when a body is released
+	mu          sync.Mutex
+	tokens      map[string]bool // IDs of the tokens with a large body
+	lowPriority int             // number of these IDs that belong to viewers, nodes or calls without a token
+	released    chan struct{}   // closed and replaced when a body is released
 }
 
 // NewBodies returns Bodies of at most maxBytes each.
@@ -38,16 +38,16 @@ func NewBodies(maxBytes int64) *Bodies {
 
 // acquire waits until the caller may send a large body.
 func (b *Bodies) acquire(ctx context.Context, caller *token.Principal) (release func(), err error) {
-	id, viewer := "", true
+	id, lowPriority := "", true
 	if caller != nil {
-		id, viewer = caller.ID, caller.Role == token.Viewer || caller.Role == token.Node
+		id, lowPriority = caller.ID, caller.Role == token.Viewer || caller.Role == token.Node
 	}
 	timeout := time.NewTimer(largeTimeout)
 	defer timeout.Stop()
 	for {
-		released := b.tryAcquire(id, viewer)
+		released := b.tryAcquire(id, lowPriority)
 		if released == nil {
-			return func() { b.release(id, viewer) }, nil
+			return func() { b.release(id, lowPriority) }, nil
 		}
 		select {
 		case <-released:
@@ -63,25 +63,25 @@ func (b *Bodies) acquire(ctx context.Context, caller *token.Principal) (release 
 
 // tryAcquire returns nil if the caller may send a large body. Otherwise it returns a channel that is closed when the
 // caller should try again.
-func (b *Bodies) tryAcquire(id string, viewer bool) <-chan struct{} {
+func (b *Bodies) tryAcquire(id string, lowPriority bool) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tokens[id] || len(b.tokens) >= maxLarge || viewer && b.viewers >= maxLarge-1 {
+	if b.tokens[id] || len(b.tokens) >= maxLarge || lowPriority && b.lowPriority >= maxLarge-1 {
 		return b.released
 	}
 	b.tokens[id] = true
-	if viewer {
-		b.viewers++
+	if lowPriority {
+		b.lowPriority++
 	}
 	return nil
 }
 
-func (b *Bodies) release(id string, viewer bool) {
+func (b *Bodies) release(id string, lowPriority bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.tokens, id)
-	if viewer {
-		b.viewers--
+	if lowPriority {
+		b.lowPriority--
 	}
 	close(b.released)
 	b.released = make(chan struct{})

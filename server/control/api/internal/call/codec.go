@@ -19,11 +19,11 @@ func decodeJSON(data []byte, v any) error {
 	if f.Root != nil {
 		f.Root.Fields = slices.DeleteFunc(f.Root.Fields, func(f source.Field) bool { return f.Value.Kind == source.Null })
 	}
-	return f.Error(jsonCodec().Decode(f, v), 0, nil)
+	return f.Error(jsonCodec().Decode(f, v), 0, nil) // 0: the list of problems is complete
 }
 
-// jsonCodec returns a codec that, unlike the codec of rules files, accepts neither a number as a text nor a text as a
-// list.
+// jsonCodec returns a codec that, unlike the codec of rules files, accepts neither a number for a string nor a string
+// for a list.
 var jsonCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	source.RegisterNode(c, control.DecodeTime, nil)
