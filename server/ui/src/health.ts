@@ -40,12 +40,13 @@ export function useFleetState(session: Session | undefined): State | undefined {
   return last.current;
 }
 
+// A token that was revoked does not sign out here, as that would take what somebody is writing: the next call of a page does.
 async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
   const [status, fleet, enforcement, alerts] = await Promise.allSettled([
     readStatus(signal),
-    who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal }) : Promise.resolve({ nodes: [] as FleetNode[] }),
+    who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal, stay: true }) : Promise.resolve({ nodes: [] as FleetNode[] }),
     who ? readSuspensions(who, namespace, signal) : Promise.resolve([]),
-    who ? call<Alerts>("/v1/alerts", { query: { namespace }, signal }) : Promise.resolve(undefined),
+    who ? call<Alerts>("/v1/alerts", { query: { namespace }, signal, stay: true }) : Promise.resolve(undefined),
   ]);
   if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
   const here = status.status === "fulfilled" ? status.value : undefined;
@@ -63,7 +64,7 @@ async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSig
 /** The suspensions of the namespace, or of all if the token is for all. */
 async function readSuspensions(who: WhoAmI, namespace: string, signal: AbortSignal): Promise<Suspension[]> {
   const all = who.namespaces.includes("*") ? "true" : undefined;
-  return (await call<{ off: Suspension[] }>("/v1/enforcement", { query: { namespace, all_namespaces: all }, signal })).off;
+  return (await call<{ off: Suspension[] }>("/v1/enforcement", { query: { namespace, all_namespaces: all }, signal, stay: true })).off;
 }
 
 /** The node that serves the console knows its own suspensions, and those of the fleet while its rules service is unreachable. */
