@@ -168,8 +168,9 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 				return err
 			default:
 			}
-			// On a busy machine, a server that loads can be silent for so long that its connection is closed.
-			if err := call(within(t, unhurried), c, "alice"); err != nil && !errors.Is(err, ErrNoResponse) {
+			err := call(within(t, unhurried), c, "alice")
+			// On a busy machine, a server that loads can be silent for so long that its connection is replaced.
+			if err != nil && !errors.Is(err, ErrNoResponse) && !errors.Is(err, ErrUnreachable) {
 				t.Fatalf("while it loads: %v", err)
 			}
 		}
