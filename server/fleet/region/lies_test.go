@@ -74,6 +74,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second) // its own note is there
+			synctest.Wait()
 			s.Mu.Lock()
 			for _, notes := range s.Notes {
 				notes[exchange.Author(fleet.Peer{Name: "there"})] = fleettest.Note{
@@ -86,6 +87,7 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)
+			synctest.Wait()
 			d, err := store.Peek(t.Context(), headgate.Check{Key: "k", Limit: limit})
 			own := g.ledger.Tallies(nil, []tally.Key{hashOfRegion(t, g, "k", limit)})[0].Total
 			if err != nil || d.Remaining+own+g.Stats().Owed*-1 != step.left {
