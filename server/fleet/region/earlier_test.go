@@ -124,3 +124,41 @@ func useRegionsAtRandom(t *testing.T, seed uint64) {
 		}
 	}
 }
+
+// A node that was idle since the window began reports its last units of the window before, after the region's total was
+// sent. The total does not change, but other regions must know them.
+func TestRegionsSendUnitsOfTheWindowBeforeThatAreReportedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleettest.StartOfHour()
+		all := startLands(t, fleettest.NewBoard(time.Millisecond), 2, 0, nil)
+		defer closeLands(t, all)
+		hour := time.Now().Truncate(time.Hour)
+		until := func(seconds float64) { time.Sleep(time.Until(hour.Add(time.Duration(seconds * float64(time.Second))))) }
+		board := fleettest.NewBoard(time.Millisecond)
+		start := func(land *land, region, node string) *Limiter {
+			g := startNode(t, board, land.store, land.totals, Options{
+				Region: region, Node: node, Interval: 20 * time.Second, Rand: func(int64) int64 { return 0 },
+			})
+			land.nodes = append(land.nodes, g)
+			return g
+		}
+		limit := headgate.MustParseLimit("100/m sliding-window")
+		sender := start(all[0], "here", "sender") // exchanges every 5 seconds: at 6, 11, …, 56, 61
+		until(3)
+		late := start(all[0], "here", "late") // at 8, 13, …, 58, 63
+		other := start(all[1], "there", "other")
+		until(50)
+		takeRegion(t, sender, "k", limit, 1)
+		until(59)
+		takeRegion(t, late, "k", limit, 90)
+		until(60.5)
+		takeRegion(t, sender, "k", limit, 1)
+		until(80) // the sender repeats a key in every second exchange
+		synctest.Wait()
+		takeRegion(t, other, "k", limit, 2)
+		want, got := remaining(t, sender, "k", limit)-2, remaining(t, other, "k", limit)
+		if got < want-2 || got > want+2 {
+			t.Errorf("remaining in the other region: got %d, want %d as here without its units", got, want)
+		}
+	})
+}
