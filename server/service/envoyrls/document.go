@@ -49,7 +49,7 @@ type Descriptor struct {
 	// DetailedMetric counts hits by the values of all entries, ValueToMetric by the value of this one.
 	DetailedMetric bool `field:"detailed_metric"`
 	ValueToMetric  bool `field:"value_to_metric"`
-	// ShareThreshold makes all values that match a Value with '*' share one counter.
+	// ShareThreshold makes all values that match a Key or Value with '*' share one counter for each key.
 	ShareThreshold bool `field:"share_threshold"`
 	// Metadata is sent with the response if the limit is not exceeded. Nil for none.
 	Metadata *structpb.Struct `field:"metadata"`

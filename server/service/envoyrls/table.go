@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -32,7 +33,7 @@ type level struct {
 type node struct {
 	level
 	limit         *limit // nil for none
-	pattern       string // the value in the file
+	pattern       string // the value in the file, or key and value if the key contains '*'
 	sharesCounter bool   // the pattern replaces the value in counter keys
 	valueInMetric bool   // the value from the request is part of the metric's name
 }
@@ -119,6 +120,9 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 				"each key and value once in a domain; another file has the same")
 		}
 		n := &node{pattern: d.Value, sharesCounter: d.ShareThreshold, valueInMetric: d.ValueToMetric}
+		if strings.Contains(d.Key, wildcard) {
+			n.pattern = d.label()
+		}
 		if r := d.rateLimit(); r != nil {
 			n.limit = t.newLimit(d, r, doc.Domain, here)
 		}

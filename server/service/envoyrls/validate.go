@@ -52,8 +52,8 @@ func (c *problemList) descriptors(path string, list []Descriptor) {
 		} else {
 			seen[entry{d.Key, d.Value}] = i
 		}
-		if d.ShareThreshold && !strings.Contains(d.Value, wildcard) {
-			c.add(at+".share_threshold", "true", "a value that contains *, whose matches share the limit")
+		if d.ShareThreshold && !strings.Contains(d.label(), wildcard) {
+			c.add(at+".share_threshold", "true", "a key or value that contains *, whose matches share the limit")
 		}
 		if d.Limit != nil {
 			if d.RateLimit != nil {
