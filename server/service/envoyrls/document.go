@@ -176,7 +176,7 @@ func isConfiguration(path string) (bool, error) {
 		return false, nil
 	}
 	info, err := os.Stat(path)
-	return err == nil && !info.IsDir(), err
+	return err == nil && info.Mode().IsRegular(), err // to open a pipe without a writer never ends
 }
 
 // dropNullFields removes known fields with a null value, which count as absent.

@@ -26,6 +26,7 @@ func (s *Server) load() error {
 	}
 	if s.table.Load() != nil && slices.EqualFunc(texts, s.loadedFiles, sourceFile.equal) {
 		s.lastError = ""
+		s.logIgnored(ignored)
 		return nil
 	}
 	docs, err := parseFiles(texts)
@@ -50,13 +51,16 @@ func (s *Server) load() error {
 // maxIgnoredLogged is how many ignored files a log line names.
 const maxIgnoredLogged = 3
 
-// logIgnored logs the files of the directory that are not part of the configuration. Their limits do not apply.
+// logIgnored logs the files of the directory that are not part of the configuration, unless they are the same as before.
+// Their limits do not apply.
 func (s *Server) logIgnored(names []string) {
-	if len(names) == 0 {
+	changed := !slices.Equal(names, s.ignoredFiles)
+	s.ignoredFiles = names
+	if len(names) == 0 || !changed {
 		return
 	}
 	s.config.Logger.Warn("files ignored in the rate limit configuration: "+
-		"not .yaml, .yml or .json, or names that begin with a dot, or directories",
+		"not .yaml, .yml or .json, or names that begin with a dot, or directories, pipes and devices",
 		"path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxIgnoredLogged)])
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -262,11 +263,14 @@ func TestIgnoredFilesAreLogged(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "f.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var book logbook.Book
-	newServer(t, envoyrls.Config{Path: dir, Logger: book.Logger()})
+	s := newServer(t, envoyrls.Config{Path: dir, Logger: book.Logger()})
 	log := book.String()
-	if !strings.Contains(log, "files ignored") || !strings.Contains(log, "count=3") {
-		t.Errorf("got the log\n%s\nwant a line on 3 ignored files", log)
+	if !strings.Contains(log, "files ignored") || !strings.Contains(log, "count=4") {
+		t.Errorf("got the log\n%s\nwant a line on 4 ignored files", log)
 	}
 	for _, name := range []string{"b.yaml.disabled", ".c.yaml", "e.yaml"} {
 		if !strings.Contains(log, name) {
@@ -275,5 +279,14 @@ func TestIgnoredFilesAreLogged(t *testing.T) {
 	}
 	if strings.Contains(log, "..data") {
 		t.Errorf("got the log\n%s\nwant nothing about ..data of a ConfigMap", log)
+	}
+	for range 2 { // an ignored file is logged once, also if the files that are read have not changed
+		write(t, dir, "g.yaml.disabled", limits("b", 1))
+		if err := s.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log := book.String(); strings.Count(log, "files ignored") != 2 || !strings.Contains(log, "count=5") {
+		t.Errorf("got the log\n%s\nwant a second line on 5 ignored files", log)
 	}
 }

@@ -116,11 +116,12 @@ type Server struct {
 		requests, over, refused, degraded, unknownDomain, loads, loadsRefused atomic.Int64
 	}
 
-	loadMu      sync.Mutex   // held while reading the configuration or changing health
-	lastError   string       // error of the last failed load
-	loadedFiles []sourceFile // source of the table
-	drained     bool
-	healthy     atomic.Bool
+	loadMu       sync.Mutex   // held while reading the configuration or changing health
+	lastError    string       // error of the last failed load
+	loadedFiles  []sourceFile // source of the table
+	ignoredFiles []string     // files of the directory that are not part of it, when last logged
+	drained      bool
+	healthy      atomic.Bool
 }
 
 // New returns a server. If Config.Path is set, New reads the configuration; the error lists all its problems. A
