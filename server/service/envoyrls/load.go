@@ -48,8 +48,8 @@ func (s *Server) load() error {
 	return nil
 }
 
-// maxIgnoredLogged is how many ignored files a log line names.
-const maxIgnoredLogged = 3
+// maxIgnoredBytes is the total length of the ignored files that a log line names.
+const maxIgnoredBytes = 600
 
 // logIgnored logs the files of the directory that are not part of the configuration, unless they are the same as before.
 // Their limits do not apply.
@@ -61,7 +61,17 @@ func (s *Server) logIgnored(names []string) {
 	}
 	s.config.Logger.Warn("files ignored in the rate limit configuration: "+
 		"not .yaml, .yml or .json, or names that begin with a dot, or directories, pipes and devices",
-		"path", s.config.Path, "count", len(names), "files", names[:min(len(names), maxIgnoredLogged)])
+		"path", s.config.Path, "count", len(names), "files", namesWithin(names, maxIgnoredBytes))
+}
+
+// namesWithin returns the first names that have at most so many bytes together.
+func namesWithin(names []string, maxBytes int) []string {
+	for i, name := range names {
+		if maxBytes -= len(name); maxBytes < 0 {
+			return names[:i]
+		}
+	}
+	return names
 }
 
 func (t sourceFile) equal(other sourceFile) bool {
