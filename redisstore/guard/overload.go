@@ -33,14 +33,17 @@ func (g *Guard) refuseOverloaded(s *shard, reason string) error {
 
 // busy reports whether a shard works and this process is too busy to send calls or to read responses.
 func (g *Guard) busy(s *shard) bool {
-	return s.circuit.failuresInRow.Load() == 0 && (s.queue.Waiting() > 0 || g.calls.HasUnread(s.name))
+	return s.circuit.failuresInRow.Load() == 0 &&
+		(s.queue.Waiting() > 0 || g.calls.HasUnread(s.name) || g.calls.HasExtended(s.name))
 }
 
-// extendWait extends the wait of a request that is out of time, if this process is busy. It moves the beginning of the
-// wait. It returns false if the request must not wait longer.
+// extendWait gives a request that is out of time its reserve from now on, if this process is busy, or was busy and
+// another caller of the request's keys has got a response meanwhile. It moves the beginning of the wait. It returns false
+// if the request must not wait longer.
 func (g *Guard) extendWait(s *shard, w *turnWait) bool {
-	step := min(g.reserve(s), g.options.Deadline)
-	if w.extended+step > (maxDeadlines-1)*g.options.Deadline || !g.busy(s) {
+	step := min(g.reserve(s), g.options.Deadline) - g.timeLeft(w)
+	works := w.extended > 0 && w.responded || g.busy(s)
+	if !works || w.extended+step > (maxDeadlines-1)*g.options.Deadline {
 		return false
 	}
 	w.since = w.since.Add(step)

@@ -75,6 +75,51 @@ func TestStoppedProcessIsNotOverloaded(t *testing.T) {
 	})
 }
 
+// While this process is slow, a call gets more time than its deadline. The requests that wait for that call get as much.
+func TestWaitersLastAsLongAsTheCallTheyWaitFor(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name        string
+		stop        time.Duration // this process does not run from 5 ms on
+		hearsOthers bool          // another response is read shortly before the deadline
+		answer      time.Duration
+	}{
+		{name: "the process did not run for a while", stop: 10 * ms, answer: 25 * ms},
+		{name: "another response was just read", hearsOthers: true, answer: 30 * ms},
+	} {
+		for _, limit := range []string{"1/h", "40/h"} { // the waiters are denied by the response, or call the store themselves
+			t.Run(tt.name+", "+limit, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
+					start := time.Now()
+					w := &trafficFake{fakeStore: newFake(t, nil), answer: tt.answer, sent: start.Add(-time.Second)}
+					time.AfterFunc(ms, func() { w.set(time.Now(), false) })
+					if tt.hearsOthers {
+						time.AfterFunc(18*ms, w.receive)
+					}
+					time.AfterFunc(tt.answer, func() {
+						w.receive()
+						w.mu.Lock()
+						defer w.mu.Unlock()
+						w.answer = ms
+					})
+					from := start.Add(5 * ms)
+					g := newGuard(t, w, Options{Clock: stoppedClock{clock.System, from, from.Add(tt.stop)}})
+					var group sync.WaitGroup
+					for range 12 {
+						group.Go(func() {
+							d, err := g.Take(context.Background(), check("/1", limit))
+							if err != nil || d.Degraded {
+								t.Errorf("got %+v and %v, want a decision of the store", d, err)
+							}
+						})
+					}
+					group.Wait()
+				})
+			})
+		}
+	}
+}
+
 func TestQueuedRequestsOutlastAStop(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		g := startStopped(t)

@@ -97,12 +97,16 @@ func (t *Tracker) setTimer(at, now time.Time) {
 	}
 }
 
-// check ends the contexts whose deadline has passed or whose caller's context has ended. If the timer has fired late,
-// this process was stalled, so deadlines are extended by the delay.
+// check runs when the timer fires.
 func (t *Tracker) check() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.clock.Now()
+	t.endContexts(t.clock.Now())
+}
+
+// endContexts ends the contexts whose deadline has passed or whose caller's context has ended. If the timer has fired
+// late, this process was stalled, so deadlines are extended by the delay. mu is held.
+func (t *Tracker) endContexts(now time.Time) {
 	var stall time.Duration
 	if late := now.Sub(t.checkAt); !t.checkAt.IsZero() && late >= minStall {
 		stall = late
@@ -174,6 +178,22 @@ func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 		t.extend(c, now.Add(callerInterval).Sub(c.deadline)-c.stop)
 		return running
 	}
+}
+
+// HasExtended reports whether a call of a shard is past its deadline, which was extended.
+func (t *Tracker) HasExtended(shard string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	if !t.checkAt.IsZero() && !now.Before(t.checkAt) {
+		t.endContexts(now) // the timer has fired, and check has not run yet
+	}
+	for _, c := range t.active {
+		if c.shard == shard && !now.Before(c.deadline) {
+			return true
+		}
+	}
+	return false
 }
 
 // HasUnread reports whether a shard has sent something that this process has not read yet.
