@@ -16,29 +16,29 @@ import (
 //
 // If ctx is cancelled while it waits, it returns ctx's error, and callers behind it move up. If the pacer is closed, it
 // returns ErrClosed. With an error it has taken nothing.
-func (l *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
+func (q *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
 	if ctx == nil {
 		return 0, ErrNilContext
 	}
-	l.mu.Lock()
-	now, after, grant, err := l.quoteFor(ctx, n)
-	if err != nil || l.grantable(now, grant) {
+	q.mu.Lock()
+	now, after, passAt, err := q.quoteFor(ctx, n)
+	if err != nil || q.canPass(now, passAt) {
 		if err == nil {
-			l.grantNow(after)
+			q.admitNow(after)
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 		return 0, err
 	}
-	if err := l.checkCapacity(n); err != nil {
-		l.mu.Unlock()
+	if err := q.checkCapacity(n); err != nil {
+		q.mu.Unlock()
 		return 0, err
 	}
-	w := l.newWaiter(now, n)
-	l.enqueue(w, after)
-	l.mu.Unlock()
+	w := q.newWaiter(now, n)
+	q.enqueue(w, after)
+	q.mu.Unlock()
 
-	removed := l.await(w, ctx.Done(), nil)
-	waited = l.since(now)
+	removed := q.await(w, ctx.Done(), nil)
+	waited = q.since(now)
 	if removed {
 		return waited, contextError(ctx, n)
 	}
@@ -47,73 +47,73 @@ func (l *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duratio
 
 // TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer, it
 // returns false at once and takes nothing, as it does where Acquire returns an error.
-func (l *callerQueue) TryAcquire(n int64, timeout time.Duration) bool {
-	l.mu.Lock()
-	if l.validate(n) != nil {
-		l.mu.Unlock()
+func (q *callerQueue) TryAcquire(n int64, timeout time.Duration) bool {
+	q.mu.Lock()
+	if q.validate(n) != nil {
+		q.mu.Unlock()
 		return false
 	}
-	_, now := l.clock()
-	after, grant, err := l.quote(now, n)
-	if err == nil && l.grantable(now, grant) {
-		l.grantNow(after)
-		l.mu.Unlock()
+	_, now := q.clock()
+	after, passAt, err := q.quote(now, n)
+	if err == nil && q.canPass(now, passAt) {
+		q.admitNow(after)
+		q.mu.Unlock()
 		return true
 	}
-	if err != nil || grant-now > int64(timeout) || l.checkCapacity(n) != nil {
-		l.mu.Unlock()
+	if err != nil || passAt-now > int64(timeout) || q.checkCapacity(n) != nil {
+		q.mu.Unlock()
 		return false
 	}
-	w := l.newWaiter(now, n)
-	l.enqueue(w, after)
-	l.mu.Unlock()
+	w := q.newWaiter(now, n)
+	q.enqueue(w, after)
+	q.mu.Unlock()
 
 	// The wait fits at the current rate, but a lower rate may make it longer.
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	return !l.await(w, nil, timer.C) && w.err == nil
+	return !q.await(w, nil, timer.C) && w.err == nil
 }
 
 // quoteFor checks that n may be taken under ctx, and returns the quote.
-func (l *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after state, grant int64, err error) {
-	if err = l.validate(n); err != nil {
+func (q *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after state, passAt int64, err error) {
+	if err = q.validate(n); err != nil {
 		return 0, after, 0, err
 	}
 	if ctx.Err() != nil {
 		return 0, after, 0, contextError(ctx, n)
 	}
-	t, now := l.clock()
-	if after, grant, err = l.quote(now, n); err != nil {
-		return now, after, grant, err
+	t, now := q.clock()
+	if after, passAt, err = q.quote(now, n); err != nil {
+		return now, after, passAt, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		wait, remaining := time.Duration(grant-now), deadline.Sub(t)
+		wait, remaining := time.Duration(passAt-now), deadline.Sub(t)
 		if wait > remaining {
-			return now, after, grant, &DeadlineError{Wait: wait, Left: remaining}
+			return now, after, passAt, &DeadlineError{Wait: wait, Left: remaining}
 		}
 	}
-	return now, after, grant, nil
+	return now, after, passAt, nil
 }
 
-// checkCapacity returns an error if n more units may not wait.
-func (l *callerQueue) checkCapacity(n int64) error {
-	if l.capacity == 0 || n <= l.capacity-l.waitingUnits {
+// checkCapacity returns an error if n more permits may not wait.
+func (q *callerQueue) checkCapacity(n int64) error {
+	if q.maxWaiting == 0 || n <= q.maxWaiting-q.waitingPermits {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d units are waiting, no room for %d", ErrQueueFull, l.waitingUnits, l.capacity, n)
+	return fmt.Errorf("%w: %d of %d units are waiting, no room for %d", ErrQueueFull, q.waitingPermits, q.maxWaiting, n)
 }
 
-func (l *callerQueue) newWaiter(now, n int64) *waiter {
+func (q *callerQueue) newWaiter(now, n int64) *waiter {
 	w := &waiter{n: n, queuedAt: now, done: make(chan struct{})}
-	if l.worker == nil {
+	if q.worker == nil {
 		w.alarm = make(chan int64, 1)
 	}
 	return w
 }
 
-// await waits until w is granted or rejected, and returns false. If one of the channels receives before that, it
+// await waits until w is admitted or rejected, and returns false. If one of the channels receives before that, it
 // removes w from the queue and returns true.
-func (l *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan time.Time) (removed bool) {
+func (q *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan time.Time) (removed bool) {
 	var timer *time.Timer
 	var timerC <-chan time.Time
 	defer func() {
@@ -126,7 +126,7 @@ func (l *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan
 		case <-w.done:
 			return false
 		case wakeAt := <-w.alarm:
-			wait := time.Duration(wakeAt) - l.since(0)
+			wait := time.Duration(wakeAt) - q.since(0)
 			if timer == nil {
 				timer = time.NewTimer(wait)
 				timerC = timer.C
@@ -134,33 +134,33 @@ func (l *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan
 				timer.Reset(wait)
 			}
 		case <-timerC:
-			l.tick()
+			q.tick()
 		case <-cancelled:
-			return l.withdraw(w)
+			return q.withdraw(w)
 		case <-timeout:
-			return l.withdraw(w)
+			return q.withdraw(w)
 		}
 	}
 }
 
-// withdraw removes w from the queue, and returns false if it was granted or rejected before.
-func (l *callerQueue) withdraw(w *waiter) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, now := l.clock()
-	return l.remove(w, now)
+// withdraw removes w from the queue, and returns false if it was admitted or rejected before.
+func (q *callerQueue) withdraw(w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, now := q.clock()
+	return q.remove(w, now)
 }
 
-// tick grants due callers. It runs when the timer fires, which may be too early if the schedule has changed.
-func (l *callerQueue) tick() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, now := l.clock()
-	l.timekeeper = nil // its timer has fired; grantDue selects the next one
-	l.grantDue(now)
+// tick admits due callers. It runs when the timer fires, which may be too early if the schedule has changed.
+func (q *callerQueue) tick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, now := q.clock()
+	q.timekeeper = nil // its timer has fired; admitDue selects the next one
+	q.admitDue(now)
 }
 
 // since returns the time since an instant.
-func (l *callerQueue) since(instant int64) time.Duration {
-	return time.Since(l.epoch) - time.Duration(instant)
+func (q *callerQueue) since(instant int64) time.Duration {
+	return time.Since(q.epoch) - time.Duration(instant)
 }

@@ -34,13 +34,13 @@ func NewAllowance(o AllowanceOptions) (*Allowance, error) {
 		return nil, err
 	}
 	sched := &window{period: int64(o.Rate.Per), limit: o.Rate.Permits}
-	return &Allowance{callerQueue: callerQueue{epoch: time.Now(), sched: sched, maxCount: sched.limit}, rate: o.Rate}, nil
+	return &Allowance{callerQueue: callerQueue{epoch: time.Now(), sched: sched, maxPermits: sched.limit}, rate: o.Rate}, nil
 }
 
 // Available returns the number of permits left in this period. While a caller waits, or holds a reservation for a later
 // period, a new caller gets none of them.
 func (a *Allowance) Available() int64 {
-	return a.read(func(now int64) int64 { return max(0, a.rate.Permits-a.sched.advance(a.head, now).used) })
+	return a.measure(func(now int64) int64 { return max(0, a.rate.Permits-a.sched.advance(a.headState, now).used) })
 }
 
 // Rate returns the current rate.
@@ -61,15 +61,15 @@ func (a *Allowance) SetRate(r Rate) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	l := &a.callerQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
+	q := &a.callerQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sched == nil {
 		return ErrUninitialized
 	}
 	a.rate = r
-	_, now := l.clock()
+	_, now := q.clock()
 	sched := &window{period: int64(r.Per), limit: r.Permits}
-	l.reschedule(now, sched, sched.limit, func(s state) state { return s })
+	q.reschedule(now, sched, sched.limit, func(s state) state { return s })
 	return nil
 }

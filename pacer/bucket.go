@@ -15,7 +15,7 @@ type bucket struct {
 	prepaid bool
 }
 
-// newBucket returns the bucket of a valid rate; the caller sets maxSaved.
+// newBucket returns the bucket of a valid rate. Set its maxSaved.
 func newBucket(r Rate) bucket {
 	permits, nanos := r.reduced()
 	return bucket{perPermit: nanos, denominator: permits}
@@ -51,7 +51,7 @@ func (b *bucket) takeLate(s state, at, n int64, _ state) state {
 	return after
 }
 
-func (b *bucket) take(s state, at, n int64) (after state, grant int64) {
+func (b *bucket) take(s state, at, n int64) (after state, passAt int64) {
 	s = b.advance(s, at)
 	before := s.free
 	cost := b.timeFor(n)

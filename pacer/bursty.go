@@ -80,10 +80,10 @@ func (b *Bursty) Rate() Rate {
 //
 // If MaxBurst was given, the number of saved permits stays the same; otherwise the saved time stays the same.
 func (b *Bursty) SetRate(r Rate) error {
-	l := &b.callerQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
+	q := &b.callerQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sched == nil {
 		return ErrUninitialized
 	}
 	options := b.options
@@ -92,10 +92,10 @@ func (b *Bursty) SetRate(r Rate) error {
 	if err != nil {
 		return err
 	}
-	from := l.sched.(*bucket)
+	from := q.sched.(*bucket)
 	b.options = options
-	_, now := l.clock()
-	l.reschedule(now, to, 0, func(s state) state {
+	_, now := q.clock()
+	q.reschedule(now, to, 0, func(s state) state {
 		s.free = span{ns: s.free.ceil()}
 		if options.MaxBurst == 0 {
 			s.saved.frac = 0

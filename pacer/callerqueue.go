@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A callerQueue is the FIFO queue of callers that wait for permits of a schedule. Permits are booked when a caller is
-// granted. A caller that leaves earlier has taken nothing, and callers behind it move up.
+// A callerQueue is the FIFO queue of callers that wait for permits of a schedule. A caller takes its permits
+// when it is admitted. If it leaves earlier, it has taken nothing, and callers behind it move up.
 //
 // It needs no goroutine. The first waiting caller sets the timer for all callers; when it leaves, the next one
 // does. In a [Queue] and a [TokenQueue], a worker sets the timer.
@@ -14,22 +14,22 @@ type callerQueue struct {
 	mu    sync.Mutex
 	epoch time.Time // origin of instants; never changes
 	sched schedule
-	// maxCount is the largest count that can ever pass; 0 means no limit.
-	maxCount int64
-	// capacity is the number of units that may wait; 0 means no limit.
-	capacity     int64
-	waitingUnits int64
+	// maxPermits is the most permits that one caller can take, called the pacer's capacity; 0 means no limit.
+	maxPermits int64
+	// maxWaiting limits waitingPermits; 0 means no limit.
+	maxWaiting     int64
+	waitingPermits int64
 
-	// head is the state after all granted callers. tail is the state after all waiting callers as well; it is invalid
-	// if tailStale is set.
-	head, tail   state
-	tailStale    bool
-	first, last  *waiter
-	waiting      int // waiting callers without a reservation
-	reservations int // reservations in the queue
-	// movedAt is when waiting callers last moved up. None of them can have been granted before.
+	// headState is the state after all admitted callers. tailState is the state after the whole queue; it is invalid if
+	// tailStale is set.
+	headState, tailState state
+	tailStale            bool
+	first, last          *waiter
+	waiting              int // callers that wait
+	reservations         int // reservations in the queue
+	// movedAt is when callers last moved up. No caller that is still in the queue can pass at an earlier instant.
 	movedAt   int64
-	moveCount uint64 // how often waiting callers moved up
+	moveCount uint64 // how often callers moved up
 	// timekeeper is the waiter that sets the timer for all.
 	timekeeper *waiter
 
@@ -41,20 +41,20 @@ type callerQueue struct {
 type waiter struct {
 	n        int64
 	queuedAt int64
-	// at is the instant that a reservation was promised, or when a caller was granted. A promised instant never
+	// at is the instant that a reservation was promised, or when a caller was admitted. A promised instant never
 	// changes.
 	at            int64
 	isReservation bool
 	queued        bool
-	// before is the tail of the queue before the waiter joined. It is valid while the moveCount of the queue is
-	// the same as that of the waiter.
-	before    state
-	moveCount uint64
-	// after is the state behind a reservation, as computed when it was made or when the rate last changed.
-	after state
+	// stateBefore is the queue's tailState before the waiter joined. It is valid while the queue's moveCount is the
+	// same as the waiter's.
+	stateBefore state
+	moveCount   uint64
+	// promised is the state after a reservation, as computed when it was made or when the rate last changed.
+	promised state
 	// err is why a waiter was rejected; it may be read once done is closed.
 	err error
-	// done is closed when a waiter is granted or rejected; nil for reservations and jobs.
+	// done is closed when a waiter is admitted or rejected; nil for reservations and jobs.
 	done chan struct{}
 	// alarm tells a waiter to set the timer to an instant. Its buffer holds one instant, the latest.
 	alarm chan int64
@@ -65,143 +65,143 @@ type waiter struct {
 
 // clock returns the current time, and the same time as an instant. mu must be held, so that instants never
 // decrease.
-func (l *callerQueue) clock() (time.Time, int64) {
+func (q *callerQueue) clock() (time.Time, int64) {
 	t := time.Now()
-	return t, int64(t.Sub(l.epoch))
+	return t, int64(t.Sub(q.epoch))
 }
 
-// read returns a figure after granting the callers that are due, or 0 if the pacer is uninitialized.
-func (l *callerQueue) read(figure func(now int64) int64) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
+// measure admits the callers that are due and returns value(now), or 0 if the pacer is uninitialized.
+func (q *callerQueue) measure(value func(now int64) int64) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sched == nil {
 		return 0
 	}
-	_, now := l.clock()
-	l.grantDue(now)
-	return figure(now)
+	_, now := q.clock()
+	q.admitDue(now)
+	return value(now)
 }
 
 // validate returns an error if n permits can never be taken.
-func (l *callerQueue) validate(n int64) error {
+func (q *callerQueue) validate(n int64) error {
 	switch {
-	case l.sched == nil:
+	case q.sched == nil:
 		return ErrUninitialized
 	case n < 1:
 		return badCount(n)
-	case l.closed:
+	case q.closed:
 		return ErrClosed
-	case l.maxCount > 0 && n > l.maxCount:
-		return never(n, "at most "+decimal(l.maxCount)+", the capacity")
+	case q.maxPermits > 0 && n > q.maxPermits:
+		return neverError(n, "at most "+decimal(q.maxPermits)+", the capacity")
 	}
 	return nil
 }
 
-// quote returns the result of taking n permits at now behind all waiting callers. It grants due callers and changes
-// nothing else.
-func (l *callerQueue) quote(now, n int64) (after state, grant int64, err error) {
-	l.grantDue(now)
-	if l.first == nil {
-		l.tail, l.tailStale = l.head, false
-	} else if l.tailStale {
-		s := l.head
-		for w := l.first; w != nil; w = w.next {
-			s, _ = l.book(s, w)
+// quote returns the state after taking n permits at now behind the whole queue, and the instant at which their caller
+// may pass. Apart from admitting due callers and refreshing tailState, it changes nothing.
+func (q *callerQueue) quote(now, n int64) (after state, passAt int64, err error) {
+	q.admitDue(now)
+	if q.first == nil {
+		q.tailState, q.tailStale = q.headState, false
+	} else if q.tailStale {
+		s := q.headState
+		for w := q.first; w != nil; w = w.next {
+			s, _ = q.stateAfter(s, w)
 		}
-		l.tail, l.tailStale = s, false
+		q.tailState, q.tailStale = s, false
 	}
-	if after, grant = l.take(l.tail, now, n); after.full() {
-		return after, grant, tooLong(n)
+	if after, passAt = q.takeBehind(q.tailState, now, n); after.neverFree() {
+		return after, passAt, tooLongError(n)
 	}
-	return after, grant, nil
+	return after, passAt, nil
 }
 
-// grantable reports whether a caller with this result of quote may pass now.
-func (l *callerQueue) grantable(now, grant int64) bool {
-	return grant <= now && l.first == nil && (l.worker == nil || !l.worker.busy)
+// canPass reports whether a caller for which quote returned passAt may pass at now.
+func (q *callerQueue) canPass(now, passAt int64) bool {
+	return passAt <= now && q.first == nil && (q.worker == nil || !q.worker.busy)
 }
 
-// grantNow books the state that quote returned, without waiting.
-func (l *callerQueue) grantNow(after state) { l.head, l.tail = after, after }
+// admitNow admits a caller that does not wait. quote has returned the state after it.
+func (q *callerQueue) admitNow(after state) { q.headState, q.tailState = after, after }
 
 // enqueue puts w at the end of the queue, with the state that quote returned.
-func (l *callerQueue) enqueue(w *waiter, after state) {
-	w.before, w.moveCount, w.after = l.tail, l.moveCount, after
-	l.tail = after
-	l.waitingUnits += w.n
-	l.addWaiting(w, 1)
-	w.queued, w.prev = true, l.last
-	if l.last == nil {
-		l.first = w
+func (q *callerQueue) enqueue(w *waiter, after state) {
+	w.stateBefore, w.moveCount, w.promised = q.tailState, q.moveCount, after
+	q.tailState = after
+	q.waitingPermits += w.n
+	q.addWaiting(w, 1)
+	w.queued, w.prev = true, q.last
+	if q.last == nil {
+		q.first = w
 	} else {
-		l.last.next = w
+		q.last.next = w
 	}
-	l.last = w
-	l.setAlarm()
+	q.last = w
+	q.setAlarm()
 }
 
-// book returns the state after w, and when w may pass.
-func (l *callerQueue) book(s state, w *waiter) (after state, grant int64) {
-	after, grant = l.take(s, max(w.queuedAt, l.movedAt), w.n)
+// stateAfter returns the state after w if s is the state before it, and when w may pass.
+func (q *callerQueue) stateAfter(s state, w *waiter) (after state, passAt int64) {
+	after, passAt = q.takeBehind(s, max(w.queuedAt, q.movedAt), w.n)
 	if !w.isReservation {
-		return after, grant
+		return after, passAt
 	}
-	if grant < w.at { // a caller in front has left a gap that the reservation does not fill
-		after = l.sched.takeLate(s, w.at, w.n, w.after)
+	if passAt < w.at { // a caller in front has left, but the reservation keeps its instant
+		after = q.sched.takeLate(s, w.at, w.n, w.promised)
 	}
-	if after.full() { // after a change to a lower rate; a reservation that can never be paid off would block the queue
-		after = l.sched.advance(s, w.at)
+	if after.neverFree() { // the rate was lowered; a reservation with such a price would block the queue, so it is free
+		after = q.sched.advance(s, w.at)
 	}
 	after.reservedUntil = max(s.reservedUntil, w.at)
 	return after, w.at
 }
 
-// take books n permits behind all earlier reservations.
-func (l *callerQueue) take(s state, at, n int64) (after state, grant int64) {
-	after, grant = l.sched.take(s, at, n)
-	return after, max(grant, s.reservedUntil)
+// takeBehind takes n permits behind all earlier reservations.
+func (q *callerQueue) takeBehind(s state, at, n int64) (after state, passAt int64) {
+	after, passAt = q.sched.take(s, at, n)
+	return after, max(passAt, s.reservedUntil)
 }
 
-// grantDue grants all callers whose time has come.
-func (l *callerQueue) grantDue(now int64) {
-	for w := l.first; w != nil && (l.worker == nil || !l.worker.busy); w = l.first {
-		after, grant := l.book(l.head, w)
-		if grant > now {
+// admitDue admits all callers whose time has come.
+func (q *callerQueue) admitDue(now int64) {
+	for w := q.first; w != nil && (q.worker == nil || !q.worker.busy); w = q.first {
+		after, passAt := q.stateAfter(q.headState, w)
+		if passAt > now {
 			break
 		}
-		l.head = after
-		l.unlink(w)
-		w.at = grant
+		q.headState = after
+		q.unlink(w)
+		w.at = passAt
 		if w.job != nil {
-			l.worker.start(w)
+			q.worker.start(w)
 		} else if w.done != nil {
 			close(w.done)
 		}
 	}
-	l.setAlarm()
+	q.setAlarm()
 }
 
-// remove removes w from the queue, if it is still there, and lets callers behind it move up. A reservation may have
-// been used once its time has come, even if it is still behind a caller that waits for a later time.
-func (l *callerQueue) remove(w *waiter, now int64) bool {
-	l.grantDue(now)
+// remove removes w from the queue and lets callers behind it move up. It returns false if w has left the queue, or is a
+// reservation whose time has come: its permits may have been used, even if it is still behind a caller that waits.
+func (q *callerQueue) remove(w *waiter, now int64) bool {
+	q.admitDue(now)
 	if !w.queued || w.isReservation && w.at <= now {
 		return false
 	}
-	last := w == l.last
-	l.unlink(w)
-	if last && w.moveCount == l.moveCount { // no caller moves up
-		l.tail = w.before
-		l.setAlarm()
+	last := w == q.last
+	q.unlink(w)
+	if last && w.moveCount == q.moveCount { // no caller moves up
+		q.tailState = w.stateBefore
+		q.setAlarm()
 	} else {
-		l.moveUp(now)
+		q.moveUp(now)
 	}
 	return true
 }
 
-// reject removes w from the queue with an error; the caller then calls moveUp.
-func (l *callerQueue) reject(w *waiter, err error) {
-	l.unlink(w)
+// reject removes w from the queue with an error. Call moveUp afterwards.
+func (q *callerQueue) reject(w *waiter, err error) {
+	q.unlink(w)
 	w.err = err
 	switch {
 	case w.job != nil:
@@ -212,65 +212,65 @@ func (l *callerQueue) reject(w *waiter, err error) {
 }
 
 // moveUp recomputes when waiting callers may pass, after a change in front of them.
-func (l *callerQueue) moveUp(at int64) {
-	l.movedAt = max(l.movedAt, at)
-	l.moveCount++
-	l.tailStale = true
-	l.timekeeper = nil
-	l.grantDue(at)
+func (q *callerQueue) moveUp(at int64) {
+	q.movedAt = max(q.movedAt, at)
+	q.moveCount++
+	q.tailStale = true
+	q.timekeeper = nil
+	q.admitDue(at)
 }
 
 // reschedule changes the schedule and converts the state. Waiting callers keep their order and reservations their
-// times; the others follow the new schedule, and those that can never pass are rejected.
-func (l *callerQueue) reschedule(now int64, sched schedule, maxCount int64, convert func(state) state) {
-	l.grantDue(now)
-	l.head = convert(l.sched.advance(l.head, now))
-	l.sched, l.maxCount = sched, maxCount
-	l.movedAt = max(l.movedAt, now)
-	s := l.head
-	for w := l.first; w != nil; {
+// times. Callers follow the new schedule, and those that can never pass are rejected.
+func (q *callerQueue) reschedule(now int64, sched schedule, maxPermits int64, convert func(state) state) {
+	q.admitDue(now)
+	q.headState = convert(q.sched.advance(q.headState, now))
+	q.sched, q.maxPermits = sched, maxPermits
+	q.movedAt = max(q.movedAt, now)
+	s := q.headState
+	for w := q.first; w != nil; {
 		next := w.next
-		if err := l.reprice(&s, w); err != nil {
-			l.reject(w, err)
+		if err := q.reprice(&s, w); err != nil {
+			q.reject(w, err)
 		}
 		w = next
 	}
-	l.moveUp(now)
+	q.moveUp(now)
 }
 
-// reprice books w under a new schedule and sets s to the state behind it. It returns an error if w cannot stay in
-// the queue.
-func (l *callerQueue) reprice(s *state, w *waiter) error {
+// reprice computes when w may pass under a new schedule, and changes s from the state before w to the state after it.
+// It returns an error if w cannot stay in the queue.
+func (q *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
-		// w.after was computed with the old rate.
+		// The promised state was computed with the old rate. Start at w.at, or when s is free if that is later.
 		snapshot := *s
 		snapshot.free = span{ns: max(w.at, s.free.ceil())}
-		w.after, _ = l.sched.take(snapshot, w.at, w.n)
-	} else if err := l.validate(w.n); err != nil {
+		w.promised, _ = q.sched.take(snapshot, w.at, w.n)
+	} else if err := q.validate(w.n); err != nil {
 		return err
 	}
-	after, _ := l.book(*s, w)
-	if after.full() && !w.isReservation {
-		return tooLong(w.n)
+	after, _ := q.stateAfter(*s, w)
+	if after.neverFree() && !w.isReservation {
+		return tooLongError(w.n)
 	}
 	*s = after
 	return nil
 }
 
-// setAlarm tells the first waiting caller, or the worker, when to call grantDue.
-func (l *callerQueue) setAlarm() {
-	if l.waiting == 0 || l.timekeeper != nil && l.timekeeper.queued {
+// setAlarm tells the first waiting caller, or the worker, when to call admitDue.
+func (q *callerQueue) setAlarm() {
+	if q.waiting == 0 || q.timekeeper != nil && q.timekeeper.queued {
 		return
 	}
-	s, w := l.head, l.first
+	s, w := q.headState, q.first
 	for ; w != nil && w.isReservation; w = w.next {
-		s, _ = l.book(s, w)
+		s, _ = q.stateAfter(s, w)
 	}
-	l.timekeeper = w
-	_, wakeAt := l.book(s, w)
+	q.timekeeper = w
+	_, wakeAt := q.stateAfter(s, w)
 	alarm := w.alarm
-	if l.worker != nil {
-		alarm = l.worker.alarm
+	if q.worker != nil {
+		alarm = q.worker.alarm
 	}
 	select {
 	case <-alarm:
@@ -279,27 +279,27 @@ func (l *callerQueue) setAlarm() {
 	alarm <- wakeAt // never blocks: the buffer is empty, and only goroutines that hold mu send
 }
 
-func (l *callerQueue) unlink(w *waiter) {
+func (q *callerQueue) unlink(w *waiter) {
 	if w.prev == nil {
-		l.first = w.next
+		q.first = w.next
 	} else {
 		w.prev.next = w.next
 	}
 	if w.next == nil {
-		l.last = w.prev
+		q.last = w.prev
 	} else {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next, w.queued = nil, nil, false
-	l.waitingUnits -= w.n
-	l.addWaiting(w, -1)
+	q.waitingPermits -= w.n
+	q.addWaiting(w, -1)
 }
 
 // addWaiting adds to the number of waiting callers or reservations.
-func (l *callerQueue) addWaiting(w *waiter, delta int) {
+func (q *callerQueue) addWaiting(w *waiter, delta int) {
 	if w.isReservation {
-		l.reservations += delta
+		q.reservations += delta
 	} else {
-		l.waiting += delta
+		q.waiting += delta
 	}
 }

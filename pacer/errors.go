@@ -68,13 +68,13 @@ func badCount(n int64) error {
 	return &InputError{Err: ErrInvalidCount, Field: "n", Value: decimal(n), Want: "1 or more"}
 }
 
-func never(n int64, want string) error {
+func neverError(n int64, want string) error {
 	return &InputError{Err: ErrNever, Field: "n", Value: decimal(n), Want: want}
 }
 
-// tooLong is the error for a count that could pass only after farFuture.
-func tooLong(n int64) error {
-	return never(n, "a count that, after the waiting callers, is paid off within 73 years")
+// tooLongError is the error for a count that could pass only after farFuture.
+func tooLongError(n int64) error {
+	return neverError(n, "a count that, after the waiting callers, is paid off within 73 years")
 }
 
 // contextError is the error of a wait that ctx ended. It wraps both the context's error and its cause.

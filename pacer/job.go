@@ -16,7 +16,7 @@ type job struct {
 
 // watch removes the job's item from the queue when its context is cancelled. The queue's mu must be held.
 func (k *worker) watch(w *waiter) {
-	j, l := w.job, k.queue
+	j, q := w.job, k.queue
 	if j.ctx.Done() == nil {
 		j.unwatch = func() {}
 		return
@@ -24,7 +24,7 @@ func (k *worker) watch(w *waiter) {
 	k.watches.Add(1)
 	stop := context.AfterFunc(j.ctx, func() {
 		defer k.watches.Done()
-		if l.withdraw(w) {
+		if q.withdraw(w) {
 			j.result <- contextError(j.ctx, w.n)
 		}
 	})
@@ -38,7 +38,7 @@ func (k *worker) watch(w *waiter) {
 // run runs the job unless its context or the worker's has ended, sends the result, and calls ended with the time it
 // took. If the job exits the goroutine, run does both while the goroutine ends. A panic of the job is not
 // recovered: the program crashes with the job's stack.
-func (j *job) run(running context.Context, l *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
+func (j *job) run(running context.Context, q *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
 	j.unwatch()
 	switch {
 	case running.Err() != nil:
@@ -53,7 +53,7 @@ func (j *job) run(running context.Context, l *callerQueue, size int64, ended fun
 	ctx, cancel := context.WithCancel(j.ctx)
 	defer cancel()
 	defer context.AfterFunc(running, cancel)()
-	start := l.since(0)
+	start := q.since(0)
 	err, exited := ErrJobExited, true
 	defer func() {
 		if exited {
@@ -61,7 +61,7 @@ func (j *job) run(running context.Context, l *callerQueue, size int64, ended fun
 				panic(cause)
 			}
 		}
-		took := l.since(int64(start))
+		took := q.since(int64(start))
 		j.result <- err
 		ended(took, exited)
 	}()

@@ -77,9 +77,9 @@ func TestNobodyIsForgotten(t *testing.T) {
 			for i, l := range []*callerQueue{&b.callerQueue, &w.callerQueue, &a.callerQueue, &tokens.callerQueue, &q.callerQueue} {
 				l.mu.Lock()
 				_, now := l.clock()
-				l.grantDue(now)
-				if l.first != nil || l.waiting != 0 || l.reservations != 0 || l.waitingUnits != 0 {
-					t.Errorf("seed %d: pacer %d has %d waiting, %d promises and %d units, want none", seed, i, l.waiting, l.reservations, l.waitingUnits)
+				l.admitDue(now)
+				if l.first != nil || l.waiting != 0 || l.reservations != 0 || l.waitingPermits != 0 {
+					t.Errorf("seed %d: pacer %d has %d waiting, %d promises and %d units, want none", seed, i, l.waiting, l.reservations, l.waitingPermits)
 				}
 				l.mu.Unlock()
 			}

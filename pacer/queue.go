@@ -43,7 +43,7 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 	if err := validateCapacity(&sched, o.Capacity, o.Rate); err != nil {
 		return nil, err
 	}
-	q := &Queue{callerQueue: callerQueue{epoch: time.Now(), sched: &sched, maxCount: o.Capacity, capacity: o.Capacity}}
+	q := &Queue{callerQueue: callerQueue{epoch: time.Now(), sched: &sched, maxPermits: o.Capacity, maxWaiting: o.Capacity}}
 	q.startWorker()
 	return q, nil
 }
@@ -66,29 +66,28 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 	if do == nil {
 		return nil, ErrNilJob
 	}
-	l := &q.callerQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now, after, grant, err := l.quoteFor(ctx, size)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, after, passAt, err := q.quoteFor(ctx, size)
 	if err != nil {
 		return nil, err
 	}
-	if !l.grantable(now, grant) {
-		if err := l.checkCapacity(size); err != nil {
+	if !q.canPass(now, passAt) {
+		if err := q.checkCapacity(size); err != nil {
 			return nil, err
 		}
 	}
 	j := &job{ctx: ctx, do: do, result: make(chan error, 1)}
 	w := &waiter{n: size, queuedAt: now, job: j}
-	l.worker.watch(w)
-	l.enqueue(w, after)
-	l.grantDue(now)
+	q.worker.watch(w)
+	q.enqueue(w, after)
+	q.admitDue(now)
 	return j.result, nil
 }
 
 // Waiting returns the number of units that are waiting or reserved, from 0 to the capacity.
 func (q *Queue) Waiting() int64 {
-	return q.read(func(_ int64) int64 { return q.waitingUnits })
+	return q.measure(func(_ int64) int64 { return q.waitingPermits })
 }
 
 // Close refuses new items, rejects waiting ones with ErrClosed, cancels the context of the running job, and returns

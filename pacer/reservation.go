@@ -8,7 +8,7 @@ import (
 
 // MaxReservations limits the outstanding reservations of one pacer: those that are not cancelled and whose time has
 // not come. Further ones are refused with ErrTooManyReservations. This bounds the pacer's memory and the time of a
-// call, which books all reservations that have become due.
+// call, which admits all reservations that have become due.
 const MaxReservations = 1 << 16
 
 // Reservation is a promise of permits at an instant, for callers that don't want to block: wait for Delay, then go
@@ -65,29 +65,29 @@ func (r Reservation) Cancel() {
 
 // Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees. Where Acquire
 // would return an error, the reservation is not OK and has that error.
-func (l *callerQueue) Reserve(n int64) Reservation {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.validate(n); err != nil {
+func (q *callerQueue) Reserve(n int64) Reservation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.validate(n); err != nil {
 		return Reservation{err: err}
 	}
-	_, now := l.clock()
-	after, grant, err := l.quote(now, n)
+	_, now := q.clock()
+	after, passAt, err := q.quote(now, n)
 	if err != nil {
 		return Reservation{err: err}
 	}
-	if l.grantable(now, grant) {
-		l.grantNow(after)
-		return Reservation{queue: l, at: grant}
+	if q.canPass(now, passAt) {
+		q.admitNow(after)
+		return Reservation{queue: q, at: passAt}
 	}
-	if err := l.checkCapacity(n); err != nil {
+	if err := q.checkCapacity(n); err != nil {
 		return Reservation{err: err}
 	}
-	if l.reservations >= MaxReservations {
-		return Reservation{err: fmt.Errorf("%w: %d are outstanding", ErrTooManyReservations, l.reservations)}
+	if q.reservations >= MaxReservations {
+		return Reservation{err: fmt.Errorf("%w: %d are outstanding", ErrTooManyReservations, q.reservations)}
 	}
-	w := &waiter{n: n, queuedAt: now, at: grant, isReservation: true}
-	after.reservedUntil = grant
-	l.enqueue(w, after)
-	return Reservation{queue: l, waiter: w, at: grant}
+	w := &waiter{n: n, queuedAt: now, at: passAt, isReservation: true}
+	after.reservedUntil = passAt
+	q.enqueue(w, after)
+	return Reservation{queue: q, waiter: w, at: passAt}
 }

@@ -4,14 +4,14 @@ package pacer
 // after that. It reads no clock, has no mutable state and allocates nothing, so its results may be discarded. Instants
 // are nanoseconds since the pacer was created.
 type schedule interface {
-	// take books n permits requested at an instant, and returns when they may be used: never before at. An instant
+	// take takes n permits requested at an instant, and returns when they may be used: never before at. An instant
 	// before one that the state has seen has no effect.
-	take(s state, at, n int64) (after state, grant int64)
-	// takeLate books n permits of a reservation for the instant at. They could be used earlier, because a caller in
-	// front has left. promised is the state behind the reservation when it was made: callers behind it must not pass
-	// later than they would after that state.
+	take(s state, at, n int64) (after state, passAt int64)
+	// takeLate takes n permits for a reservation of the instant at. They could be used earlier, because a caller in
+	// front has left. promised is the state after the reservation when it was made: callers behind the reservation must
+	// not pass later than they would after that state.
 	takeLate(s state, at, n int64, promised state) state
-	// advance books the idle time until at.
+	// advance adds the idle time until at to the state.
 	advance(s state, at int64) state
 }
 
@@ -29,5 +29,5 @@ type state struct {
 	reservedUntil int64
 }
 
-// full reports whether the state is booked until farFuture.
-func (s state) full() bool { return s.free.ns >= farFuture }
+// neverFree reports whether the state is booked until farFuture.
+func (s state) neverFree() bool { return s.free.ns >= farFuture }

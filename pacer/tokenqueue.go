@@ -44,10 +44,10 @@ func NewTokenQueue(o TokenQueueOptions) (*TokenQueue, error) {
 	}
 	b.prepaid = true
 	b.maxSaved = b.timeFor(o.Capacity)
-	q := &TokenQueue{bucket: b, callerQueue: callerQueue{epoch: time.Now(), maxCount: o.Capacity}}
+	q := &TokenQueue{bucket: b, callerQueue: callerQueue{epoch: time.Now(), maxPermits: o.Capacity}}
 	q.sched = &q.bucket
 	if o.StartFull {
-		q.head.saved = b.maxSaved
+		q.headState.saved = b.maxSaved
 	}
 	q.startWorker()
 	return q, nil
@@ -55,7 +55,7 @@ func NewTokenQueue(o TokenQueueOptions) (*TokenQueue, error) {
 
 // Available returns the number of tokens in the queue. While consumers wait, the tokens are for the first of them.
 func (q *TokenQueue) Available() int64 {
-	return q.read(func(now int64) int64 { return q.bucket.permitsIn(q.bucket.advance(q.head, now).saved) })
+	return q.measure(func(now int64) int64 { return q.bucket.permitsIn(q.bucket.advance(q.headState, now).saved) })
 }
 
 // Close stops the producer, rejects waiting consumers with ErrClosed, and returns when the producer has ended. Close

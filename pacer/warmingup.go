@@ -47,7 +47,7 @@ func NewWarmingUp(o WarmingUpOptions) (*WarmingUp, error) {
 		return nil, err
 	}
 	w := &WarmingUp{callerQueue: callerQueue{epoch: time.Now(), sched: sched}, options: o}
-	w.head.saved = sched.maxSaved
+	w.headState.saved = sched.maxSaved
 	return w, nil
 }
 
@@ -87,10 +87,10 @@ func (w *WarmingUp) Rate() Rate {
 //
 // The pacer stays as warm as it is.
 func (w *WarmingUp) SetRate(r Rate) error {
-	l := &w.callerQueue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sched == nil {
+	q := &w.callerQueue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sched == nil {
 		return ErrUninitialized
 	}
 	options := w.options
@@ -100,8 +100,8 @@ func (w *WarmingUp) SetRate(r Rate) error {
 		return err
 	}
 	w.options = options
-	_, now := l.clock()
-	l.reschedule(now, to, 0, func(s state) state {
+	_, now := q.clock()
+	q.reschedule(now, to, 0, func(s state) state {
 		s.free = span{ns: s.free.ceil()}
 		s.saved.frac = 0
 		return s

@@ -15,8 +15,8 @@ import (
 //
 // Everything is in integers. A nanosecond has den parts, and the price has two components: s for every permit, an exact
 // fraction, and above that the triangle over the threshold, as the difference of its area before and after. So rounding
-// the area moves one grant by less than 2 ns and cancels out over a series: from cold to warm takes W to the
-// nanosecond, in any number of steps.
+// the area moves the time of one caller by less than 2 ns and cancels out over a series: from cold to warm takes W to
+// the nanosecond, in any number of steps.
 type warmUpSchedule struct {
 	bucket
 	// coolPerPermit is the saved time of a stored permit, in parts: W/max.
@@ -48,7 +48,7 @@ func newWarmUpSchedule(r Rate, warmUp time.Duration, hundredths uint64) (*warmUp
 	return w, fits
 }
 
-func (w *warmUpSchedule) take(s state, at, n int64) (after state, grant int64) {
+func (w *warmUpSchedule) take(s state, at, n int64) (after state, passAt int64) {
 	s = w.advance(s, at)
 	before := s.free
 	surcharge := w.surcharge(s.saved)

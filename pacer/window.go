@@ -16,7 +16,7 @@ func (w *window) advance(s state, at int64) state {
 	return s
 }
 
-func (w *window) take(s state, at, n int64) (after state, grant int64) {
+func (w *window) take(s state, at, n int64) (after state, passAt int64) {
 	s = w.advance(s, at)
 	if n > w.limit-s.used {
 		s.free.ns = min(s.free.ns+w.period, farFuture)

@@ -27,11 +27,11 @@ type worker struct {
 	watches sync.WaitGroup
 }
 
-// startWorker creates and starts the worker of l.
-func (l *callerQueue) startWorker() {
-	k := &worker{queue: l, alarm: make(chan int64, 1), jobs: make(chan *waiter, 1), stopped: make(chan struct{})}
+// startWorker creates and starts the worker of q.
+func (q *callerQueue) startWorker() {
+	k := &worker{queue: q, alarm: make(chan int64, 1), jobs: make(chan *waiter, 1), stopped: make(chan struct{})}
 	k.running, k.stop = context.WithCancel(context.Background())
-	l.worker = k
+	q.worker = k
 	go k.loop()
 }
 
@@ -75,33 +75,33 @@ func (k *worker) run(w *waiter) {
 
 // jobEnded lets the next callers pass when a job has ended.
 func (k *worker) jobEnded(w *waiter, took time.Duration, exited bool) {
-	l := k.queue
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, now := l.clock()
+	q := k.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, now := q.clock()
 	k.busy = false
 	if exited {
 		k.exited = true
-		l.timekeeper = nil // the timer ends with the goroutine; grantDue sets an alarm for the next one
+		q.timekeeper = nil // the timer ends with the goroutine; admitDue sets an alarm for the next one
 	}
-	if end := w.at + int64(took); l.head.free.ns < end {
-		l.moveUp(end)
+	if end := w.at + int64(took); q.headState.free.ns < end {
+		q.moveUp(end)
 	}
-	l.grantDue(now)
+	q.admitDue(now)
 }
 
 // close rejects all waiting callers, stops the worker and waits for it. A queue without a worker needs no close.
-func (l *callerQueue) close() {
-	k := l.worker
+func (q *callerQueue) close() {
+	k := q.worker
 	if k == nil {
 		return
 	}
-	l.mu.Lock()
-	l.closed = true
-	for l.first != nil {
-		l.reject(l.first, ErrClosed)
+	q.mu.Lock()
+	q.closed = true
+	for q.first != nil {
+		q.reject(q.first, ErrClosed)
 	}
-	l.mu.Unlock()
+	q.mu.Unlock()
 
 	k.stop()
 	<-k.stopped
