@@ -65,7 +65,7 @@ func told(v *engine.Verdict, err error) string {
 	if err != nil {
 		return err.Error()
 	}
-	text := fmt.Sprintf("%s %d degraded=%t retry=%s delay=%s %+v settles=%t;", said(v), v.Status, v.Degraded, v.RetryAfter, v.Delay, blind(v.Decision), v.Settles())
+	text := fmt.Sprintf("%s %d degraded=%t retry=%s delay=%s %+v settles=%t;", said(v), v.Status, v.Degraded, v.RetryAfter, v.Delay, blind(v.Decision), v.NeedsSettle())
 	for _, o := range v.Outcomes() {
 		text += fmt.Sprintf(" %s asked=%t denied=%t limits=%d", o.Rule.ID, o.Checked, o.Denied, len(o.Limits))
 	}

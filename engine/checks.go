@@ -49,7 +49,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 			slots = 0
 		}
 	case r.Cost.ResponseHeader != "":
-		v.settles, v.readsResponse = true, true
+		v.needsSettle, v.readsResponse = true, true
 	}
 	queueFull := false
 	maxWait := r.OnLimit.MaxWait
@@ -70,7 +70,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 				continue
 			}
 			units = slots
-			v.settles = v.settles || slots > 0
+			v.needsSettle = v.needsSettle || slots > 0
 		}
 		start := from
 		if j > 0 {
@@ -112,7 +112,7 @@ func (v *Verdict) addSimple(s rules.Subject, store int8, shared bool) {
 		baseEnd := len(keys)
 		for j := range m.Limits {
 			l := &m.Limits[j].Limit
-			v.settles = v.settles || l.Algorithm == headgate.Concurrency
+			v.needsSettle = v.needsSettle || l.Algorithm == headgate.Concurrency
 			start := from
 			if j > 0 {
 				start = len(keys)

@@ -65,7 +65,7 @@ func (v *Verdict) denyOverloaded(err error) error {
 		v.decisions[i] = notChecked
 	}
 	v.rejectOverloaded(v.rule(0)) // any rule: none was decided
-	v.settles, v.readsResponse = false, false
+	v.needsSettle, v.readsResponse = false, false
 	return nil
 }
 
@@ -138,7 +138,7 @@ func isTighter(d, other *headgate.Decision) bool {
 func (v *Verdict) denyByCheck(check int) {
 	r, d := v.Rule, &v.Decision
 	v.Action, v.Reason, v.Status, v.RetryAfter = Reject, OverLimit, r.Status, d.RetryAfter
-	v.settles, v.readsResponse = false, false
+	v.needsSettle, v.readsResponse = false, false
 	switch {
 	case d.Degraded && r.OnFailure == headgate.Closed && d.RetryAfter != headgate.Never:
 		v.Reason, v.Status = StoreFailed, statusUnavailable

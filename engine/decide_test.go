@@ -246,8 +246,8 @@ func TestDecideMoreTakesNoFurtherPlace(t *testing.T) {
 		t.Fatalf("got %s, %v", said(&stream), err)
 	}
 	for range 5 {
-		if err := b.DecideMore(ctx, alice(), &message); err != nil || message.Action != engine.Allow || message.Settles() {
-			t.Fatalf("a message: got %s, %v, settles %v", said(&message), err, message.Settles())
+		if err := b.DecideMore(ctx, alice(), &message); err != nil || message.Action != engine.Allow || message.NeedsSettle() {
+			t.Fatalf("a message: got %s, %v, settles %v", said(&message), err, message.NeedsSettle())
 		}
 	}
 	if left := remaining(t, b.Engine, alice()); left["a:1"] != 0 || left["a:2"] != 4 {

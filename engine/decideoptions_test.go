@@ -59,8 +59,8 @@ func TestCostThatTheCallerSays(t *testing.T) {
 			}
 		}
 		check("taken")
-		if v.ReadsResponse() || !v.Settles() {
-			t.Errorf("reads the response %v, settles %v; want a cost that stands and a place to release", v.ReadsResponse(), v.Settles())
+		if v.ReadsResponse() || !v.NeedsSettle() {
+			t.Errorf("reads the response %v, settles %v; want a cost that stands and a place to release", v.ReadsResponse(), v.NeedsSettle())
 		}
 		settle(t, v, map[string]string{"X-Tokens-Used": "50"})
 		want["places:1"] = 5
@@ -87,8 +87,8 @@ func TestPeekTakesNothing(t *testing.T) {
 		before := remaining(t, b.Engine, alice())
 		for range 20 {
 			v := b.on(alice(), costs(0))
-			if said(v) != "allow by a" || v.Decision.Remaining != 3 || v.Settles() || v.Delay != 0 {
-				t.Fatalf("got %s, %d left, settles %v", said(v), v.Decision.Remaining, v.Settles())
+			if said(v) != "allow by a" || v.Decision.Remaining != 3 || v.NeedsSettle() || v.Delay != 0 {
+				t.Fatalf("got %s, %d left, settles %v", said(v), v.Decision.Remaining, v.NeedsSettle())
 			}
 			if lease := v.AppendLease(nil); lease != nil {
 				t.Fatalf("a peek holds %s", lease)

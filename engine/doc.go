@@ -35,9 +35,9 @@
 //
 // The cost of a request is taken before it is served. If the cost is in a response header, an estimate is taken first,
 // and [Verdict.Settle] charges or refunds the difference. A charge beyond the limit is a debt that time repays.
-// [Verdict.SettleCut] is for a response that was cut short before it stated its cost: it charges the rule's Cost.Max.
-// Both release the slots of concurrency limits. [Verdict.Cancel] is for requests that were not served: it refunds all
-// units that time has not restored since.
+// [Verdict.SettleIncomplete] is for a response that was cut short before it stated its cost: it charges the rule's
+// Cost.Max. Both release the slots of concurrency limits. [Verdict.Cancel] is for requests that were not served: it
+// refunds all units that time has not restored since.
 //
 // The denials that lead to a penalty are counted in each process separately, in Config.Local. Above 128 denials the
 // count is an estimate.

@@ -95,7 +95,7 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), followUpTimeout)
 	defer end()
 	var errs []error
 	for i := range slots {
@@ -123,7 +123,7 @@ func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.D
 	if err != nil {
 		return false, 0, err
 	}
-	ctx, end := context.WithTimeout(ctx, cleanupTimeout)
+	ctx, end := context.WithTimeout(ctx, followUpTimeout)
 	defer end()
 	held, ttl = true, headgate.MaxPeriod
 	var errs []error

@@ -24,7 +24,7 @@ type state struct {
 	engine        *Engine
 	holdsUnits    bool // units or slots were taken, and neither settled nor cancelled
 	isDelayed     bool // the request counts towards Engine.Waiting
-	settles       bool // see Verdict.Settles
+	needsSettle   bool // see Verdict.NeedsSettle
 	readsResponse bool // see Verdict.ReadsResponse
 	mayDelay      bool // a rule may delay the request
 	plainAllow    bool // see Verdict.PlainAllow, which requires more
@@ -60,5 +60,6 @@ func (v *Verdict) reset(e *Engine) {
 	v.engine = e
 	v.matched, v.checks, v.infos, v.keys = v.matched[:0], v.checks[:0], v.infos[:0], v.keys[:0]
 	v.decisions, v.applied, v.outcomes = v.decisions[:0], v.applied[:0], v.outcomes[:0]
-	v.enforcedCount, v.holdsUnits, v.settles, v.readsResponse, v.mayDelay, v.plainAllow = 0, false, false, false, false, false
+	v.enforcedCount = 0
+	v.holdsUnits, v.needsSettle, v.readsResponse, v.mayDelay, v.plainAllow = false, false, false, false, false
 }

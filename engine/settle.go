@@ -21,15 +21,15 @@ func (v *Verdict) Settle(ctx context.Context, response func(name string) string)
 	return v.settleAll(ctx, response, false)
 }
 
-// SettleCut is Settle for a request whose response was cut short, for example because its client hung up. If the
+// SettleIncomplete is Settle for a request whose response was cut short, for example because its client hung up. If the
 // response has not stated its cost, a rule charges its Cost.Max. Otherwise clients could get expensive responses at the
 // price of the estimate.
-func (v *Verdict) SettleCut(ctx context.Context, response func(name string) string) error {
+func (v *Verdict) SettleIncomplete(ctx context.Context, response func(name string) string) error {
 	return v.settleAll(ctx, response, true)
 }
 
 func (v *Verdict) settleAll(ctx context.Context, response func(name string) string, cut bool) error {
-	if !v.finish() || !v.settles {
+	if !v.finish() || !v.needsSettle {
 		return nil
 	}
 	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))

@@ -37,8 +37,8 @@ func TestCostThatTheResponseSays(t *testing.T) {
 	} {
 		b := newBench(t, tokens("100/h", "100/d"))
 		v := b.ask(alice())
-		if v.Action != engine.Allow || v.Decision.Remaining != 90 || !v.Settles() || !v.ReadsResponse() {
-			t.Fatalf("got %s, %d left, settles %v", said(v), v.Decision.Remaining, v.Settles())
+		if v.Action != engine.Allow || v.Decision.Remaining != 90 || !v.NeedsSettle() || !v.ReadsResponse() {
+			t.Fatalf("got %s, %d left, settles %v", said(v), v.Decision.Remaining, v.NeedsSettle())
 		}
 		settle(t, v, map[string]string{"X-Tokens-Used": tt.header})
 		left := remaining(t, b.Engine, alice())
@@ -71,7 +71,7 @@ func TestCutResponseCostsTheMost(t *testing.T) {
 		r.Cost.Max = tt.max
 		b := newBench(t, r)
 		v := b.ask(alice())
-		if err := v.SettleCut(t.Context(), func(string) string { return tt.header }); err != nil {
+		if err := v.SettleIncomplete(t.Context(), func(string) string { return tt.header }); err != nil {
 			t.Fatal(err)
 		}
 		if left := remaining(t, b.Engine, alice()); !maps.Equal(left, tt.left) {
@@ -90,7 +90,7 @@ func TestCutResponseUnderLimitsOfAClient(t *testing.T) {
 	r.Overrides = []rules.Override{{When: is(user, "alice"), Limits: limits("50/h")}}
 	b := newBench(t, r, rules.Rule{ID: "slots", Limits: limits("2 concurrent")}, rules.Rule{ID: "fixed", Limits: limits("10/h")})
 	v := b.ask(alice())
-	if err := v.SettleCut(t.Context(), func(string) string { return "" }); err != nil {
+	if err := v.SettleIncomplete(t.Context(), func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int64{"tokens:1": 0, "slots:1": 2, "fixed:1": 9}
@@ -138,8 +138,8 @@ func TestPlacesAreReleased(t *testing.T) {
 	if v := b.ask(alice()); said(v) != "reject (over limit) by a" {
 		t.Errorf("a third: got %s", said(v))
 	}
-	if !first.Settles() || first.ReadsResponse() {
-		t.Errorf("settles %v, reads %v", first.Settles(), first.ReadsResponse())
+	if !first.NeedsSettle() || first.ReadsResponse() {
+		t.Errorf("settles %v, reads %v", first.NeedsSettle(), first.ReadsResponse())
 	}
 	settle(t, first, nil)
 	settle(t, first, nil)
@@ -232,8 +232,8 @@ func TestVerdictIsUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		passes := v.Action.Passes()
-		if said(&v) != tt.want || passes != (v.Status == 0) || passes != (v.RetryAfter == 0) || v.Settles() != (tt.want == "allow by a") {
-			t.Errorf("%s: got %s, status %d, settles %v, want %s", tt.path, said(&v), v.Status, v.Settles(), tt.want)
+		if said(&v) != tt.want || passes != (v.Status == 0) || passes != (v.RetryAfter == 0) || v.NeedsSettle() != (tt.want == "allow by a") {
+			t.Errorf("%s: got %s, status %d, settles %v, want %s", tt.path, said(&v), v.Status, v.NeedsSettle(), tt.want)
 		}
 		want := 1
 		if tt.path != "/a" {

@@ -74,8 +74,8 @@ func TestShadowPlacesAreReleased(t *testing.T) {
 	)
 	left := func() int64 { return remaining(t, b.Engine, alice())["places:1"] }
 	first, second := b.ask(alice()), b.ask(alice())
-	if left() != 0 || !first.Settles() {
-		t.Errorf("%d places left with two requests, settles %v", left(), first.Settles())
+	if left() != 0 || !first.NeedsSettle() {
+		t.Errorf("%d places left with two requests, settles %v", left(), first.NeedsSettle())
 	}
 	third := b.ask(alice()) // the shadow would have denied it
 	if third.Action != engine.Allow || !third.Outcomes()[1].Denied {

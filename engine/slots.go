@@ -22,13 +22,14 @@ type slotKeeper struct {
 	renew   func() // the method value renewAll, allocated once
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits. The caller must call Settle, SettleCut or
-// Cancel afterwards, which ends the renewal. Until then the verdict must not be copied or moved in memory. Without
-// KeepSlots the slots expire after the TTL of their limits. For a verdict without slots KeepSlots does nothing.
+// KeepSlots renews the slots that the request holds under concurrency limits. The caller must call Settle,
+// SettleIncomplete or Cancel afterwards, which ends the renewal. Until then the verdict must not be copied or moved in
+// memory. Without KeepSlots the slots expire after the TTL of their limits. For a verdict without slots KeepSlots does
+// nothing.
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
-	if v.holdsUnits && v.settles {
+	if v.holdsUnits && v.needsSettle {
 		v.keepSlots()
 	}
 }
@@ -71,9 +72,9 @@ func (v *Verdict) stopRenewal() {
 	}
 }
 
-// renewAll renews the verdict's slots, and reports those that are not held.
+// renewAll renews the verdict's slots and reports the error.
 func (k *slotKeeper) renewAll() {
-	ctx, end := context.WithTimeout(context.Background(), cleanupTimeout)
+	ctx, end := context.WithTimeout(context.Background(), followUpTimeout)
 	defer end()
 	if err := k.verdict.RenewSlots(ctx); err != nil {
 		k.verdict.engine.report(err)
@@ -81,8 +82,8 @@ func (k *slotKeeper) renewAll() {
 }
 
 // RenewSlots renews the request's slots a single time, for callers with their own timers. All other callers should use
-// KeepSlots. The error lists the slots that are not held: it wraps ErrSlotLost or the errors of stores. RenewSlots
-// may be called concurrently with other methods of the verdict, except Settle, SettleCut, Cancel and Decide.
+// KeepSlots. The error joins one error for each slot that was lost (ErrSlotLost) or whose store failed. RenewSlots may
+// be called concurrently with other methods of the verdict, except Settle, SettleIncomplete, Cancel and Decide.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {

@@ -180,15 +180,15 @@ func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 	}
 }
 
-// cleanupTimeout is the time that stores have for refunds, charges and renewals after a decision.
-const cleanupTimeout = time.Second
+// followUpTimeout is the time that stores have for refunds, charges and renewals after a decision.
+const followUpTimeout = time.Second
 
 // cleanupContext returns the context for refunds and charges of the checks from:to, which must be done even if ctx has
 // ended.
 func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
 		if !v.store(i).borrowsKeys {
-			return context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+			return context.WithTimeout(context.WithoutCancel(ctx), followUpTimeout)
 		}
 	}
 	return context.Background(), func() {}

@@ -61,7 +61,8 @@ func enumName(words []string, n uint8) string {
 // meant to be reused, by one goroutine at a time: Decide resets it.
 //
 // If the Action is Delay, the caller must call Wait before it serves the request. If the Action passes, it must end the
-// request with Settle or Cancel; it may skip Settle if Settles returns false. After a denial it needs to call neither.
+// request with Settle or Cancel; it may skip Settle if NeedsSettle returns false. After a denial it needs to call
+// neither.
 type Verdict struct {
 	// Action is what to do with the request.
 	Action Action
@@ -102,9 +103,9 @@ func (v *Verdict) limit(info *checkInfo) *rules.Limit {
 	return v.matched[info.matched].Limit(int(info.limit))
 }
 
-// Settles reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If
+// NeedsSettle reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If
 // not, the caller may skip Settle.
-func (v *Verdict) Settles() bool { return v.settles }
+func (v *Verdict) NeedsSettle() bool { return v.needsSettle }
 
 // ReadsResponse reports whether Settle reads a header of the response.
 func (v *Verdict) ReadsResponse() bool { return v.readsResponse }

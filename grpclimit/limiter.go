@@ -64,7 +64,7 @@ func (l *Limiter) Unary(
 		return nil, err
 	}
 	l.reportUnsent(ctx, grpc.SetHeader(ctx, fields))
-	if !c.verdict.Settles() {
+	if !c.verdict.NeedsSettle() {
 		l.release(c)
 		return handler(ctx, req)
 	}
@@ -85,7 +85,7 @@ func (l *Limiter) Unary(
 // caller must send the fields as header if the call is allowed, and as trailer if it is denied.
 func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields metadata.MD, err error) {
 	l.identify(ctx, method, c)
-	if err := c.attributes.Malformed(); err != nil {
+	if err := c.attributes.Validate(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	if err := l.config.Engine.Decide(ctx, &c.attributes, &c.verdict); err != nil {
@@ -159,7 +159,7 @@ func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 func (l *Limiter) settle(ctx context.Context, method string, c *grpcCall, sent *sentMetadata) {
 	settle := c.verdict.Settle
 	if !c.served || ctx.Err() != nil { // the client did not wait for the whole response
-		settle = c.verdict.SettleCut
+		settle = c.verdict.SettleIncomplete
 	}
 	if err := settle(ctx, sent.value); err != nil {
 		l.config.OnError(ctx, fmt.Errorf("settle %s: %w", method, err))

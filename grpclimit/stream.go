@@ -20,7 +20,7 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		return err
 	}
 	l.reportUnsent(ctx, ss.SetHeader(fields))
-	settles := c.verdict.Settles()
+	settles := c.verdict.NeedsSettle()
 	counts := l.config.PerMessage && info.IsClientStream
 	if !settles && !counts {
 		l.release(c)
@@ -111,7 +111,7 @@ func (s *stream) decide() error {
 		s.ServerStream.SetTrailer(fields)
 		return err
 	}
-	if v.Settles() {
+	if v.NeedsSettle() {
 		if err := v.Settle(s.ctx, zeroCost); err != nil {
 			l.config.OnError(s.ctx, fmt.Errorf("settle a message: %w", err))
 		}

@@ -26,7 +26,7 @@
 //	on_limit: drop     no response: the connection is closed; with HTTP/2, the stream is reset
 //	blocked            403; also if the request lacks an attribute of a rule's key, or its client is not registered,
 //	                   and the rule denies such requests
-//	malformed          400: refused by identity.Attributes.Malformed, or with contradictory key attributes
+//	malformed          400: refused by identity.Attributes.Validate, or with contradictory key attributes
 //	the store failed   by the rule's on_failure: allowed, or 503 with Retry-After
 //
 // A denied request never reaches the next handler. net/http notices that a waiting client has disconnected only if the

@@ -71,7 +71,7 @@ func (h *handler) decide(
 ) (client *identity.Attributes, ok bool) {
 	ctx, v := r.Context(), &x.verdict
 	client = h.identify(w, r, x)
-	if err := client.Malformed(); err != nil {
+	if err := client.Validate(); err != nil {
 		badRequest(w, x, err)
 		h.release(x)
 		return client, false
@@ -135,7 +135,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState)
 			return
 		}
 	}
-	if !v.Settles() {
+	if !v.NeedsSettle() {
 		h.release(x)
 		h.pass(w, wrapped, r)
 		return
@@ -198,7 +198,7 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *requestState
 		case isProxy && proxy.Unserved():
 			response = func(string) string { return "0" } // no service has caused a cost
 		case !x.served, !isProxy && r.Context().Err() != nil:
-			settle = x.verdict.SettleCut // the response is incomplete
+			settle = x.verdict.SettleIncomplete // the response is incomplete
 		}
 	}
 	if err := settle(r.Context(), response); err != nil {

@@ -25,7 +25,7 @@ func TestWhatIsThereAllocatesNothing(t *testing.T) {
 		asked := attr(t, name)
 		read := func() {
 			id.Read(r, &a)
-			if err := a.Malformed(); err != nil {
+			if err := a.Validate(); err != nil {
 				t.Error(err)
 			}
 			sink, _ = a.Get(asked)

@@ -170,11 +170,11 @@ func (a *Attributes) FromProxy() bool {
 	return a.fromProxy
 }
 
-// Malformed returns a *RequestError if the request must be refused with 400: its host or path is invalid; its path,
+// Validate returns a *RequestError if the request must be refused with 400: its host or path is invalid; its path,
 // query or cookies are too long; it has several different credentials; or it tells proxies to remove a header that
-// identifies the client. The attributes of the malformed part are missing. Call Malformed first, because rules for a
+// identifies the client. The attributes of the malformed part are missing. Call Validate first, because rules for a
 // host or path do not match a request without one.
-func (a *Attributes) Malformed() error {
+func (a *Attributes) Validate() error {
 	if !a.hasRequest() {
 		return nil
 	}

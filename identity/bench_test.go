@@ -62,7 +62,7 @@ func BenchmarkRead(b *testing.B) {
 		var a Attributes
 		for b.Loop() {
 			proxied.Read(behind, &a)
-			if err := a.Malformed(); err != nil {
+			if err := a.Validate(); err != nil {
 				b.Fatal(err)
 			}
 		}

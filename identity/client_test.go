@@ -234,7 +234,7 @@ func TestAddrIsTheWholeAddress(t *testing.T) {
 		t.Errorf("FromProxy() = %v, Addr() = %v, Peer() = %v, want false and the same", a.FromProxy(), a.Addr(), a.Peer())
 	}
 	a.Reset()
-	if a.FromProxy() || a.Addr().IsValid() || a.Peer().IsValid() || a.Malformed() != nil || a.TokenError() != nil || value(t, &a, "ip") != "-" {
+	if a.FromProxy() || a.Addr().IsValid() || a.Peer().IsValid() || a.Validate() != nil || a.TokenError() != nil || value(t, &a, "ip") != "-" {
 		t.Error("attributes that were reset know something")
 	}
 }

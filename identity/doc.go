@@ -6,7 +6,7 @@
 //	}
 //	var who identity.Attributes // reuse it for the next request
 //	id.Read(r, &who)
-//	if err := who.Malformed(); err != nil {
+//	if err := who.Validate(); err != nil {
 //		return err // respond with 400
 //	}
 //	fmt.Println(who.Get(headgate.Attribute{Kind: headgate.AttrIP}))
@@ -15,7 +15,7 @@
 // [Identifier.ReadValues] takes attributes that a caller states, in the same form.
 //
 // A client must not be able to choose its identity, or to have another one here than at the service. So a value that
-// could be read in two ways is missing, or the request is [Attributes.Malformed]. The client still chooses api_key,
+// could be read in two ways is missing, or [Attributes.Validate] refuses the request. The client still chooses api_key,
 // bearer, the user of Basic, cookies, headers and the query, and could send new ones with each request, so limit ip as
 // well.
 //

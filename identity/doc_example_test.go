@@ -16,7 +16,7 @@ func packageExample(r *http.Request) error {
 	}
 	var who identity.Attributes // reuse it for the next request
 	id.Read(r, &who)
-	if err := who.Malformed(); err != nil {
+	if err := who.Validate(); err != nil {
 		return err // respond with 400
 	}
 	fmt.Println(who.Get(headgate.Attribute{Kind: headgate.AttrIP}))

@@ -46,7 +46,7 @@ func ExampleIdentifier_Read() {
 
 	var who identity.Attributes
 	id.Read(r, &who)
-	if err := who.Malformed(); err != nil {
+	if err := who.Validate(); err != nil {
 		fmt.Println(err) // and answer 400
 		return
 	}
@@ -62,7 +62,7 @@ func ExampleIdentifier_Read() {
 }
 
 // What could be read in two ways is malformed.
-func ExampleAttributes_Malformed() {
+func ExampleAttributes_Validate() {
 	id, err := identity.New(identity.Config{})
 	if err != nil {
 		fmt.Println(err)
@@ -71,13 +71,13 @@ func ExampleAttributes_Malformed() {
 	var who identity.Attributes
 	for _, target := range []string{"/files/a%2Fb", "/public/..;/admin"} {
 		id.Read(httptest.NewRequest(http.MethodGet, target, nil), &who)
-		fmt.Println(who.Malformed())
+		fmt.Println(who.Validate())
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-API-Key", "one")
 	r.Header.Set("Connection", "X-API-Key")
 	id.Read(r, &who)
-	fmt.Println(who.Malformed())
+	fmt.Println(who.Validate())
 	// Output:
 	// malformed request: path "/files/a%2Fb": want no encoded slash or backslash, unless the configuration keeps or decodes them
 	// malformed request: path "/public/..;/admin": want no semicolon, unless the configuration keeps parameters or cuts them off; %3B is none

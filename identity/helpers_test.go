@@ -83,13 +83,13 @@ func part(t testing.TB, id *Identifier, r *http.Request) string {
 	t.Helper()
 	var a Attributes
 	id.Read(r, &a)
-	err := a.Malformed()
+	err := a.Validate()
 	if err == nil {
 		return ""
 	}
 	var bad *RequestError
 	if !errors.As(err, &bad) || !errors.Is(err, ErrMalformed) {
-		t.Fatalf("Malformed() = %v, want a *RequestError that wraps ErrMalformed", err)
+		t.Fatalf("Validate() = %v, want a *RequestError that wraps ErrMalformed", err)
 	}
 	return bad.Part
 }

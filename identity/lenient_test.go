@@ -192,7 +192,7 @@ func counted(t *testing.T, id *Identifier, header, line, name string) string {
 	r := request("192.0.2.1:1", "/")
 	r.Header[header] = []string{line}
 	id.Read(r, &a)
-	if a.Malformed() != nil || a.Repeats(attr(t, name)) {
+	if a.Validate() != nil || a.Repeats(attr(t, name)) {
 		return "refused"
 	}
 	return value(t, &a, name)

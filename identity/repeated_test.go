@@ -53,7 +53,7 @@ func TestRepeatedCookiesAndParameters(t *testing.T) {
 		}{{refuse, tt.first, tt.repeats || tt.odd}, {first, tt.first, tt.odd}, {last, tt.last, tt.odd}} {
 			var a Attributes
 			is.id.Read(r, &a)
-			if err := a.Malformed(); err != nil {
+			if err := a.Validate(); err != nil {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			if got, repeats := value(t, &a, tt.attr), a.Repeats(attr(t, tt.attr)); got != is.want || repeats != is.repeats {

@@ -40,8 +40,8 @@ func TestValuesHaveTheFormOfRequests(t *testing.T) {
 	if got, want := a.Addr(), netip.MustParseAddr("2001:db8:1:2:3::4"); got != want {
 		t.Errorf("Addr() = %v, want %v", got, want)
 	}
-	if err := a.Malformed(); err != nil {
-		t.Errorf("Malformed() = %v", err)
+	if err := a.Validate(); err != nil {
+		t.Errorf("Validate() = %v", err)
 	}
 	if err := id.ReadValues(Values{}, &a); err != nil || value(t, &a, "user") != "-" || value(t, &a, "header.x-plan") != "-" {
 		t.Errorf("nothing: %v, and what was given before is still there", err)
@@ -126,8 +126,8 @@ func TestCallsAreReadLikeRequests(t *testing.T) {
 			t.Errorf("%s = %s, want %s", name, got, want)
 		}
 	}
-	if err := a.Malformed(); err != nil {
-		t.Errorf("Malformed() = %v", err)
+	if err := a.Validate(); err != nil {
+		t.Errorf("Validate() = %v", err)
 	}
 }
 

@@ -53,7 +53,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	span.End()
 	if info.connectionPlain = http1.IsPlainConnection(r.Header["Connection"]); !info.connectionPlain {
 		// Connection may name a header that identifies the client, which identity refuses.
-		if err := info.attributes.Malformed(); err != nil {
+		if err := info.attributes.Validate(); err != nil {
 			ex.refuse(err)
 			return false
 		}
@@ -67,7 +67,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	info.host, _ = info.attributes.Get(attrHost)
 	info.path, _ = info.attributes.Get(attrPath)
 	if info.path == "" || info.host == "" && r.Host != "" {
-		ex.refuse(info.attributes.Malformed())
+		ex.refuse(info.attributes.Validate())
 		return false
 	}
 	if info.path == "*" {

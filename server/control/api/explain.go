@@ -130,7 +130,7 @@ func (s *Server) subject(request *explainRequest) (rules.Subject, error) {
 		r.RemoteAddr = subject.Addr().String()
 	}
 	s.config.Identifier.Read(r, subject)
-	if err := subject.Malformed(); err != nil {
+	if err := subject.Validate(); err != nil {
 		return nil, problem.InvalidField("request", err.Error(), "a request that can be served")
 	}
 	return subject, nil

@@ -83,7 +83,7 @@ func (d *decision) setVerdict(v *engine.Verdict, now time.Time) {
 		if v.RetryAfter != headgate.Never {
 			d.response.RetryAfterMs = service.Millis(v.RetryAfter)
 		}
-	case v.Settles():
+	case v.NeedsSettle():
 		d.lease = v.AppendLease(d.lease[:0])
 		d.response.Lease = d.lease
 	}

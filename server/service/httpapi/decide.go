@@ -42,7 +42,7 @@ func (s *Server) decideOne(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v, now := &d.verdict, s.config.Now()
-	if r.Context().Err() != nil && v.Action.Passes() && v.Settles() {
+	if r.Context().Err() != nil && v.Action.Passes() && v.NeedsSettle() {
 		if err := v.Cancel(context.Background()); err != nil {
 			s.logFault(r.URL.Path, err)
 		}
@@ -139,7 +139,7 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		dst = append(dst, `,"ruleId":`...)
 		dst = appendString(dst, v.Rule.ID)
 	}
-	if passes && v.Settles() {
+	if passes && v.NeedsSettle() {
 		start := len(dst)
 		dst = v.AppendLease(append(dst, leaseMember...))
 		if len(dst) == start+len(leaseMember) {

@@ -69,7 +69,7 @@ func (s *Server) identify(r *http.Request, d *decision) error {
 	} else if err := s.restoreRequest(d); err != nil {
 		return err
 	}
-	return d.attributes.Malformed()
+	return d.attributes.Validate()
 }
 
 // admit checks the token of a proxy. It removes the token from the client's request, where rules would take it for the

@@ -204,7 +204,7 @@ func (p *commands) decide(ctx context.Context, e *engine.Engine, subject rules.S
 			return err
 		}
 		results = append(results, decision.New(v))
-		if v.Action.Passes() && v.Settles() {
+		if v.Action.Passes() && v.NeedsSettle() {
 			open = append(open, v)
 			v = new(engine.Verdict)
 		}
