@@ -43,7 +43,7 @@ func (g *Guard) busy(s *shard) bool {
 func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	step := min(g.reserve(s), g.options.Deadline) - g.timeLeft(w)
 	works := w.extended > 0 && w.responded || g.busy(s)
-	if !works || w.extended+step > (maxDeadlines-1)*g.options.Deadline {
+	if !works || w.extended+step > g.maxExtension() {
 		return false
 	}
 	w.since = w.since.Add(step)
@@ -51,11 +51,20 @@ func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	return true
 }
 
-// excludeSuspension excludes from a wait the time in which this process did not run at all, because it or its machine
-// was stopped. It moves the beginning of the wait, at most once. late is how late the timer of the wait fired.
-func (g *Guard) excludeSuspension(w *turnWait, late time.Duration) {
-	if late >= g.calls.MinStop() && !w.wasStopped {
+// excludeStalls excludes from a wait the time for which this process did not run. It moves the beginning of the wait. A
+// long stall is not overload: this process or its machine was stopped. It is excluded in full, once.
+func (g *Guard) excludeStalls(w *turnWait) {
+	stalled := g.calls.Stalled()
+	excluded := stalled - w.stalled
+	w.stalled = stalled
+	if excluded >= g.calls.MinStop() && !w.wasStopped {
 		w.wasStopped = true
-		w.since = w.since.Add(late)
+	} else {
+		excluded = min(excluded, g.maxExtension()-w.extended)
+		w.extended += excluded
 	}
+	w.since = w.since.Add(excluded)
 }
+
+// maxExtension is how far the beginning of a wait may be moved, apart from the time for which this process was stopped.
+func (g *Guard) maxExtension() time.Duration { return (maxDeadlines - 1) * g.options.Deadline }

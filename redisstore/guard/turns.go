@@ -32,6 +32,7 @@ type turnWait struct {
 	callsNow      bool          // it calls the store without waiting for others
 	paused        bool          // it has waited until a denial had certainly expired
 	wakes         int           // how often it was woken
+	stalled       time.Duration // deadline.Tracker.Stalled when since was last set or moved
 	extended      time.Duration // how far since was moved because this process is busy
 	wasStopped    bool          // since was moved by the time in which this process was stopped, at most once
 }
@@ -56,6 +57,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		return turnResult{}
 	}
 	w := turnWait{callsNow: g.reserve(s) >= g.options.Deadline}
+	defer g.endWait(&w)
 	for i := 0; i < len(checks); {
 		p := &checks[i]
 		if p.check.Cost == 0 || p.turn.Held() {
@@ -103,12 +105,20 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		i = 0 // the turns of all other checks were released, so ask for all again
 	}
 	// The store is not called if too little time is left to get a response.
-	tooLate := !w.since.IsZero() && g.timeLeft(&w) < time.Duration(s.latency.Load())
-	if tooLate && !g.extendWait(s, &w) {
+	if g.tooLate(s, &w) && !g.extendWait(s, &w) {
 		g.releaseTurns(checks)
 		return turnResult{outcome: g.outOfTime(s), since: w.since}
 	}
 	return turnResult{since: w.since}
+}
+
+// tooLate reports whether too little time is left of a request's wait to get a response.
+func (g *Guard) tooLate(s *shard, w *turnWait) bool {
+	if w.since.IsZero() || g.timeLeft(w) >= time.Duration(s.latency.Load()) {
+		return false
+	}
+	g.excludeStalls(w)
+	return g.timeLeft(w) < time.Duration(s.latency.Load())
 }
 
 // outOfTime returns the outcome of a request that has waited for others as long as it can: its policy decides, or it is
@@ -135,7 +145,16 @@ func (g *Guard) reserve(s *shard) time.Duration {
 func (g *Guard) startWait(w *turnWait) {
 	if w.since.IsZero() {
 		w.since = g.clock.Now()
+		g.calls.WatchStalls()
+		w.stalled = g.calls.Stalled()
 		g.counters.waits.Add(1)
+	}
+}
+
+// endWait ends what startWait began, if it was called.
+func (g *Guard) endWait(w *turnWait) {
+	if !w.since.IsZero() {
+		g.calls.EndWatch()
 	}
 }
 
@@ -202,7 +221,7 @@ func (g *Guard) learnedDenial(
 func (g *Guard) await(
 	ctx context.Context, s *shard, hash uint64, waiter *admission.Waiter, w *turnWait,
 ) (admission.Wake, admission.Outcome) {
-	wait, began := g.timeLeft(w), g.clock.Now()
+	wait := g.timeLeft(w)
 	if !w.untilDeadline {
 		wait -= g.reserve(s)
 	}
@@ -222,8 +241,7 @@ func (g *Guard) await(
 		outcome = admission.Canceled
 	case <-timer.C():
 		outcome = admission.TimedOut
-		late := g.clock.Since(began) - max(0, wait)
-		g.excludeSuspension(w, late)
+		g.excludeStalls(w)
 	}
 	if outcome != admission.Admitted {
 		var woken, responded bool

@@ -34,9 +34,11 @@ type Tracker struct {
 	traffic Traffic       // nil if it is not known
 
 	mu      sync.Mutex
-	active  []*Context  // in no order
-	timer   clock.Timer // runs check; nil until the first call
-	checkAt time.Time   // when the timer fires, or zero if it is not set
+	active  []*Context    // in no order
+	timer   clock.Timer   // runs check; nil until the first call
+	checkAt time.Time     // when the timer fires, or zero if it is not set
+	watches int           // how many callers watch for stalls
+	stalled time.Duration // total time for which this process was stalled during calls and watches
 }
 
 // NewTracker returns a Tracker for calls with a timeout. traffic may be nil.
@@ -71,9 +73,12 @@ func (t *Tracker) remove(c *Context, state uint32) {
 	close(c.done)
 }
 
+// interval is the time between checks, unless there is a reason to check earlier.
+func (t *Tracker) interval() time.Duration { return max(t.timeout/checksPerDeadline, 1) }
+
 // nextCheck returns when to check a context next.
 func (t *Tracker) nextCheck(c *Context, now time.Time) time.Time {
-	interval := max(t.timeout/checksPerDeadline, 1)
+	interval := t.interval()
 	if c.Context != context.Background() { // it may end; calling Done to find out allocates in most contexts
 		interval = min(interval, callerInterval)
 	}
@@ -110,9 +115,13 @@ func (t *Tracker) endContexts(now time.Time) {
 	var stall time.Duration
 	if late := now.Sub(t.checkAt); !t.checkAt.IsZero() && late >= minStall {
 		stall = late
+		t.stalled += stall
 	}
 	t.checkAt = time.Time{}
 	var next time.Time
+	if t.watches > 0 {
+		next = now.Add(t.interval())
+	}
 	for i := len(t.active) - 1; i >= 0; i-- { // remove replaces an element by the last one, which was checked before
 		c := t.active[i]
 		if c.Context.Err() != nil {
@@ -180,14 +189,43 @@ func (t *Tracker) stateAt(c *Context, now time.Time) uint32 {
 	}
 }
 
+// WatchStalls makes sure that a stall of this process is noticed until EndWatch, even if no call is active.
+func (t *Tracker) WatchStalls() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watches++
+	now := t.clock.Now()
+	t.setTimer(now.Add(t.interval()), now)
+}
+
+// EndWatch ends what WatchStalls began.
+func (t *Tracker) EndWatch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watches--
+}
+
+// Stalled returns for how long this process was stalled so far. Only the difference between two calls means something.
+func (t *Tracker) Stalled() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checkIfDue()
+	return t.stalled
+}
+
+// checkIfDue does what check is about to do, if the timer has fired. mu is held.
+func (t *Tracker) checkIfDue() {
+	if now := t.clock.Now(); !t.checkAt.IsZero() && !now.Before(t.checkAt) {
+		t.endContexts(now)
+	}
+}
+
 // HasExtended reports whether a call of a shard is past its deadline, which was extended.
 func (t *Tracker) HasExtended(shard string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.checkIfDue()
 	now := t.clock.Now()
-	if !t.checkAt.IsZero() && !now.Before(t.checkAt) {
-		t.endContexts(now) // the timer has fired, and check has not run yet
-	}
 	for _, c := range t.active {
 		if c.shard == shard && !now.Before(c.deadline) {
 			return true

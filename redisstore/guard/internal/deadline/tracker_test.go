@@ -81,6 +81,49 @@ func TestContextEndsSoonAfterItsCallersContext(t *testing.T) {
 	})
 }
 
+// A lateClock is a clock whose timers fire late.
+type lateClock struct {
+	clock.Clock
+	late time.Duration
+}
+
+func (c lateClock) AfterFunc(d time.Duration, f func()) clock.Timer {
+	return lateTimer{c.Clock.AfterFunc(d+c.late, f), c.late}
+}
+
+type lateTimer struct {
+	clock.Timer
+	late time.Duration
+}
+
+func (t lateTimer) Reset(d time.Duration) bool { return t.Timer.Reset(d + t.late) }
+
+// A stall is noticed although no call is active, and before the late timer has fired.
+func TestStallsAreNoticedDuringAWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval = timeout / checksPerDeadline // 2.5 ms
+		tracker := NewTracker(lateClock{clock.System, 10 * time.Millisecond}, timeout, nil)
+		want := func(stalled time.Duration) {
+			t.Helper()
+			if got := tracker.Stalled(); got != stalled {
+				t.Errorf("got %v stalled, want %v", got, stalled)
+			}
+		}
+		tracker.WatchStalls()
+		time.Sleep(interval)
+		want(0)
+		time.Sleep(interval + 3*time.Millisecond)
+		want(3 * time.Millisecond)
+		time.Sleep(interval + 10*time.Millisecond) // until the timer fires
+		synctest.Wait()
+		want(13 * time.Millisecond)
+		tracker.EndWatch()
+		time.Sleep(time.Second) // the timer fires once more
+		synctest.Wait()
+		want(23 * time.Millisecond)
+	})
+}
+
 func TestEndEndsDerivedContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := newTracker()
