@@ -2,7 +2,7 @@
 
 package algorithm
 
-// all is the list of all algorithms, by their numbers.
+// all lists the algorithms, indexed by headgate.Algorithm.
 var all = [...]steps{
 	tokenBucket{},
 	leakyBucket{},

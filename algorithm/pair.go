@@ -30,6 +30,17 @@ func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
 	return peekDecision(p.DecidePair(s, now, 0), p.DecidePair(s, now, n))
 }
 
+// LevelPair returns the number of units in a Pair that count at now: the capacity minus the Remaining that DecidePair
+// returns for no units.
+func (p *Plan) LevelPair(s Pair, now int64) int64 {
+	if p.kind == KindWindow {
+		w, _ := p.advanceWindow(s, now)
+		return w.Units
+	}
+	b, drained := s.slide(p.rate, now)
+	return b.Units - drained
+}
+
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
 // taken.
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {

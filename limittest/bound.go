@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// boundChecks check that a limiter never admits more than its limit, however the clock runs.
-func boundChecks() []check {
+// boundTests check that a limiter never admits more than its limit, however the clock runs.
+func boundTests() []suiteTest {
 	return slices.Concat(
 		forEach("bound", "clock runs", timedLimits, func(tr *trial, l headgate.Limit) {
 			tr.requireWithinBound(l, tr.history(l, func() { tr.Advance(randomPause(tr.rng, l, tr.elapsed())) }))

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// changeChecks check the effect of changing a key's limit, of charging it, and of resetting it.
-func changeChecks() []check {
+// changeTests check the effect of changing a key's limit, of charging it, and of resetting it.
+func changeTests() []suiteTest {
 	return slices.Concat(
 		forEach("change", "raised", allLimits, (*trial).limitRaised),
 		forEach("change", "any time", allLimits, (*trial).limitChanged),

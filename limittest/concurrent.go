@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// concurrentChecks check that concurrent callers get as many units as callers that take one after the other.
-func concurrentChecks() []check {
+// concurrentTests check that concurrent callers get as many units as callers that take one after the other.
+func concurrentTests() []suiteTest {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window",
 		"100/h fixed-window staggered",
 		"100/m sliding-log", "100/m sliding-window", "100/m sliding-buckets", "100 concurrent")
@@ -24,7 +24,7 @@ func concurrentChecks() []check {
 		forEach("concurrent", "takes refilled units", buckets, (*trial).takeRefills),
 		forEach("concurrent", "while the clock jumps", buckets, (*trial).takeWithRandomClock),
 		forEach("concurrent", "takes and gives", small, (*trial).takeAndGive),
-		[]check{{"concurrent", "takes several at once", (*trial).takeSeveralKeys}})
+		[]suiteTest{{"concurrent", "takes several at once", (*trial).takeSeveralKeys}})
 }
 
 // concurrently runs do in many goroutines that start at once, each with its own random source, and fails the test with

@@ -11,16 +11,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// inputChecks check that invalid input is refused with a descriptive error, and changes nothing.
-func inputChecks() []check {
-	return []check{
-		{"input", "limits", (*trial).refusesLimits},
-		{"input", "keys", (*trial).refusesKeys},
-		{"input", "costs", (*trial).refusesCosts},
-		{"input", "refunds", (*trial).refusesRefunds},
-		{"input", "contexts", (*trial).refusesContexts},
-		{"input", "lists", (*trial).refusesLists},
-		{"input", "charge of concurrency", (*trial).refusesCharge},
+// inputTests check that invalid input is refused with a descriptive error, and changes nothing.
+func inputTests() []suiteTest {
+	return []suiteTest{
+		{"input", "limits", (*trial).testInvalidLimits},
+		{"input", "keys", (*trial).testInvalidKeys},
+		{"input", "costs", (*trial).testInvalidCosts},
+		{"input", "refunds", (*trial).testInvalidRefunds},
+		{"input", "contexts", (*trial).testInvalidContexts},
+		{"input", "lists", (*trial).testInvalidLists},
+		{"input", "charge of a concurrency limit", (*trial).testChargeOfConcurrency},
 	}
 }
 
@@ -33,11 +33,11 @@ type limiterMethod struct {
 var (
 	callTake = limiterMethod{"Take", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		d, err := l.Take(ctx, c)
-		return mustBeZero(d, err)
+		return errWithoutDecision(d, err)
 	}}
 	callPeek = limiterMethod{"Peek", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		d, err := l.Peek(ctx, c)
-		return mustBeZero(d, err)
+		return errWithoutDecision(d, err)
 	}}
 	callTakeAll = limiterMethod{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		good := headgate.Check{Key: "bystander", Limit: headgate.PerSecond(10), Cost: 1}
@@ -52,7 +52,7 @@ var (
 	}}
 	callCharge = limiterMethod{"Charge", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		d, err := l.Charge(ctx, c)
-		return mustBeZero(d, err)
+		return errWithoutDecision(d, err)
 	}}
 	callGive = limiterMethod{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
 		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
@@ -66,17 +66,16 @@ var (
 	}}
 )
 
-// mustBeZero returns err. If a decision was returned together with err, which must not happen, it returns
-// another error.
-func mustBeZero(d headgate.Decision, err error) error {
+// errWithoutDecision returns err, or another error if a method returned a decision together with err.
+func errWithoutDecision(d headgate.Decision, err error) error {
 	if err != nil && d != (headgate.Decision{}) {
-		return fmt.Errorf("decision %+v beside the error %s", d, err.Error())
+		return fmt.Errorf("got decision %+v together with error %s", d, err.Error())
 	}
 	return err
 }
 
-// refuses expects an *InputError that wraps want from every call.
-func (tr *trial) refuses(what string, want error, c headgate.Check, methods ...limiterMethod) {
+// requireRefused expects an *InputError that wraps want from every call.
+func (tr *trial) requireRefused(what string, want error, c headgate.Check, methods ...limiterMethod) {
 	tr.Helper()
 	for _, call := range methods {
 		err := call.do(context.Background(), tr.limiter, c)
@@ -87,7 +86,8 @@ func (tr *trial) refuses(what string, want error, c headgate.Check, methods ...l
 	}
 }
 
-// requireUnchanged takes one unit each of a few keys, and returns a function that fails the test if they have changed.
+// requireUnchanged takes one unit of each of three keys, and returns a function that fails the test if their counters
+// have changed since.
 func (tr *trial) requireUnchanged() (check func()) {
 	l := headgate.PerSecond(10)
 	keys := []string{"alice", "bystander", "other"}
@@ -98,13 +98,13 @@ func (tr *trial) requireUnchanged() (check func()) {
 		tr.Helper()
 		for _, key := range keys {
 			if d := tr.peek(key, l); d.Remaining != 9 {
-				tr.Errorf("%d remaining to %s after bad input, want 9", d.Remaining, key)
+				tr.Errorf("key %s: got %d remaining after bad input, want 9", key, d.Remaining)
 			}
 		}
 	}
 }
 
-func (tr *trial) refusesLimits() {
+func (tr *trial) testInvalidLimits() {
 	defer tr.requireUnchanged()()
 	type limit = headgate.Limit
 	second := time.Second
@@ -138,7 +138,7 @@ func (tr *trial) refusesLimits() {
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 1},
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: -1},
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: headgate.MaxBuckets + 1},
-		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 7}, // does not divide it
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 7}, // 7 does not divide a second
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: 5 * time.Microsecond},
 		{Algorithm: headgate.Concurrency, Count: headgate.MaxLogCount + 1},
 		{Algorithm: headgate.Concurrency, Count: 10, Period: second},
@@ -148,17 +148,17 @@ func (tr *trial) refusesLimits() {
 		{Algorithm: headgate.Concurrency, Count: 10, TTL: headgate.MaxPeriod + time.Microsecond},
 	} {
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 1}
-		tr.refuses(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
+		tr.requireRefused(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
 			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 	}
 }
 
-func (tr *trial) refusesKeys() {
+func (tr *trial) testInvalidKeys() {
 	defer tr.requireUnchanged()()
 	for _, l := range allLimits {
 		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
 			c := headgate.Check{Key: key, Limit: l, Cost: 1}
-			tr.refuses(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
+			tr.requireRefused(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
 				callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset)
 		}
 	}
@@ -175,27 +175,27 @@ func (tr *trial) refusesKeys() {
 	}
 }
 
-func (tr *trial) refusesCosts() {
+func (tr *trial) testInvalidCosts() {
 	defer tr.requireUnchanged()()
 	for _, l := range allLimits {
 		for _, n := range []int64{-1, math.MinInt64} {
-			tr.refuses(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
+			tr.requireRefused(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
 				headgate.Check{
 					Key: "bad", Limit: l,
 					Cost: n,
 				}, callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
 		}
-		tr.refuses(fmt.Sprintf("cost 0 of %s", l), headgate.ErrInvalidCheck,
+		tr.requireRefused(fmt.Sprintf("cost 0 of %s", l), headgate.ErrInvalidCheck,
 			headgate.Check{Key: "bad", Limit: l}, callTake, callTakeAll, callTakeAllOne)
 		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
-			tr.refuses(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
+			tr.requireRefused(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
 				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive, callRenew)
 		}
 		tr.requireNew("bad", l, "after bad costs")
 	}
 }
 
-func (tr *trial) refusesRefunds() {
+func (tr *trial) testInvalidRefunds() {
 	for _, l := range allLimits {
 		d := tr.take("alice", l, 1)
 		before := tr.peek("alice", l)
@@ -205,9 +205,9 @@ func (tr *trial) refusesRefunds() {
 				return l.Give(ctx, c, r)
 			}}
 		}
-		tr.refuses("2 units of 1", headgate.ErrInvalidCheck, c, give(d.Receipt))
+		tr.requireRefused("2 units where 1 was taken", headgate.ErrInvalidCheck, c, give(d.Receipt))
 		c.Cost = 1
-		tr.refuses("units of an empty receipt", headgate.ErrInvalidCheck, c, give(headgate.Receipt{}))
+		tr.requireRefused("units of an empty receipt", headgate.ErrInvalidCheck, c, give(headgate.Receipt{}))
 		if after := tr.peek("alice", l); after != before {
 			tr.Errorf("%s: bad refunds changed %+v to %+v", l, before, after)
 		}
@@ -215,7 +215,7 @@ func (tr *trial) refusesRefunds() {
 	}
 }
 
-func (tr *trial) refusesContexts() {
+func (tr *trial) testInvalidContexts() {
 	defer tr.requireUnchanged()()
 	var none context.Context
 	cancelled, cancel := context.WithCancel(context.Background())
@@ -237,7 +237,7 @@ func (tr *trial) refusesContexts() {
 	}
 }
 
-func (tr *trial) refusesLists() {
+func (tr *trial) testInvalidLists() {
 	defer tr.requireUnchanged()()
 	l := headgate.PerSecond(10)
 	many := make([]headgate.Check, headgate.MaxChecks+1)
@@ -252,7 +252,7 @@ func (tr *trial) refusesLists() {
 			{Key: "other", Limit: l, Cost: 1},
 			{Key: "alice", Limit: l, Cost: 1},
 		},
-		"a key twice with other limits": {
+		"a key twice, with different limits": {
 			{Key: "alice", Limit: l, Cost: 1},
 			{Key: "alice", Limit: headgate.MustParseLimit("10/h fixed-window"), Cost: 1},
 		},
@@ -265,7 +265,7 @@ func (tr *trial) refusesLists() {
 	}
 }
 
-func (tr *trial) refusesCharge() {
+func (tr *trial) testChargeOfConcurrency() {
 	l := headgate.InFlight(3)
 	tr.take("alice", l, 1)
 	_, err := tr.limiter.Charge(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})

@@ -65,17 +65,17 @@ func declaresPromise(a headgate.Algorithm) bool {
 // dependsOnTime reports whether time alone decides what an algorithm admits.
 func dependsOnTime(a headgate.Algorithm) bool { return a != headgate.Concurrency }
 
-// forEach returns the same check for each of the limits.
-func forEach(group, what string, limits []headgate.Limit, run func(*trial, headgate.Limit)) []check {
-	checks := make([]check, len(limits))
+// forEach returns the same test for each of the limits.
+func forEach(group, what string, limits []headgate.Limit, run func(*trial, headgate.Limit)) []suiteTest {
+	tests := make([]suiteTest, len(limits))
 	for i, l := range limits {
-		checks[i] = check{
+		tests[i] = suiteTest{
 			group: group,
 			name:  what + "/" + strings.ReplaceAll(l.String(), "/", " per "),
 			run:   func(tr *trial) { run(tr, l) },
 		}
 	}
-	return checks
+	return tests
 }
 
 // isBucket reports whether a limit's algorithm has a level that drains.

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// noEffectChecks check that peeks and denials change nothing, and that keys are independent.
-func noEffectChecks() []check {
+// noEffectTests check that peeks and denials change nothing, and that keys are independent.
+func noEffectTests() []suiteTest {
 	return slices.Concat(
 		forEach("no effect", "peeks and denials change nothing", allLimits, (*trial).noEffectOnHistory),
 		forEach("no effect", "never passes", allLimits, (*trial).neverPasses),

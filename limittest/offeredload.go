@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// offeredLoadChecks check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
+// offeredLoadTests check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
 // second of a higher load: no request is denied without cause.
-func offeredLoadChecks() []check {
+func offeredLoadTests() []suiteTest {
 	limits := slices.Concat(limitsOfEach(dependsOnTime, "20/s"), parseLimits("20 concurrent ttl 1s"))
 	return forEach("offered load", "20 a second", limits, func(tr *trial, l headgate.Limit) {
 		for _, offered := range []int64{1, 2, 5, 10, 20, 25, 50, 100} {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// predictionChecks check that the fields of a decision predict later decisions.
-func predictionChecks() []check {
+// predictionTests check that the fields of a decision predict later decisions.
+func predictionTests() []suiteTest {
 	return slices.Concat(
 		forEach("predictions", "peek is what take decides", allLimits, (*trial).peekIsWhatTakeDecides),
 		forEach("predictions", "retry is exact", timedLimits, (*trial).retryIsExact),

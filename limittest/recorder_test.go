@@ -39,7 +39,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 // failuresOf runs the checks whose group/name begins with prefix, and returns what they complain about.
 func failuresOf(t *testing.T, prefix string, newLimiter Maker, o Options) []string {
 	t.Helper()
-	all, err := checks()
+	all, err := allTests()
 	if err != nil {
 		t.Fatal(err)
 	}

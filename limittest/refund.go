@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// refundChecks check that a refund reverts a take, and never more than that.
-func refundChecks() []check {
+// refundTests check that a refund reverts a take, and never more than that.
+func refundTests() []suiteTest {
 	return slices.Concat(
 		forEach("refund", "at once undoes", allLimits, (*trial).refundUndoes),
 		forEach("refund", "keeps the bound", timedLimits, (*trial).refundsKeepBound),

@@ -8,13 +8,13 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// renewChecks check that a slot renewed in time does not expire, and that renewing never exceeds the limit.
-func renewChecks() []check {
-	return []check{
+// renewTests check that a slot renewed in time does not expire, and that renewing never exceeds the limit.
+func renewTests() []suiteTest {
+	return []suiteTest{
 		{"renew", "keeps held slots", func(tr *trial) {
 			tr.renewedSlotsAreHeld(headgate.MustParseLimit("7 concurrent ttl 10s"))
 		}},
-		{"renew", "of other algorithms", (*trial).refusesRenew},
+		{"renew", "of other algorithms", (*trial).testRenewOfOtherAlgorithms},
 	}
 }
 
@@ -73,8 +73,8 @@ func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	}
 }
 
-// refusesRenew checks that receipts of other algorithms, which are not slots, cannot be renewed.
-func (tr *trial) refusesRenew() {
+// testRenewOfOtherAlgorithms checks that receipts of other algorithms, which are not slots, cannot be renewed.
+func (tr *trial) testRenewOfOtherAlgorithms() {
 	for _, l := range timedLimits {
 		d := tr.take("alice", l, 1)
 		held, err := tr.limiter.Renew(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1}, d.Receipt)

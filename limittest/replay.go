@@ -13,13 +13,13 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// caseChecks returns one check for every case of the scripts of package algorithm.
-func caseChecks() ([]check, error) {
+// caseTests returns one test for every case of the scripts of package algorithm.
+func caseTests() ([]suiteTest, error) {
 	files, err := fs.Glob(algorithm.Cases, "testdata/*.txt")
 	if err != nil {
 		return nil, err
 	}
-	var checks []check
+	var tests []suiteTest
 	for _, file := range files {
 		text, err := fs.ReadFile(algorithm.Cases, file)
 		if err != nil {
@@ -30,14 +30,14 @@ func caseChecks() ([]check, error) {
 			return nil, err
 		}
 		for _, c := range s.cases {
-			checks = append(checks, check{
+			tests = append(tests, suiteTest{
 				group: "cases",
 				name:  strings.TrimSuffix(path.Base(file), ".txt") + "/" + c.name,
 				run:   func(tr *trial) { tr.replay(c) },
 			})
 		}
 	}
-	return checks, nil
+	return tests, nil
 }
 
 func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }

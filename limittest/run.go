@@ -42,7 +42,7 @@ func Run(t *testing.T, newLimiter Maker) { RunOptions(t, newLimiter, Options{}) 
 
 // RunOptions does the same as Run, with options.
 func RunOptions(t *testing.T, newLimiter Maker, o Options) {
-	all, err := checks()
+	all, err := allTests()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,25 +59,25 @@ func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 	}
 }
 
-// A check is one property of a limiter.
-type check struct {
+// A suiteTest tests one property of a limiter.
+type suiteTest struct {
 	group string
 	name  string
 	run   func(*trial)
 }
 
-// checks returns the whole suite.
-func checks() ([]check, error) {
-	all, err := caseChecks()
+// allTests returns the whole suite.
+func allTests() ([]suiteTest, error) {
+	all, err := caseTests()
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(all, boundChecks(), concurrentChecks(), predictionChecks(), noEffectChecks(), refundChecks(),
-		renewChecks(), changeChecks(), settleChecks(), takeAllChecks(), inputChecks(), offeredLoadChecks()), nil
+	return slices.Concat(all, boundTests(), concurrentTests(), predictionTests(), noEffectTests(), refundTests(),
+		renewTests(), changeTests(), settleTests(), takeAllTests(), inputTests(), offeredLoadTests()), nil
 }
 
-// groups returns the groups of checks in the order of their first occurrence.
-func groups(all []check) []string {
+// groups returns the groups of tests in the order of their first occurrence.
+func groups(all []suiteTest) []string {
 	var names []string
 	for _, c := range all {
 		if !slices.Contains(names, c.group) {
@@ -97,7 +97,7 @@ type trial struct {
 	rng     *rand.Rand
 }
 
-func newTrial(t testing.TB, c check, newLimiter Maker, o Options) *trial {
+func newTrial(t testing.TB, c suiteTest, newLimiter Maker, o Options) *trial {
 	h := fnv.New64a()
 	h.Write([]byte(c.group + "/" + c.name))
 	tr := &trial{TB: t, Clock: NewClock(), Options: o, maker: newLimiter}

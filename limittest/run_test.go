@@ -21,7 +21,7 @@ func TestSuitePassesOnTheSteps(t *testing.T) {
 func TestHistoriesComeBack(t *testing.T) {
 	l := headgate.MustParseLimit("7/s burst 3")
 	history := func(seed uint64) ledger {
-		c := check{group: "bound", name: "x"}
+		c := suiteTest{group: "bound", name: "x"}
 		tr := newTrial(t, c, newStore, Options{Seed: seed}.withDefaults())
 		return *tr.history(l, func() { tr.jumpClock(l) })
 	}

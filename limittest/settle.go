@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// settleChecks check that requests decided under an old limit may be settled under it after the limit has changed.
-func settleChecks() []check {
+// settleTests check that requests decided under an old limit may be settled under it after the limit has changed.
+func settleTests() []suiteTest {
 	return slices.Concat(
 		forEach("settle", "under a higher limit", settledLimits,
 			func(tr *trial, l headgate.Limit) { tr.settlesUnderOldLimit(l, faster(l)) }),

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// takeAllChecks check that TakeAll takes all of its checks or none.
-func takeAllChecks() []check {
-	return []check{
+// takeAllTests check that TakeAll takes all of its checks or none.
+func takeAllTests() []suiteTest {
+	return []suiteTest{
 		{"takeall", "all or none, as if one by one", (*trial).allOrNone},
 		{"takeall", "appends to dst", (*trial).appendsToDst},
 		{"takeall", "of no checks", (*trial).takesNoChecks},

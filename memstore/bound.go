@@ -23,10 +23,8 @@ type prepared struct {
 	onFailure headgate.Policy
 }
 
-// Limiter implements [headgate.PreparedLimit].
 func (b *prepared) Limiter() headgate.Limiter { return b.store }
 
-// Allow implements [headgate.PreparedLimit].
 func (b *prepared) Allow(key string, n int64) bool {
 	s, p := b.store, b.plan
 	if p.compact && !p.limit.Staggered && n > 0 && n <= p.Capacity() &&
@@ -43,7 +41,6 @@ func (b *prepared) Allow(key string, n int64) bool {
 	return d.Allowed
 }
 
-// Take implements [headgate.PreparedLimit].
 func (b *prepared) Take(key string, n int64) (d headgate.Decision, err error) {
 	if key == "" || len(key) > headgate.MaxKeyBytes || n < 1 {
 		return d, b.store.validatable(headgate.Check{Key: key, Limit: b.plan.limit, Cost: n}).Validate()

@@ -12,48 +12,48 @@ import (
 // under which the state was written.
 
 // shift returns how far the key's clock under the plan is ahead of the clock of a state.
-func (a *access) shift(state algorithm.State) int64 { return state.Offset(a.key) - a.lag }
+func (op *operation) shift(state algorithm.State) int64 { return state.Offset(op.key) - op.lag }
 
 // convertPair converts the pair of an entry with the layout of another limit to the plan, whose states are pairs too.
 // If the other limit is a brief one, its consumption is unknown and the result is empty.
-func (s *Store) convertPair(a *access, tagWord, word uint64) algorithm.Pair {
-	w, pair, shift := s.readEntry(a, tagWord, word)
+func (s *Store) convertPair(op *operation, tagWord, word uint64) algorithm.Pair {
+	w, pair, shift := s.readEntry(op, tagWord, word)
 	switch {
 	case w == nil:
 		return algorithm.Pair{}
-	case w.plan.StateFormat() == a.plan.StateFormat():
+	case w.plan.StateFormat() == op.plan.StateFormat():
 		return pair
 	}
-	at, units := w.consumed(pair, a.now-shift)
+	at, units := w.consumed(pair, op.now-shift)
 	return algorithm.Pair{Time: at + shift, Units: units, Last: at + shift}
 }
 
 // convertState converts the state of an entry to the plan.
-func (s *Store) convertState(a *access, tagWord, word uint64) algorithm.State {
-	if a.plan.compact && tagWord&layoutMask == a.plan.id {
-		return a.plan.StateOf(a.plan.clampLast(a.unseal(word), a.now), nil)
+func (s *Store) convertState(op *operation, tagWord, word uint64) algorithm.State {
+	if op.plan.compact && tagWord&layoutMask == op.plan.id {
+		return op.plan.StateOf(op.plan.clampLast(op.unseal(word), op.now), nil)
 	}
-	w, pair, shift := s.readEntry(a, tagWord, word)
+	w, pair, shift := s.readEntry(op, tagWord, word)
 	switch {
 	case w == nil || pair.Units == 0:
 		return nil
-	case w.plan.StateFormat() == a.plan.StateFormat():
-		return a.plan.StateOf(pair, nil)
+	case w.plan.StateFormat() == op.plan.StateFormat():
+		return op.plan.StateOf(pair, nil)
 	}
-	at, units := w.consumed(pair, a.now-shift)
-	return a.plan.NewState(at+shift, units)
+	at, units := w.consumed(pair, op.now-shift)
+	return op.plan.NewState(at+shift, units)
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
 // is ahead of the clock of that plan. For a brief limit the layout is nil.
-func (s *Store) readEntry(a *access, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
+func (s *Store) readEntry(op *operation, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
 	w = s.layouts.byID[tagWord&layoutMask].Load()
 	if w == nil {
 		return nil, pair, 0
 	}
-	shift = w.plan.Offset(a.key) - a.lag
-	pair = w.unseal(a.tag(), word, a.now+a.lag)
-	return w, w.clampLast(pair, a.now-shift), shift
+	shift = w.plan.Offset(op.key) - op.lag
+	pair = w.unseal(op.tag(), word, op.storeTime())
+	return w, w.clampLast(pair, op.now-shift), shift
 }
 
 // consumed is algorithm.Plan.ConsumedPair for a pair whose Last is rounded up to a grain (see layout). The units are
@@ -69,66 +69,66 @@ func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) 
 
 // convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if nothing
 // of the consumption is left, or if the result does not fit a word: then the key has a record. The shard is locked.
-func (s *Store) convertEntry(sh *shard, a *access, e *slot) (*slot, error) {
+func (s *Store) convertEntry(sh *shard, op *operation, e *slot) (*slot, error) {
 	if e == nil {
 		return nil, nil
 	}
 	tagWord := atomic.LoadUint64(&e.tag)
-	if tagWord&layoutMask == a.plan.id {
+	if tagWord&layoutMask == op.plan.id {
 		return e, nil
 	}
 	word := e.hold()
-	pair := s.convertPair(a, tagWord, word)
+	pair := s.convertPair(op, tagWord, word)
 	switch {
 	case pair.Units == 0:
-		s.dropEntry(a, e)
+		s.dropEntry(op, e)
 		return nil, nil
-	case !a.plan.holds(pair):
+	case !op.plan.holds(pair):
 		atomic.StoreUint64(&e.state, word)
-		return nil, s.moveToRecord(sh, a)
+		return nil, s.moveToRecord(sh, op)
 	}
-	atomic.StoreUint64(&e.tag, a.tagWord())
-	atomic.StoreUint64(&e.state, word&deniedBit|a.seal(pair))
+	atomic.StoreUint64(&e.tag, op.tagWord())
+	atomic.StoreUint64(&e.state, word&deniedBit|op.seal(pair))
 	return e, nil
 }
 
 // lockAndConvert locks the shard of the key and calls convertEntry.
-func (s *Store) lockAndConvert(a *access) error {
-	sh := s.lockFor(a)
+func (s *Store) lockAndConvert(op *operation) error {
+	sh := s.lockFor(op)
 	defer sh.mu.Unlock()
-	_, err := s.convertEntry(sh, a, s.entry(a.hash))
+	_, err := s.convertEntry(sh, op, s.entry(op.hash))
 	return err
 }
 
 // convertRecord converts the state in a record to the plan, if it was written under another limit. It returns the
 // record, which may be a new, larger one.
-func (s *Store) convertRecord(sh *shard, a *access, record []int64) ([]int64, error) {
+func (s *Store) convertRecord(sh *shard, op *operation, record []int64) ([]int64, error) {
 	state := stateOf(record)
-	if a.plan.Owns(state) {
+	if op.plan.Owns(state) {
 		return record, nil
 	}
-	state = a.plan.Carry(state, a.shift(state), a.now)
-	record, err := s.recordFor(sh, a, a.wordsAfter(int64(len(state))))
+	state = op.plan.Carry(state, op.shift(state), op.now)
+	record, err := s.recordFor(sh, op, op.wordsAfter(int64(len(state))))
 	if err != nil {
 		return nil, err
 	}
-	a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+	op.storeState(record, state, op.plan.Decide(state, op.now, 0).ResetAfter)
 	return record, nil
 }
 
 // peekLocked decides n units without taking them. The shard is locked.
-func (s *Store) peekLocked(sh *shard, a *access, n int64) headgate.Decision {
-	if record := sh.records.lookup(a.hash); record != nil {
+func (s *Store) peekLocked(sh *shard, op *operation, n int64) headgate.Decision {
+	if record := sh.records.lookup(op.hash); record != nil {
 		state := stateOf(record)
-		return a.plan.Peek(a.plan.Carry(state, a.shift(state), a.now), a.now, n)
+		return op.plan.Peek(op.plan.Carry(state, op.shift(state), op.now), op.now, n)
 	}
-	e := s.entry(a.hash)
+	e := s.entry(op.hash)
 	if e == nil {
-		return a.plan.Peek(nil, a.now, n)
+		return op.plan.Peek(nil, op.now, n)
 	}
 	word, tagWord := e.waitUnclaimed(), atomic.LoadUint64(&e.tag)
-	if a.plan.compact && tagWord == a.tagWord() {
-		return a.plan.PeekPair(a.unseal(word), a.now, n)
+	if op.plan.compact && tagWord == op.tagWord() {
+		return op.plan.PeekPair(op.unseal(word), op.now, n)
 	}
-	return a.plan.Peek(s.convertState(a, tagWord, word), a.now, n)
+	return op.plan.Peek(s.convertState(op, tagWord, word), op.now, n)
 }

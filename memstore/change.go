@@ -21,81 +21,81 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	if p.kind == algorithm.KindLeases {
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
-	a := s.newAccess(p, c.Key, c.Cost)
-	sh := s.lockFor(&a)
+	op := s.newOperation(p, c.Key, c.Cost)
+	sh := s.lockFor(&op)
 	defer sh.mu.Unlock()
-	if p.compact && sh.records.lookup(a.hash) == nil {
-		d, fits, err := s.chargeCompact(sh, &a)
+	if p.compact && sh.records.lookup(op.hash) == nil {
+		d, fits, err := s.chargeCompact(sh, &op)
 		if fits || err != nil {
 			return d, err
 		}
 	}
-	if err := s.moveToRecord(sh, &a); err != nil {
+	if err := s.moveToRecord(sh, &op); err != nil {
 		return headgate.Decision{}, err
 	}
-	record, err := s.recordWithRoom(sh, &a)
+	record, err := s.recordWithRoom(sh, &op)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	state, d, err := p.Charge(stateOf(record), a.now, a.n)
+	state, d, err := p.Charge(stateOf(record), op.now, op.units)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	a.storeState(record, state, d.ResetAfter)
+	op.storeState(record, state, d.ResetAfter)
 	return d, nil
 }
 
 // chargeCompact charges the entry of a key, or a new one. It returns false and charges nothing if the result does not
 // fit a word, or if the key has a record now.
-func (s *Store) chargeCompact(sh *shard, a *access) (d headgate.Decision, fits bool, err error) {
-	e, err := s.convertEntry(sh, a, s.entry(a.hash))
-	if err != nil || sh.records.lookup(a.hash) != nil {
+func (s *Store) chargeCompact(sh *shard, op *operation) (d headgate.Decision, fits bool, err error) {
+	e, err := s.convertEntry(sh, op, s.entry(op.hash))
+	if err != nil || sh.records.lookup(op.hash) != nil {
 		return d, false, err
 	}
 	if e == nil {
-		pair, d := a.plan.ChargePair(algorithm.Pair{}, a.now, a.n)
-		if !a.plan.holds(pair) {
+		pair, d := op.plan.ChargePair(algorithm.Pair{}, op.now, op.units)
+		if !op.plan.holds(pair) {
 			return d, false, nil
 		}
-		g, err := s.segmentWithRoom(a)
+		g, err := s.segmentWithRoom(op)
 		if err != nil {
 			s.refusals.Add(1)
 			return headgate.Decision{}, false, err
 		}
-		pair, d = a.plan.ChargePair(algorithm.Pair{}, a.now, a.n) // segmentWithRoom may have changed the time
-		g.add(a.tagWord(), a.seal(pair))
+		pair, d = op.plan.ChargePair(algorithm.Pair{}, op.now, op.units) // segmentWithRoom may have changed the time
+		g.add(op.tagWord(), op.seal(pair))
 		return d, true, nil
 	}
-	fits = s.updatePair(a, e, func(pair algorithm.Pair) (algorithm.Pair, bool) {
-		pair, d = a.plan.ChargePair(pair, a.now, a.n)
-		return pair, a.plan.holds(pair)
+	fits = s.updatePair(op, e, func(pair algorithm.Pair) (algorithm.Pair, bool) {
+		pair, d = op.plan.ChargePair(pair, op.now, op.units)
+		return pair, op.plan.holds(pair)
 	})
 	return d, fits, nil
 }
 
-// lockFor locks the shard of a key. If entries are not readable at the time of the access, it updates that time first.
-func (s *Store) lockFor(a *access) *shard {
-	sh := &s.shards[a.shard()]
+// lockFor locks the shard of a key. If entries are not readable at the operation's time, it updates that time first.
+func (s *Store) lockFor(op *operation) *shard {
+	sh := &s.shards[op.shard()]
 	for {
 		sh.mu.Lock()
-		if s.validAt(a.now + a.lag) {
+		if s.validAt(op.storeTime()) {
 			return sh
 		}
 		sh.mu.Unlock()
-		a.setTime(s.now())
+		op.setTime(s.now())
 	}
 }
 
 // updatePair replaces the pair in the entry of a key by the result of update, unless update returns false. The
 // entry has the plan's layout. A key without units is dropped. The shard is locked, so the entry stays in its slot.
-func (s *Store) updatePair(a *access, e *slot, update func(algorithm.Pair) (algorithm.Pair, bool)) bool {
+func (s *Store) updatePair(op *operation, e *slot, update func(algorithm.Pair) (algorithm.Pair, bool)) bool {
 	for {
 		word := e.waitUnclaimed()
-		pair, ok := update(a.unseal(word))
+		pair, ok := update(op.unseal(word))
 		if !ok {
 			return false
 		}
-		if s.swapPair(a, e, word, pair, &a.plan.layout) {
+		if s.swapPair(op, e, word, pair, &op.plan.layout) {
 			return true
 		}
 	}
@@ -103,8 +103,8 @@ func (s *Store) updatePair(a *access, e *slot, update func(algorithm.Pair) (algo
 
 // swapPair replaces the word of an entry by the word of a pair of the same layout, and drops an entry without units. It
 // returns false if the word has changed since it was read.
-func (s *Store) swapPair(a *access, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
-	next := l.seal(a.tag(), pair) | l.stillDenied(a.tag(), word, a.now+a.lag)
+func (s *Store) swapPair(op *operation, e *slot, word uint64, pair algorithm.Pair, l *layout) bool {
+	next := l.seal(op.tag(), pair) | l.stillDenied(op.tag(), word, op.storeTime())
 	if pair.Units == 0 {
 		next = heldBit
 	}
@@ -112,15 +112,15 @@ func (s *Store) swapPair(a *access, e *slot, word uint64, pair algorithm.Pair, l
 		return false
 	}
 	if pair.Units == 0 {
-		s.dropEntry(a, e)
+		s.dropEntry(op, e)
 	}
 	return true
 }
 
 // dropEntry drops a held entry. Its slot becomes free when the segment is next tidied.
-func (s *Store) dropEntry(a *access, e *slot) {
+func (s *Store) dropEntry(op *operation, e *slot) {
 	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
-	s.shards[a.shard()].recordSweep(a.now + a.lag)
+	s.shards[op.shard()].recordSweep(op.storeTime())
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
@@ -132,54 +132,54 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
 		return err
 	}
-	a := s.newAccess(p, c.Key, c.Cost)
-	sh := s.lockFor(&a)
+	op := s.newOperation(p, c.Key, c.Cost)
+	sh := s.lockFor(&op)
 	defer sh.mu.Unlock()
-	if record := sh.records.lookup(a.hash); record != nil {
-		a.giveRecord(record, r)
+	if record := sh.records.lookup(op.hash); record != nil {
+		op.giveRecord(record, r)
 		return nil
 	}
-	if e := s.entry(a.hash); e != nil {
-		s.giveEntry(&a, e, r)
+	if e := s.entry(op.hash); e != nil {
+		s.giveEntry(&op, e, r)
 	}
 	return nil
 }
 
 // giveRecord refunds units to the state in a record, by the limit under which it was written. The state does not grow.
-func (a *access) giveRecord(record []int64, r headgate.Receipt) {
+func (op *operation) giveRecord(record []int64, r headgate.Receipt) {
 	state := stateOf(record)
-	if a.plan.Owns(state) {
-		state = a.plan.Give(state, a.now, a.n, r)
-		a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+	if op.plan.Owns(state) {
+		state = op.plan.Give(state, op.now, op.units, r)
+		op.storeState(record, state, op.plan.Decide(state, op.now, 0).ResetAfter)
 		return
 	}
-	shift := a.shift(state)
+	shift := op.shift(state)
 	r.At -= shift
-	record[recordWords] = int64(len(state.GiveBack(&a.plan.Plan, a.now-shift, a.n, r))) // does not grow
+	record[atLength] = int64(len(state.GiveBack(&op.plan.Plan, op.now-shift, op.units, r))) // does not grow
 }
 
 // giveEntry refunds units to the pair in an entry, by the limit under which it was written. If the result does not fit
 // the word, a fraction of a unit is not refunded.
-func (s *Store) giveEntry(a *access, e *slot, r headgate.Receipt) {
+func (s *Store) giveEntry(op *operation, e *slot, r headgate.Receipt) {
 	w := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
 	if w == nil {
-		if a.plan.id != briefID || !a.plan.compact {
+		if op.plan.id != briefID || !op.plan.compact {
 			return // the limit under which the entry was written is unknown
 		}
-		w = &layoutPlan{a.plan.layout, a.plan.Plan}
+		w = &layoutPlan{op.plan.layout, op.plan.Plan}
 	}
-	offset := w.plan.Offset(a.key)
-	now := a.now + a.lag - offset
-	r.At += a.lag - offset
+	offset := w.plan.Offset(op.key)
+	now := op.storeTime() - offset
+	r.At += op.lag - offset
 	for {
 		word := e.waitUnclaimed()
-		pair := w.clampLast(w.unseal(a.tag(), word, a.now+a.lag), now)
-		given := w.plan.GivePair(&a.plan.Plan, pair, now, a.n, r)
+		pair := w.clampLast(w.unseal(op.tag(), word, op.storeTime()), now)
+		given := w.plan.GivePair(&op.plan.Plan, pair, now, op.units, r)
 		if !w.holds(given) {
 			at, units := w.plan.ConsumedPair(given, now)
 			given = algorithm.Pair{Time: at, Units: units, Last: at}
 		}
-		if s.swapPair(a, e, word, given, &w.layout) {
+		if s.swapPair(op, e, word, given, &w.layout) {
 			return
 		}
 	}
@@ -194,16 +194,16 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 		return err
 	}
 	for _, kind := range []algorithm.Kind{algorithm.KindBucket, algorithm.KindLeases} {
-		a := access{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
-		sh := &s.shards[a.shard()]
+		op := operation{key: c.Key, hash: maphash.String(s.seeds[kind], c.Key), now: s.now()}
+		sh := &s.shards[op.shard()]
 		sh.mu.Lock()
-		if sh.records.lookup(a.hash) != nil {
-			s.drop(&sh.records, a.hash)
-			sh.recordSweep(a.now)
+		if sh.records.lookup(op.hash) != nil {
+			s.drop(&sh.records, op.hash)
+			sh.recordSweep(op.now)
 		}
-		if e := s.entry(a.hash); e != nil {
+		if e := s.entry(op.hash); e != nil {
 			e.hold()
-			s.dropEntry(&a, e)
+			s.dropEntry(&op, e)
 		}
 		sh.mu.Unlock()
 	}
@@ -222,20 +222,20 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	if c.Limit.Algorithm != headgate.Concurrency {
 		return false, headgate.ErrUnsupported
 	}
-	a := s.newAccess(p, c.Key, c.Cost)
-	sh := s.lockFor(&a)
+	op := s.newOperation(p, c.Key, c.Cost)
+	sh := s.lockFor(&op)
 	defer sh.mu.Unlock()
-	if err := s.moveToRecord(sh, &a); err != nil {
+	if err := s.moveToRecord(sh, &op); err != nil {
 		return false, err
 	}
-	record, err := s.recordWithRoom(sh, &a)
+	record, err := s.recordWithRoom(sh, &op)
 	if err != nil {
 		return false, err
 	}
-	state, held, err := p.Renew(stateOf(record), a.now, a.n, r.Lease)
+	state, held, err := p.Renew(stateOf(record), op.now, op.units, r.Lease)
 	if err != nil {
 		return false, err
 	}
-	a.storeState(record, state, p.Decide(state, a.now, 0).ResetAfter)
+	op.storeState(record, state, p.Decide(state, op.now, 0).ResetAfter)
 	return held, nil
 }

@@ -27,7 +27,7 @@ func (e *slot) waitUnclaimed() uint64 {
 
 // A claim is one check of a TakeAll that takes without locking entries.
 type claim struct {
-	access
+	operation
 	slot   *slot // the entry of the key; nil if it has a record
 	word   uint64
 	pair   algorithm.Pair    // after the take
@@ -36,7 +36,7 @@ type claim struct {
 }
 
 const (
-	maxClaimState = minRecord - recordState // words of the state in the smallest record
+	maxClaimState = minRecord - atState // words of the state in the smallest record
 	// maxRecords is the maximum number of claims with records.
 	maxRecords = 4
 	// maxFailedSwaps is the number of consecutive failed swaps after which takeClaiming gives up.
@@ -90,23 +90,23 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 	}
 	// Changes of records are invisible until their shards are unlocked.
 	var before [maxRecords][minRecord]int64
-	result, taken := true, 0
+	allowed, taken := true, 0
 	for i := range claims {
 		c := &claims[i]
 		if c.record == nil {
 			continue
 		}
 		if taken == maxRecords {
-			result = false
+			allowed = false
 			break
 		}
 		before[taken] = *c.record
 		taken++
-		if result = c.tryRecord(&dst[i]); !result {
+		if allowed = c.tryRecord(&dst[i]); !allowed {
 			break
 		}
 	}
-	if result && s.claimAll(claims, dst) {
+	if allowed && s.claimAll(claims, dst) {
 		return true
 	}
 	restored := 0
@@ -122,7 +122,7 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 // findRecord finds the record of a claim.
 func (s *Store) findRecord(c *claim) bool {
 	record := s.shards[c.shard()].records.lookup(c.hash)
-	if record == nil || record[recordWords] > maxClaimState || !c.plan.Owns(stateOf(record)) {
+	if record == nil || record[atLength] > maxClaimState || !c.plan.Owns(stateOf(record)) {
 		return false
 	}
 	c.record = (*[minRecord]int64)(record)
@@ -133,7 +133,7 @@ func (s *Store) findRecord(c *claim) bool {
 func (c *claim) tryRecord(d *headgate.Decision) bool {
 	record := c.record[:]
 	var state algorithm.State
-	if state, *d = c.plan.Take(stateOf(record), c.now, c.n, 0); d.Allowed {
+	if state, *d = c.plan.Take(stateOf(record), c.now, c.units, 0); d.Allowed {
 		c.storeState(record, state, d.ResetAfter)
 	}
 	return d.Allowed
@@ -150,15 +150,15 @@ func (s *Store) inspectAll(claims []claim) bool {
 }
 
 // inspect finds the entry of a claim and computes its next state without storing it. It returns false if the limit
-// denies or if the entry needs a lock. It reads a held entry again up to the given number of times.
-func (s *Store) inspect(c *claim, times int) bool {
+// denies or if the entry needs a lock. It reads a held entry again up to rereads times.
+func (s *Store) inspect(c *claim, rereads int) bool {
 	e := s.entry(c.hash)
 	if e == nil {
 		return false
 	}
 	word := atomic.LoadUint64(&e.state)
-	for ; word&heldBit != 0; times-- {
-		if times == 0 {
+	for ; word&heldBit != 0; rereads-- {
+		if rereads == 0 {
 			return false
 		}
 		word = atomic.LoadUint64(&e.state)
@@ -169,7 +169,7 @@ func (s *Store) inspect(c *claim, times int) bool {
 	}
 	var ok bool
 	c.slot, c.word = e, word
-	c.pair, ok = c.plan.TakePair(c.plan.unseal(tag, word, c.now), c.now, c.n)
+	c.pair, ok = c.plan.TakePair(c.plan.unseal(tag, word, c.now), c.now, c.units)
 	c.next = c.plan.seal(tag, c.pair) | c.plan.stillDenied(tag, word, c.now)
 	return ok
 }
@@ -199,7 +199,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	}
 	for i := range claims {
 		if c := &claims[i]; c.slot != nil {
-			c.plan.Describe(&dst[i], c.pair, c.now, c.n)
+			c.plan.Describe(&dst[i], c.pair, c.now, c.units)
 		}
 	}
 	return true

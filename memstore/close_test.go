@@ -67,8 +67,8 @@ func TestClosedStoreDecidesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.newAccess(p, c.Key, 0)
-	if d := s.peek(&a); d.Remaining != 4 {
+	op := s.newOperation(p, c.Key, 0)
+	if d := s.peek(&op); d.Remaining != 4 {
 		t.Errorf("%d remaining, want the 4 that there were", d.Remaining)
 	}
 }

@@ -9,10 +9,10 @@
 //
 // # Memory
 //
-// A key of token-bucket, gcra, leaky-bucket and fixed-window takes 16 bytes in an open-addressed table that is 42 to 84
-// % full: 19 to 38 bytes per key. Its limit must have at most 4 million units that refill within about two days, and a
-// staggered window at most 26 hours. A key with a larger limit, a debt or a count that does not divide its period
-// well, and every key of the other algorithms, takes a record of at least 64 bytes, and 11 to 22 bytes to find it.
+// With token-bucket, gcra, leaky-bucket and fixed-window, a key takes 16 bytes in an open-addressed table with a load
+// of 42 to 84%: 19 to 38 bytes per key. That requires a limit of at most 4 million units that refills within about two
+// days, or 26 hours for a staggered window. A key takes a record of at least 64 bytes, plus 11 to 22 bytes of index, if
+// its limit is larger or of another algorithm, if count and period have few common divisors, or after a large Charge.
 //
 // The table has no pointers, so the garbage collector has nothing to scan. It grows by splitting one segment of 512
 // entries at a time, while other segments stay usable. Dead keys are swept: an idle token bucket is like a new one, so

@@ -86,8 +86,8 @@ func (r *records) checkFree(t *testing.T) {
 		free, before := uint32(0), uint32(0)
 		for at := c.free; at != 0; at = uint32(c.record(uint8(size), at-1)[freeNext]) {
 			record := c.record(uint8(size), at-1)
-			if record[recordWords] != freeRecord || uint32(record[freePrevious]) != before {
-				t.Fatalf("class %d: record %d follows %d and says %v", size, at-1, int(before)-1, record[:recordState])
+			if record[atLength] != freeRecord || uint32(record[freePrevious]) != before {
+				t.Fatalf("class %d: record %d follows %d and says %v", size, at-1, int(before)-1, record[:atState])
 			}
 			before = at
 			free++

@@ -24,7 +24,7 @@ type Options struct {
 	// clock that goes back adds no capacity. After a clock has jumped ahead and back, time stands still for the keys
 	// used between until it catches up. Now is called by every goroutine that decides and by those of the store.
 	Now func() time.Time
-	// Algorithms are algorithms of the program's own, by their numbers from headgate.FirstCustom on. Default none. A limit
+	// Algorithms are the program's own algorithms, by their numbers from headgate.FirstCustom on. Default none. A limit
 	// names one in its field Algorithm. Each key of such a limit has a record of 128 bytes.
 	Algorithms map[headgate.Algorithm]algorithm.Custom
 }

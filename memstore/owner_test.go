@@ -43,7 +43,7 @@ func newOwned(t *testing.T, limit string) *owned {
 // see lets the slow decision see the first key.
 func (o *owned) see() {
 	o.t.Helper()
-	if o.slow = (claim{access: o.newAccess(o.plan, "first", 1)}); !o.inspect(&o.slow, 0) {
+	if o.slow = (claim{operation: o.newOperation(o.plan, "first", 1)}); !o.inspect(&o.slow, 0) {
 		o.t.Fatal("the first key is not seen")
 	}
 }
@@ -176,8 +176,8 @@ func TestASlotOfMemoryThatIsUsedAgainIsNotWrittenTo(t *testing.T) {
 // written there is written for it too, in order; it is the race detector that tells.
 func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 	o := newOwned(t, "10/d fixed-window")
-	a := o.newAccess(o.plan, "first", 1)
-	entry := slot{tag: a.tagWord(), state: a.seal(algorithm.Pair{Time: a.now, Units: 1, Last: a.now})}
+	op := o.newOperation(o.plan, "first", 1)
+	entry := slot{tag: op.tagWord(), state: op.seal(algorithm.Pair{Time: op.now, Units: 1, Last: op.now})}
 	g := o.useAgain(o.newLargeSegment(0))
 	base := g.base()
 	stop := make(chan struct{})
@@ -191,14 +191,14 @@ func TestMemoryThatIsUsedAgainIsWrittenForThoseWhoStillLook(t *testing.T) {
 				return
 			default:
 			}
-			if e := probe(base, maxSlots-1, a.tag()); e != nil {
+			if e := probe(base, maxSlots-1, op.tag()); e != nil {
 				atomic.LoadUint64(&e.state)
 			}
 		}
 	})
 	for range 1_000 {
 		g.fill([]slot{entry})
-		g.tidy(&tidyOptions{layouts: &o.layouts, bit: ^uint64(0), ref: a.now, now: a.now})
+		g.tidy(&tidyOptions{layouts: &o.layouts, moveBits: ^uint64(0), ref: op.now, now: op.now})
 		g = o.useAgain(g)
 	}
 }

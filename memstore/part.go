@@ -10,7 +10,7 @@ import (
 
 // A part is one check of a TakeAll.
 type part struct {
-	access
+	operation
 	slot      *slot // the key's entry, which is held; nil if the key has a record or nothing
 	word      uint64
 	pair      algorithm.Pair
@@ -20,15 +20,14 @@ type part struct {
 	record        []int64  // the key's record, valid until records are moved
 	words         int64    // the length of the state in the record
 	pinned        bool     // the record cannot be evicted
-	until, denied int64    // recordUntil and recordDenied, which pinning overwrites
+	until, denied int64    // the record's words of that name, which pin overwrites
 	taken         bool     // tryRecord has taken the units from the record
 	stateBefore   [5]int64 // the record's state before tryRecord
 }
 
-// findRecord looks up the record of a part.
 func (p *part) findRecord(sh *shard) {
 	if p.record = sh.records.lookup(p.hash); p.record != nil {
-		p.words = p.record[recordWords]
+		p.words = p.record[atLength]
 	}
 }
 
@@ -39,7 +38,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
 		if e := s.entry(p.hash); e != nil { // then it has no record
-			entry, err := s.convertEntry(sh, &p.access, e)
+			entry, err := s.convertEntry(sh, &p.operation, e)
 			if entry != nil && p.feasible() {
 				p.hold(entry)
 				return false, nil
@@ -53,7 +52,7 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 		p.findRecord(sh)
 	}
 	if p.record != nil && !p.plan.Owns(stateOf(p.record)) {
-		if _, err := s.convertRecord(sh, &p.access, p.record); err != nil {
+		if _, err := s.convertRecord(sh, &p.operation, p.record); err != nil {
 			return true, err
 		}
 		p.findRecord(sh)
@@ -61,12 +60,12 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	}
 	if !p.feasible() {
 		if p.record == nil && !p.plan.compact && s.entry(p.hash) != nil {
-			return true, s.moveToRecord(sh, &p.access)
+			return true, s.moveToRecord(sh, &p.operation)
 		}
 		return moves, nil
 	}
 	if p.plan.compact && p.record == nil {
-		g, err := s.segmentWithRoom(&p.access)
+		g, err := s.segmentWithRoom(&p.operation)
 		if err != nil {
 			s.refusals.Add(1)
 			return true, err
@@ -74,15 +73,15 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 		g.add(p.tagWord(), heldBit|p.seal(algorithm.Pair{}))
 		return true, nil
 	}
-	if p.record != nil && len(p.record) >= recordState+p.wordsAfter(p.words) {
+	if p.record != nil && len(p.record) >= atState+p.wordsAfter(p.words) {
 		p.hasRecord = true
 		p.pin(p.record)
 		return moves, nil
 	}
-	if err := s.moveToRecord(sh, &p.access); err != nil {
+	if err := s.moveToRecord(sh, &p.operation); err != nil {
 		return true, err
 	}
-	record, err := s.recordWithRoom(sh, &p.access)
+	record, err := s.recordWithRoom(sh, &p.operation)
 	if err != nil {
 		return true, err
 	}
@@ -92,17 +91,16 @@ func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 
 // pin protects the record of a part from eviction until unpin.
 func (p *part) pin(record []int64) {
-	p.pinned, p.until, p.denied = true, record[recordUntil], record[recordDenied]
-	record[recordUntil], record[recordDenied] = math.MaxInt64, 1
+	p.pinned, p.until, p.denied = true, record[atUntil], record[atDenied]
+	record[atUntil], record[atDenied] = math.MaxInt64, 1
 }
 
-// unpin allows eviction again.
 func (p *part) unpin(record []int64) {
-	record[recordUntil], record[recordDenied] = p.until, p.denied
+	record[atUntil], record[atDenied] = p.until, p.denied
 }
 
-// hold calls hold for the entry of a part, if its key has one.
-func (s *Store) hold(p *part) {
+// holdPart holds the entry of a part, if its key has one.
+func (s *Store) holdPart(p *part) {
 	if p.plan.IsPair() {
 		if e := s.entry(p.hash); e != nil { // then it has no record
 			p.hold(e)
@@ -126,16 +124,16 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 		return
 	}
 	if p.hasRecord || !p.feasible() {
-		*d = s.decidePart(p, p.n)
+		*d = s.decidePart(p, p.units)
 		return
 	}
-	next, ok := p.plan.TakePair(p.pair, p.now, p.n)
+	next, ok := p.plan.TakePair(p.pair, p.now, p.units)
 	if !ok {
-		*d = p.plan.DecidePair(p.pair, p.now, p.n)
+		*d = p.plan.DecidePair(p.pair, p.now, p.units)
 		return
 	}
 	p.next = next
-	p.plan.Describe(d, next, p.now, p.n)
+	p.plan.Describe(d, next, p.now, p.units)
 }
 
 // tryRecord takes from the record of a part. It saves the previous state, which is short, to restore it if another part
@@ -143,7 +141,7 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 func (p *part) tryRecord(d *headgate.Decision) {
 	state := stateOf(p.record)
 	copy(p.stateBefore[:], state)
-	state, *d = p.plan.Take(state, p.now, p.n, 0)
+	state, *d = p.plan.Take(state, p.now, p.units, 0)
 	if p.taken = d.Allowed; p.taken {
 		p.unpin(p.record)
 		p.storeState(p.record, state, d.ResetAfter)
@@ -154,9 +152,9 @@ func (p *part) tryRecord(d *headgate.Decision) {
 func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 	switch {
 	case p.record != nil:
-		return p.decideRecord(p.record, n)
+		return p.decideByRecord(p.record, n)
 	case p.hasRecord:
-		return s.decideByRecord(&s.shards[p.shard()], &p.access, n)
+		return s.lookupAndDecide(&s.shards[p.shard()], &p.operation, n)
 	default:
 		return p.plan.DecidePair(p.pair, p.now, n)
 	}
@@ -166,7 +164,7 @@ func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 func (s *Store) takePart(p *part, d *headgate.Decision) {
 	switch {
 	case p.slot != nil:
-		atomic.StoreUint64(&p.slot.state, p.seal(p.next)|p.plan.stillDenied(p.tag(), p.word, p.now+p.lag))
+		atomic.StoreUint64(&p.slot.state, p.seal(p.next)|p.plan.stillDenied(p.tag(), p.word, p.storeTime()))
 	case p.taken:
 	default:
 		record := p.record
@@ -174,7 +172,7 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 			record = s.shards[p.shard()].records.lookup(p.hash)
 		}
 		p.unpin(record)
-		*d = p.takeRecord(record)
+		*d = p.takeInPlace(record)
 	}
 }
 
@@ -185,7 +183,7 @@ func (s *Store) restorePart(p *part, allowed bool) {
 			p.word |= deniedBit
 		}
 		if p.pair.Units == 0 { // it was added for this part
-			s.dropEntry(&p.access, p.slot)
+			s.dropEntry(&p.operation, p.slot)
 			return
 		}
 		atomic.StoreUint64(&p.slot.state, p.word)
@@ -199,15 +197,15 @@ func (s *Store) restorePart(p *part, allowed bool) {
 		record = sh.records.lookup(p.hash)
 	}
 	if p.taken {
-		record[recordWords] = int64(copy(record[recordState:], p.stateBefore[:p.words]))
+		record[atLength] = int64(copy(record[atState:], p.stateBefore[:p.words]))
 	}
-	if record[recordWords] == 0 { // it was created for this part
+	if record[atLength] == 0 { // it was created for this part
 		s.drop(&sh.records, p.hash)
 		p.record = nil
 		return
 	}
 	p.unpin(record)
 	if !allowed {
-		s.decideByRecord(sh, &p.access, p.n) // records the denial
+		s.lookupAndDecide(sh, &p.operation, p.units) // records the denial
 	}
 }

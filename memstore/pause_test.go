@@ -32,7 +32,7 @@ func TestPauseOfASplitIsShort(t *testing.T) {
 		}
 		start := time.Now()
 		found := g.survey(&s.layouts, s.now(), s.now(), 32)
-		sift := tidyOptions{layouts: &s.layouts, ref: s.now(), now: s.now(), bit: 1 << 51}
+		sift := tidyOptions{layouts: &s.layouts, ref: s.now(), now: s.now(), moveBits: 1 << 51}
 		g.tidy(&sift)
 		newSegment(maxSlots, 1).fill(sift.moved)
 		took = append(took, time.Since(start))

@@ -15,9 +15,9 @@ type plan struct {
 	limit   headgate.Limit
 	kind    algorithm.Kind
 	compact bool // its state fits a state word
-	// firstWords is the length of a new state, and growth by how many words a step may let it grow.
-	firstWords, growth int
-	pooled             bool // the plan is from planPool, and returned to it after one decision
+	// initialWords is the length of a new state, and growth by how many words a step may let it grow.
+	initialWords, growth int
+	pooled               bool // the plan is from planPool, and returned to it after one decision
 }
 
 func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
@@ -37,7 +37,7 @@ func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 		return err
 	}
 	p.limit, p.kind = limit, p.Kind()
-	p.firstWords, p.growth = p.Words(), p.Growth()
+	p.initialWords, p.growth = p.Words(), p.Growth()
 	p.layout, p.compact = s.layouts.assign(&p.Plan)
 	return nil
 }
@@ -67,10 +67,10 @@ var planPool = sync.Pool{New: func() any { return &plan{pooled: true} }}
 // used often is cached at some time.
 const cacheOneIn = 256
 
-// planUncached returns a plan for a limit that is not in the cache. It caches the plan if there is room, and at random
-// if there is not. Call putBack after the decision.
-func (s *Store) planUncached(limit headgate.Limit, room bool) (*plan, error) {
-	if room || rand.Uint32()%cacheOneIn == 0 {
+// planUncached returns a plan for a limit that is not in the cache. It caches the plan if the cache has room, and at
+// random if not. Call putBack after the decision.
+func (s *Store) planUncached(limit headgate.Limit, cacheHasRoom bool) (*plan, error) {
+	if cacheHasRoom || rand.Uint32()%cacheOneIn == 0 {
 		p, err := s.newPlan(limit)
 		if err == nil {
 			s.plans.Put(&limit, p)

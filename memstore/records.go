@@ -22,19 +22,19 @@ import (
 type records struct {
 	index   hashindex.Index // locations by the hash of the key
 	pages   int             // number of pages of all classes
-	classes [maxClass + 1]class
+	classes [maxClass + 1]sizeClass
 }
 
 const (
-	recordHash = iota
-	recordWords
-	recordUntil
-	recordDenied
-	recordState
+	atHash = iota
+	atLength
+	atUntil
+	atDenied
+	atState
 
 	freeRecord   = -1
-	freeNext     = recordHash
-	freePrevious = recordUntil
+	freeNext     = atHash
+	freePrevious = atUntil
 
 	minRecord      = 8 // words
 	maxClass       = 19
@@ -56,7 +56,7 @@ func (p recordLocation) class() uint8   { return uint8(p>>numberBits) - 1 }
 func (p recordLocation) number() uint32 { return uint32(p) & (1<<numberBits - 1) }
 
 // A class holds records of one size.
-type class struct {
+type sizeClass struct {
 	pages    [][]int64 // nil for a page that was removed
 	holes    int       // number of removed pages
 	capacity uint32    // number of records in all pages, including removed pages
@@ -73,20 +73,22 @@ func classFor(words int) uint8 {
 	return c
 }
 
-func (c *class) pageCount() int { return len(c.pages) - c.holes }
+func (c *sizeClass) pageCount() int { return len(c.pages) - c.holes }
 
 // hasPage reports whether the page of a record exists.
-func (c *class) hasPage(size uint8, number uint32) bool { return c.pages[number/perPage(size)] != nil }
+func (c *sizeClass) hasPage(class uint8, number uint32) bool {
+	return c.pages[number/perPage(class)] != nil
+}
 
-func pageBytes(size uint8) int64 { return int64(perPage(size)) * int64(minRecord<<size) * 8 }
+func pageBytes(class uint8) int64 { return int64(perPage(class)) * int64(minRecord<<class) * 8 }
 
 // perPageBits returns the binary logarithm of how many records of a class are in a page.
-func perPageBits(size uint8) uint8 { return maxPerPageBits - min(size, maxPerPageBits) }
+func perPageBits(class uint8) uint8 { return maxPerPageBits - min(class, maxPerPageBits) }
 
-func perPage(size uint8) uint32 { return 1 << perPageBits(size) }
+func perPage(class uint8) uint32 { return 1 << perPageBits(class) }
 
-func (c *class) record(size uint8, number uint32) []int64 {
-	words, bits := uint32(minRecord)<<(size&31), perPageBits(size)
+func (c *sizeClass) record(class uint8, number uint32) []int64 {
+	words, bits := uint32(minRecord)<<(class&31), perPageBits(class)
 	page := number >> bits
 	from := (number - page<<bits) * words
 	return c.pages[page][from : from+words : from+words]
@@ -98,7 +100,7 @@ func (r *records) record(p recordLocation) []int64 {
 
 // stateOf returns the state in a record. Its capacity is that of the record.
 func stateOf(record []int64) algorithm.State {
-	return record[recordState : recordState+record[recordWords]]
+	return record[atState : atState+record[atLength]]
 }
 
 // lookup returns the record of a key, or nil.
@@ -111,7 +113,7 @@ func (r *records) lookup(hash uint64) []int64 {
 func (r *records) locate(hash uint64) (recordLocation, []int64) {
 	for number, at := r.index.First(hash); number != 0; number, at = r.index.Next(hash, at) {
 		p := recordLocation(number)
-		if record := r.record(p); uint64(record[recordHash]) == hash {
+		if record := r.record(p); uint64(record[atHash]) == hash {
 			return p, record
 		}
 	}
@@ -120,28 +122,28 @@ func (r *records) locate(hash uint64) (recordLocation, []int64) {
 
 // recordFor returns a record of the key with room for a state of that many words: the existing record, a larger one
 // with the same state, or a new one with an empty state.
-func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
-	r, hash := &sh.records, a.hash
-	size := classFor(recordState + words)
+func (s *Store) recordFor(sh *shard, op *operation, words int) ([]int64, error) {
+	r, hash := &sh.records, op.hash
+	class := classFor(atState + words)
 	old, was := r.locate(hash)
-	if len(was) >= recordState+words {
+	if len(was) >= atState+words {
 		return was, nil
 	}
-	number, ok := s.allocate(sh, size, a)
+	number, ok := s.allocate(sh, class, op)
 	if !ok {
 		s.refusals.Add(1)
 		return nil, headgate.ErrFull
 	}
-	record := r.classes[size].record(size, number)
-	record[recordHash] = int64(hash)
+	record := r.classes[class].record(class, number)
+	record[atHash] = int64(hash)
 	if was == nil {
-		sh.setStart(a)
-		clear(record[1:recordState])
-		r.index.Add(hash, uint32(newLocation(size, number)))
+		sh.setStart(op)
+		clear(record[1:atState])
+		r.index.Add(hash, uint32(newLocation(class, number)))
 		return record, nil
 	}
-	copy(record[1:], was[1:recordState+was[recordWords]])
-	r.index.Replace(hash, uint32(old), uint32(newLocation(size, number)))
+	copy(record[1:], was[1:atState+was[atLength]])
+	r.index.Replace(hash, uint32(old), uint32(newLocation(class, number)))
 	s.releaseRecord(r, old)
 	return record, nil
 }
@@ -149,33 +151,33 @@ func (s *Store) recordFor(sh *shard, a *access, words int) ([]int64, error) {
 // allocate returns a free record of a class. If there is none, it adds a page. If memory does not allow that, it evicts
 // a dead record or, among a sample, the one with the least time left. It never evicts the record of the key itself, nor
 // that of a key that was denied since it last drained.
-func (s *Store) allocate(sh *shard, size uint8, a *access) (uint32, bool) {
-	c := &sh.records.classes[size]
+func (s *Store) allocate(sh *shard, class uint8, op *operation) (uint32, bool) {
+	c := &sh.records.classes[class]
 	for !s.reserveRecord(hashindex.BytesPerKey) {
-		if !s.evictRecord(sh, size, a) && !s.reclaimPage(sh, a) {
+		if !s.evictRecord(sh, class, op) && !s.reclaimPage(sh, op) {
 			return 0, false
 		}
 	}
-	for c.free == 0 && !s.addPage(&sh.records, size) && !s.evictRecord(sh, size, a) {
-		if !s.reclaimPage(sh, a) {
+	for c.free == 0 && !s.addPage(&sh.records, class) && !s.evictRecord(sh, class, op) {
+		if !s.reclaimPage(sh, op) {
 			s.budget.records.Add(-hashindex.BytesPerKey)
 			return 0, false
 		}
 	}
 	number := c.free - 1
-	c.unlist(size, number)
+	c.unlist(class, number)
 	c.live++
 	return number, true
 }
 
 func (s *Store) reserveRecord(bytes int64) bool { return s.budget.reserve(&s.budget.records, bytes) }
 
-func (s *Store) addPage(r *records, size uint8) bool {
-	c := &r.classes[size]
-	if !s.reserveRecord(pageBytes(size)) {
+func (s *Store) addPage(r *records, class uint8) bool {
+	c := &r.classes[class]
+	if !s.reserveRecord(pageBytes(class)) {
 		return false
 	}
-	page := make([]int64, pageBytes(size)/8)
+	page := make([]int64, pageBytes(class)/8)
 	r.pages++
 	at := uint32(len(c.pages))
 	if c.holes > 0 {
@@ -185,33 +187,33 @@ func (s *Store) addPage(r *records, size uint8) bool {
 	} else {
 		c.pages = append(c.pages, page)
 	}
-	per := perPage(size)
+	per := perPage(class)
 	c.capacity = uint32(len(c.pages)) * per
 	for number := at * per; number < (at+1)*per; number++ {
-		c.push(size, number)
+		c.push(class, number)
 	}
 	return true
 }
 
 // push adds a record to the front of the free list.
-func (c *class) push(size uint8, number uint32) {
-	record := c.record(size, number)
-	record[freeNext], record[recordWords], record[freePrevious] = int64(c.free), freeRecord, 0
+func (c *sizeClass) push(class uint8, number uint32) {
+	record := c.record(class, number)
+	record[freeNext], record[atLength], record[freePrevious] = int64(c.free), freeRecord, 0
 	if c.free != 0 {
-		c.record(size, c.free-1)[freePrevious] = int64(number) + 1
+		c.record(class, c.free-1)[freePrevious] = int64(number) + 1
 	}
 	c.free = number + 1
 }
 
 // unlist removes a record from the free list.
-func (c *class) unlist(size uint8, number uint32) {
-	record := c.record(size, number)
+func (c *sizeClass) unlist(class uint8, number uint32) {
+	record := c.record(class, number)
 	next, before := uint32(record[freeNext]), uint32(record[freePrevious])
 	if next != 0 {
-		c.record(size, next-1)[freePrevious] = int64(before)
+		c.record(class, next-1)[freePrevious] = int64(before)
 	}
 	if before != 0 {
-		c.record(size, before-1)[freeNext] = int64(next)
+		c.record(class, before-1)[freeNext] = int64(next)
 	} else {
 		c.free = next
 	}
@@ -219,32 +221,32 @@ func (c *class) unlist(size uint8, number uint32) {
 
 // reclaimPage evicts the records of a page of the class with the most pages, and frees the page, so that states of
 // another size get room. It skips pages with a record that must not be evicted.
-func (s *Store) reclaimPage(sh *shard, a *access) bool {
-	var size uint8
+func (s *Store) reclaimPage(sh *shard, op *operation) bool {
+	var class uint8
 	for i := range sh.records.classes {
-		if sh.records.classes[i].pageCount() > sh.records.classes[size].pageCount() {
-			size = uint8(i)
+		if sh.records.classes[i].pageCount() > sh.records.classes[class].pageCount() {
+			class = uint8(i)
 		}
 	}
-	c, per, now := &sh.records.classes[size], perPage(size), a.now+a.lag
+	c, per, now := &sh.records.classes[class], perPage(class), op.storeTime()
 	for range min(8, len(c.pages)) {
 		c.cursor = (c.cursor/per*per + per) % c.capacity
 		first := c.cursor
-		if !c.hasPage(size, first) || !c.evictable(size, first, a.hash, now) {
+		if !c.hasPage(class, first) || !c.evictable(class, first, op.hash, now) {
 			continue
 		}
 		for number := first; number < first+per; number++ {
-			if record := c.record(size, number); record[recordWords] != freeRecord {
-				if record[recordUntil] > now {
+			if record := c.record(class, number); record[atLength] != freeRecord {
+				if record[atUntil] > now {
 					s.evictions.Add(1)
 				}
-				s.drop(&sh.records, uint64(record[recordHash]))
+				s.drop(&sh.records, uint64(record[atHash]))
 			}
 		}
 		sh.recordSweep(now)
-		c.removePage(size, first)
+		c.removePage(class, first)
 		sh.records.pages--
-		s.budget.records.Add(-pageBytes(size))
+		s.budget.records.Add(-pageBytes(class))
 		return true
 	}
 	return false
@@ -252,13 +254,13 @@ func (s *Store) reclaimPage(sh *shard, a *access) bool {
 
 // evictable reports whether all records of the page that begins with first may be evicted. key is the key that needs
 // room: its record must stay.
-func (c *class) evictable(size uint8, first uint32, key uint64, now int64) bool {
-	for number := first; number < first+perPage(size); number++ {
-		record := c.record(size, number)
-		if record[recordWords] == freeRecord {
+func (c *sizeClass) evictable(class uint8, first uint32, key uint64, now int64) bool {
+	for number := first; number < first+perPage(class); number++ {
+		record := c.record(class, number)
+		if record[atLength] == freeRecord {
 			continue
 		}
-		if uint64(record[recordHash]) == key || record[recordUntil] > now && record[recordDenied] != 0 {
+		if uint64(record[atHash]) == key || record[atUntil] > now && record[atDenied] != 0 {
 			return false
 		}
 	}
@@ -266,28 +268,28 @@ func (c *class) evictable(size uint8, first uint32, key uint64, now int64) bool 
 }
 
 // removePage removes the page that begins with first, whose records are all free, from the class.
-func (c *class) removePage(size uint8, first uint32) {
-	for number := first; number < first+perPage(size); number++ {
-		c.unlist(size, number)
+func (c *sizeClass) removePage(class uint8, first uint32) {
+	for number := first; number < first+perPage(class); number++ {
+		c.unlist(class, number)
 	}
-	c.pages[first/perPage(size)] = nil
+	c.pages[first/perPage(class)] = nil
 	c.holes++
 }
 
-func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
-	c, now := &sh.records.classes[size], a.now+a.lag
+func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
+	c, now := &sh.records.classes[class], op.storeTime()
 	victim, least := uint32(0), int64(0)
 	for range min(evictSample, c.capacity) {
 		c.cursor = (c.cursor + 1) % c.capacity
-		if !c.hasPage(size, c.cursor) {
+		if !c.hasPage(class, c.cursor) {
 			continue
 		}
-		record := c.record(size, c.cursor)
-		if record[recordWords] == freeRecord || uint64(record[recordHash]) == a.hash {
+		record := c.record(class, c.cursor)
+		if record[atLength] == freeRecord || uint64(record[atHash]) == op.hash {
 			continue
 		}
-		until := record[recordUntil]
-		if until > now && record[recordDenied] != 0 {
+		until := record[atUntil]
+		if until > now && record[atDenied] != 0 {
 			continue
 		}
 		if victim == 0 || until < least {
@@ -301,7 +303,7 @@ func (s *Store) evictRecord(sh *shard, size uint8, a *access) bool {
 		s.evictions.Add(1)
 	}
 	sh.recordSweep(now)
-	s.drop(&sh.records, uint64(c.record(size, victim-1)[recordHash]))
+	s.drop(&sh.records, uint64(c.record(class, victim-1)[atHash]))
 	return true
 }
 
@@ -313,7 +315,6 @@ func (s *Store) releaseRecord(r *records, p recordLocation) {
 	c.live--
 }
 
-// drop removes the record of a key.
 func (s *Store) drop(r *records, hash uint64) {
 	if p, record := r.locate(hash); record != nil {
 		r.index.Remove(hash, uint32(p))
@@ -324,22 +325,22 @@ func (s *Store) drop(r *records, hash uint64) {
 // sweepRecords examines the next count records of each class and drops the dead ones. It releases the pages of an empty
 // class.
 func (s *Store) sweepRecords(r *records, count int, now int64) {
-	for size := range r.classes {
-		c := &r.classes[size]
+	for class := range r.classes {
+		c := &r.classes[class]
 		for range min(uint32(count), c.capacity) {
 			c.cursor = (c.cursor + 1) % c.capacity
-			if !c.hasPage(uint8(size), c.cursor) {
+			if !c.hasPage(uint8(class), c.cursor) {
 				continue
 			}
-			record := c.record(uint8(size), c.cursor)
-			if record[recordWords] != freeRecord && record[recordUntil] <= now {
-				s.drop(r, uint64(record[recordHash]))
+			record := c.record(uint8(class), c.cursor)
+			if record[atLength] != freeRecord && record[atUntil] <= now {
+				s.drop(r, uint64(record[atHash]))
 			}
 		}
 		if c.live == 0 && c.capacity > 0 {
 			r.pages -= c.pageCount()
-			s.budget.records.Add(-int64(c.pageCount()) * pageBytes(uint8(size)))
-			*c = class{}
+			s.budget.records.Add(-int64(c.pageCount()) * pageBytes(uint8(class)))
+			*c = sizeClass{}
 		}
 	}
 }

@@ -23,31 +23,31 @@ type shard struct {
 
 func (sh *shard) recordSweep(now int64) { sh.swept = max(sh.swept, now) }
 
-// setStart moves the time of an access that adds a key to the latest sweep, if it is earlier.
-func (sh *shard) setStart(a *access) { a.now = max(a.now, sh.swept-a.lag) }
+// setStart moves the time of an operation that adds a key to the latest sweep, if it is earlier.
+func (sh *shard) setStart(op *operation) { op.now = max(op.now, sh.swept-op.lag) }
 
 // segmentWithRoom returns a segment with a free slot for the key. If necessary it grows the table, sweeps or evicts.
 // The shard is locked.
-func (s *Store) segmentWithRoom(a *access) (*segment, error) {
-	n, tag, now := a.shard(), a.tag(), a.now+a.lag
+func (s *Store) segmentWithRoom(op *operation) (*segment, error) {
+	number, tag, now := op.shard(), op.tag(), op.storeTime()
 	for {
-		d := s.dirs[n].Load()
+		d := s.dirs[number].Load()
 		if d == nil {
 			if !s.reserveTable(minSlots * slotBytes) {
 				return nil, headgate.ErrFull
 			}
 			d = newDirectory(0, minSlots)
 			d.set(0, newSegment(minSlots, 0))
-			s.dirs[n].Store(d)
+			s.dirs[number].Store(d)
 		}
 		g := d.segments[tag>>d.shift]
 		if !g.full(depthOf(d)) {
-			s.shards[n].setStart(a)
+			s.shards[number].setStart(op)
 			return g, nil
 		}
-		s.shards[n].recordSweep(now)
+		s.shards[number].recordSweep(now)
 		start := time.Now()
-		err := s.makeRoom(n, d, g, tag, now)
+		err := s.makeRoom(number, d, g, tag, now)
 		s.stopwatch.stop(start)
 		if err != nil {
 			return nil, err
@@ -58,18 +58,18 @@ func (s *Store) segmentWithRoom(a *access) (*segment, error) {
 // makeRoom makes room in a full segment: it drops dead entries if that is worth it, otherwise grows, and if memory does
 // not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay.
 // If there are only such keys, the new key is refused.
-func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int64) error {
+func (s *Store) makeRoom(number uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.mostlyIdle(&s.layouts, now) {
 		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
 			return nil
 		}
 	}
-	if s.grow(n, d, g, tag, now) {
+	if s.grow(number, d, g, tag, now) {
 		return nil
 	}
 	batch := max(g.excess(depthOf(d)), len(g.slots)/32)
 	found := g.survey(&s.layouts, now, now, batch)
-	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, evict: found.evict, evicting: max(0, batch-found.dead)}
+	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, evictWithin: found.evict, maxEvict: max(0, batch-found.dead)}
 	g.tidy(&tidying)
 	s.evictions.Add(int64(tidying.evicted))
 	if g.full(depthOf(d)) {
@@ -79,20 +79,20 @@ func (s *Store) makeRoom(n uint8, d *directory, g *segment, tag uint64, now int6
 }
 
 // grow doubles a small segment or splits a large one. It returns false if there is no memory for it.
-func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) bool {
+func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int64) bool {
 	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moved: s.scratch.get()}
 	defer func() { s.scratch.put(tidying.moved) }()
 	if len(g.slots) < maxSlots {
 		if !s.reserveTable(g.bytes()) {
 			return false
 		}
-		tidying.bit = ^uint64(0)
+		tidying.moveBits = ^uint64(0)
 		g.tidy(&tidying)
 		larger := newSegment(2*len(g.slots), 0)
 		larger.fill(tidying.moved)
 		grown := newDirectory(0, len(larger.slots))
 		grown.set(0, larger)
-		s.dirs[n].Store(grown)
+		s.dirs[number].Store(grown)
 		return true
 	}
 	deeper := int(g.depth) == depthOf(d)
@@ -106,7 +106,7 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 		}
 		return false
 	}
-	tidying.bit = 1 << (64 - layoutBits - 1 - g.depth)
+	tidying.moveBits = 1 << (64 - layoutBits - 1 - g.depth)
 	g.tidy(&tidying)
 	g.depth++
 	other.fill(tidying.moved)
@@ -116,7 +116,7 @@ func (s *Store) grow(n uint8, d *directory, g *segment, tag uint64, now int64) b
 			doubled.set(i, d.segments[i/2])
 		}
 		doubled.set(int(tag>>doubled.shift)|1, other)
-		s.dirs[n].Store(doubled)
+		s.dirs[number].Store(doubled)
 		return true
 	}
 	// The segment's indexes in the directory share its first depth bits. Those with the next bit set now lead to the
@@ -143,7 +143,7 @@ func (s *Store) merge(d *directory, i int, now int64) {
 		return
 	}
 	tidying := tidyOptions{
-		layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, bit: ^uint64(0),
+		layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moveBits: ^uint64(0),
 		moved: s.scratch.get(),
 	}
 	other.tidy(&tidying)

@@ -135,8 +135,8 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (d headgate.Decision
 		c.Cost = cost
 		return d, cmp.Or(err, s.validatable(c).ValidatePeek())
 	}
-	a := s.newAccess(p, c.Key, cost)
-	d = s.peek(&a)
+	op := s.newOperation(p, c.Key, cost)
+	d = s.peek(&op)
 	p.putBack()
 	return d, nil
 }
@@ -149,7 +149,6 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	return s.planOf(c)
 }
 
-// planOf validates a check and returns its plan, as prepare does.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)
@@ -162,82 +161,86 @@ func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	return p, nil
 }
 
-// An access is one check and the values that the store derives from it.
-type access struct {
-	plan *plan
-	key  string
-	hash uint64
-	now  int64 // by the key's clock, in µs
-	lag  int64 // how far the key's clock is behind the store's, in µs
-	n    int64
+// An operation is one check and the values that the store derives from it.
+type operation struct {
+	plan  *plan
+	key   string
+	hash  uint64
+	now   int64 // by the key's clock, in µs
+	lag   int64 // how far the key's clock is behind the store's, in µs
+	units int64
 }
 
-// newAccess returns the access of a check. Reading the clock waits for all earlier reads of memory. So it is read after
-// the key is hashed and before the table is accessed, which is most likely not in the CPU's cache.
-func (s *Store) newAccess(p *plan, key string, n int64) access {
-	a := access{plan: p, key: key, hash: s.hash(p, key), n: n}
-	a.setTime(s.now())
-	return a
+// newOperation returns the operation of a check. Reading the clock waits for all earlier reads of memory. So it is read
+// after the key is hashed and before the table is accessed, which is most likely not in the CPU's cache.
+func (s *Store) newOperation(p *plan, key string, n int64) operation {
+	op := operation{plan: p, key: key, hash: s.hash(p, key), units: n}
+	op.setTime(s.now())
+	return op
 }
 
 func (s *Store) hash(p *plan, key string) uint64 { return maphash.String(s.seeds[p.kind], key) }
 
-// setTime sets the time of the access, given the store's time.
-func (a *access) setTime(now int64) {
-	if a.plan.limit.Staggered {
-		a.lag = a.plan.Offset(a.key)
+// setTime sets the time of the operation, given the store's time.
+func (op *operation) setTime(now int64) {
+	if op.plan.limit.Staggered {
+		op.lag = op.plan.Offset(op.key)
 	}
-	a.now = now - a.lag
+	op.now = now - op.lag
 }
 
-func (a *access) shard() uint8 { return uint8(a.hash >> (64 - shardBits)) }
-func (a *access) tag() uint64  { return tagOf(a.hash) }
+func (op *operation) storeTime() int64 { return op.now + op.lag }
+
+func (op *operation) shard() uint8 { return uint8(op.hash >> (64 - shardBits)) }
+func (op *operation) tag() uint64  { return tagOf(op.hash) }
 
 // unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word at the store's time,
 // since the key's own may be behind by a period.
-func (a *access) unseal(word uint64) algorithm.Pair { return a.plan.unseal(a.tag(), word, a.now+a.lag) }
+func (op *operation) unseal(word uint64) algorithm.Pair {
+	return op.plan.unseal(op.tag(), word, op.storeTime())
+}
 
 // seal returns the key's word for a pair, in the layout of the plan.
-func (a *access) seal(pair algorithm.Pair) uint64 { return a.plan.seal(a.tag(), pair) }
+func (op *operation) seal(pair algorithm.Pair) uint64 { return op.plan.seal(op.tag(), pair) }
 
 // feasible reports whether the limit can ever allow n units.
-func (a *access) feasible() bool { return a.n <= a.plan.Capacity() }
+func (op *operation) feasible() bool { return op.units <= op.plan.Capacity() }
 
 // tagWord returns the tag word of the key's entry.
-func (a *access) tagWord() uint64 { return a.tag()<<layoutBits | a.plan.id }
+func (op *operation) tagWord() uint64 { return op.tag()<<layoutBits | op.plan.id }
 
 // take decides n units. It writes the decision in place, because copying a decision takes longer than computing it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
-	a := s.newAccess(p, key, n)
-	if !a.feasible() {
-		*d = s.peek(&a)
+	op := s.newOperation(p, key, n)
+	if !op.feasible() {
+		*d = s.peek(&op)
 		return nil
 	}
 	if !p.compact {
-		*d, err = s.takeWithRecord(&a)
+		*d, err = s.takeByRecord(&op)
 		return err
 	}
 	for {
-		pair, result := s.takeCompact(p, a.hash, a.now, n)
+		pair, result := s.takeCompact(p, op.hash, op.now, n)
 		switch result {
 		case takeAllowed:
-			p.Describe(d, pair, a.now, n)
+			p.Describe(d, pair, op.now, n)
 			return nil
 		case takeDenied:
-			*d = p.DecidePair(pair, a.now, n)
+			*d = p.DecidePair(pair, op.now, n)
 			return nil
 		case keyAbsent:
-			taken, err := s.takeAbsent(&a)
+			taken, err := s.takeAbsent(&op)
 			if !errors.Is(err, errRetry) {
 				*d = taken
 				return err
 			}
 		case layoutChanged:
-			if err := s.lockAndConvert(&a); err != nil {
+			if err := s.lockAndConvert(&op); err != nil {
 				return err
 			}
 		}
-		a.setTime(s.nowInRange())
+		op.setTime(s.nowInRange())
 	}
 }
 
@@ -245,29 +248,29 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 var errRetry = errors.New("the clock has jumped, or the limit changed")
 
 // peek decides without taking.
-func (s *Store) peek(a *access) headgate.Decision {
-	if a.plan.compact {
-		if pair, found := s.read(a); found {
-			return a.plan.PeekPair(pair, a.now, a.n)
+func (s *Store) peek(op *operation) headgate.Decision {
+	if op.plan.compact {
+		if pair, found := s.read(op); found {
+			return op.plan.PeekPair(pair, op.now, op.units)
 		}
 	}
-	sh := s.lockFor(a)
+	sh := s.lockFor(op)
 	defer sh.mu.Unlock()
-	return s.peekLocked(sh, a, a.n)
+	return s.peekLocked(sh, op, op.units)
 }
 
 // read returns the pair of a key if it is found without a lock.
-func (s *Store) read(a *access) (algorithm.Pair, bool) {
-	e := s.entry(a.hash)
+func (s *Store) read(op *operation) (algorithm.Pair, bool) {
+	e := s.entry(op.hash)
 	if e == nil {
 		return algorithm.Pair{}, false
 	}
 	word := atomic.LoadUint64(&e.state)
-	if word&heldBit != 0 || atomic.LoadUint64(&e.tag) != a.tagWord() ||
-		atomic.LoadUint64(&e.state) != word || !s.validAt(a.now) {
+	if word&heldBit != 0 || atomic.LoadUint64(&e.tag) != op.tagWord() ||
+		atomic.LoadUint64(&e.state) != word || !s.validAt(op.now) {
 		return algorithm.Pair{}, false
 	}
-	return a.plan.unseal(a.tag(), word, a.now), true
+	return op.plan.unseal(op.tag(), word, op.now), true
 }
 
 // entry returns the entry of a key, or nil. Without the shard's lock the entry may move at any time, and nil may mean
@@ -292,7 +295,7 @@ const (
 	takeDenied outcome = iota
 	takeAllowed
 	keyAbsent     // the key was not found; it is certainly absent only if the caller holds the shard's lock
-	clockJumped   // the clock has jumped so far that the entry may not be readable at the time of the access
+	clockJumped   // the clock has jumped so far that the entry may not be readable at the operation's time
 	layoutChanged // the entry has the layout of another limit
 )
 
@@ -347,34 +350,34 @@ func pause(spins int) {
 }
 
 // takeAbsent takes for a key that takeCompact did not find.
-func (s *Store) takeAbsent(a *access) (headgate.Decision, error) {
-	sh := &s.shards[a.shard()]
+func (s *Store) takeAbsent(op *operation) (headgate.Decision, error) {
+	sh := &s.shards[op.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if !s.validAt(a.now) {
+	if !s.validAt(op.now) {
 		return headgate.Decision{}, errRetry
 	}
-	if record := sh.records.lookup(a.hash); record != nil {
-		return s.takeFromRecord(sh, a, record)
+	if record := sh.records.lookup(op.hash); record != nil {
+		return s.takeGrowing(sh, op, record)
 	}
 	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.
-	pair, result := s.takeCompact(a.plan, a.hash, a.now, a.n)
+	pair, result := s.takeCompact(op.plan, op.hash, op.now, op.units)
 	switch result {
 	case takeAllowed:
-		return a.plan.DescribeTaken(pair, a.now, a.n), nil
+		return op.plan.DescribeTaken(pair, op.now, op.units), nil
 	case takeDenied:
-		return a.plan.DecidePair(pair, a.now, a.n), nil
+		return op.plan.DecidePair(pair, op.now, op.units), nil
 	case clockJumped, layoutChanged:
 		return headgate.Decision{}, errRetry
 	}
-	g, err := s.segmentWithRoom(a)
+	g, err := s.segmentWithRoom(op)
 	if err != nil {
 		s.refusals.Add(1)
 		return headgate.Decision{}, err
 	}
-	pair, _ = a.plan.TakePair(algorithm.Pair{}, a.now, a.n)
-	g.add(a.tagWord(), a.seal(pair))
-	return a.plan.DescribeTaken(pair, a.now, a.n), nil
+	pair, _ = op.plan.TakePair(algorithm.Pair{}, op.now, op.units)
+	g.add(op.tagWord(), op.seal(pair))
+	return op.plan.DescribeTaken(pair, op.now, op.units), nil
 }
 
 // newLease returns a random lease ID, within the 53 bits that every store can represent.

@@ -133,12 +133,12 @@ func (g *segment) free(tag uint64) *slot {
 
 // tidyOptions decide what happens to each entry when a segment is tidied.
 type tidyOptions struct {
-	layouts  *layouts
-	ref, now int64
-	keepDead int64  // how long dead entries stay, in µs
-	bit      uint64 // entries with one of these tag bits move to another segment
-	evict    int64  // entries with at most this time left, in µs, are evicted unless they were denied
-	evicting int    // maximum number of entries to evict
+	layouts     *layouts
+	ref, now    int64
+	keepDead    int64  // how long dead entries stay, in µs
+	moveBits    uint64 // entries with one of these tag bits move to another segment
+	evictWithin int64  // entries with at most this time left, in µs, are evicted unless they were denied
+	maxEvict    int    // maximum number of entries to evict
 
 	evicted int
 	moved   []slot // entries that move to another segment
@@ -166,7 +166,7 @@ func (g *segment) tidy(s *tidyOptions) {
 			g.clear(e)
 			continue
 		}
-		if tag&s.bit != 0 {
+		if tag&s.moveBits != 0 {
 			state := e.hold() // from now on the layout stays as well
 			s.moved = append(s.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
 			g.clear(e)
@@ -239,7 +239,7 @@ func (s *tidyOptions) drops(e *slot) bool {
 			return false // held by this goroutine, for the current check
 		}
 		rest := s.layouts.timeLeft(tagWord, state, s.ref, s.now)
-		evict := rest > 0 && rest <= s.evict && state&deniedBit == 0 && s.evicted < s.evicting
+		evict := rest > 0 && rest <= s.evictWithin && state&deniedBit == 0 && s.evicted < s.maxEvict
 		if rest > -s.keepDead && !evict {
 			return false
 		}

@@ -64,7 +64,7 @@ func (s *Store) takeMany(
 	if err := s.prepareAll(checks, claims); err != nil {
 		return dst, err
 	}
-	now := s.now() // newAccess says why it is read after hashing the keys and before reading the table
+	now := s.now() // after hashing the keys and before reading the table; see newOperation
 	for i := range claims {
 		claims[i].setTime(now)
 	}
@@ -82,15 +82,15 @@ func (s *Store) takeMany(
 // prepareAll fills in the plans and hashes of checks. It fails if a check or their combination is invalid.
 func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 	for i := range checks {
-		c, to := &checks[i], &claims[i]
+		c, cl := &checks[i], &claims[i]
 		plan, err := s.planOf(c)
 		if err != nil {
 			return cmp.Or(headgate.ValidateAll(checks), err) // an invalid combination is reported first
 		}
-		to.plan, to.key, to.hash, to.n = plan, c.Key, s.hash(plan, c.Key), c.Cost
+		cl.plan, cl.key, cl.hash, cl.units = plan, c.Key, s.hash(plan, c.Key), c.Cost
 		for j := range i {
 			// Equal keys have equal hashes, unless they are for different kinds of state.
-			if k := &claims[j]; k.hash == to.hash || k.plan.kind != plan.kind && checks[j].Key == c.Key {
+			if k := &claims[j]; k.hash == cl.hash || k.plan.kind != plan.kind && checks[j].Key == c.Key {
 				if err := headgate.ValidateAll(checks); err != nil {
 					return err
 				}
@@ -119,7 +119,7 @@ func (s *Store) takeLocked(
 ) ([]headgate.Decision, error) {
 	var locked shardSet
 	for i := range claims {
-		parts[i].access = claims[i].access
+		parts[i].operation = claims[i].operation
 		locked.add(parts[i].shard())
 	}
 	for s.lock(&locked); !s.validAt(now); s.lock(&locked) { // until entries are readable at now
@@ -150,14 +150,14 @@ func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Deci
 	before, allowed := len(dst), true
 	for i := range parts {
 		p := &parts[i]
-		d := s.peekLocked(&s.shards[p.shard()], &p.access, p.n)
+		d := s.peekLocked(&s.shards[p.shard()], &p.operation, p.units)
 		allowed = allowed && d.Allowed
 		dst = append(dst, d)
 	}
 	for i := range parts {
 		p := &parts[i]
 		if !allowed && dst[before+i].Allowed {
-			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.access, 0) // without the cost, which is not taken
+			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.operation, 0) // without the cost, which is not taken
 		}
 		if p.slot != nil {
 			atomic.StoreUint64(&p.slot.state, p.word)
@@ -220,7 +220,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		if err != nil {
 			for j := range i {
 				parts[j].record = nil // the record may have moved
-				s.hold(&parts[j])
+				s.holdPart(&parts[j])
 				s.restorePart(&parts[j], true)
 			}
 			return dst, err
@@ -233,7 +233,7 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 		p, d := &parts[i], &dst[before+i]
 		if moved || p.slot == nil && p.record == nil {
 			p.record = nil
-			s.hold(p)
+			s.holdPart(p)
 		}
 		s.tryPart(p, d)
 		allowed = allowed && d.Allowed

@@ -21,43 +21,43 @@ func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*h
 		}
 		return
 	}
-	var accesses [eachBatch]access
+	var batch [eachBatch]operation
 	for from := 0; from < len(checks); from += eachBatch {
 		to := min(from+eachBatch, len(checks))
-		s.takeBatch(accesses[:to-from], checks[from:to], dst[from:to], errs[from:to])
+		s.takeBatch(batch[:to-from], checks[from:to], dst[from:to], errs[from:to])
 	}
 }
 
-func (s *Store) takeBatch(accesses []access, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
+func (s *Store) takeBatch(batch []operation, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
 	var plan *plan // of the previous check, which often has the same limit
 	for i, c := range checks {
-		a := &accesses[i]
-		*a = access{n: c.Cost}
+		op := &batch[i]
+		*op = operation{units: c.Cost}
 		if plan == nil || c.Limit != plan.limit || c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes {
 			plan, errs[i] = s.planOf(c)
 		}
 		if plan != nil {
-			a.plan, a.key, a.hash = plan, c.Key, s.hash(plan, c.Key)
+			op.plan, op.key, op.hash = plan, c.Key, s.hash(plan, c.Key)
 		}
 	}
-	for i := range accesses { // these reads do not depend on each other, so they run in parallel
-		s.prefetchSlot(accesses[i].hash)
+	for i := range batch { // these reads do not depend on each other, so they run in parallel
+		s.prefetchSlot(batch[i].hash)
 	}
 	now := s.now()
 	for i, c := range checks {
-		a := &accesses[i]
-		p := a.plan
+		op := &batch[i]
+		p := op.plan
 		if p == nil {
 			continue
 		}
-		a.setTime(now)
-		if p.compact && a.feasible() {
-			switch pair, result := s.takeCompact(p, a.hash, a.now, a.n); result {
+		op.setTime(now)
+		if p.compact && op.feasible() {
+			switch pair, result := s.takeCompact(p, op.hash, op.now, op.units); result {
 			case takeAllowed:
-				p.Describe(dst[i], pair, a.now, a.n)
+				p.Describe(dst[i], pair, op.now, op.units)
 				continue
 			case takeDenied:
-				*dst[i] = p.DecidePair(pair, a.now, a.n)
+				*dst[i] = p.DecidePair(pair, op.now, op.units)
 				continue
 			}
 		}

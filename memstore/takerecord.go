@@ -9,139 +9,140 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// takeWithRecord decides a check of a key whose state does not fit a state word, and so is in a record.
-func (s *Store) takeWithRecord(a *access) (headgate.Decision, error) {
-	sh := s.lockFor(a)
+// takeByRecord decides a check of a key whose state does not fit a state word, and so is in a record.
+func (s *Store) takeByRecord(op *operation) (headgate.Decision, error) {
+	sh := s.lockFor(op)
 	defer sh.mu.Unlock()
-	if record := sh.records.lookup(a.hash); record != nil {
-		return s.takeFromRecord(sh, a, record)
+	if record := sh.records.lookup(op.hash); record != nil {
+		return s.takeGrowing(sh, op, record)
 	}
-	if err := s.moveToRecord(sh, a); err != nil {
+	if err := s.moveToRecord(sh, op); err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.takeFromRecord(sh, a, sh.records.lookup(a.hash))
+	return s.takeGrowing(sh, op, sh.records.lookup(op.hash))
 }
 
-// takeFromRecord takes from the record of a key, and creates a record if record is nil. The shard is locked.
-func (s *Store) takeFromRecord(sh *shard, a *access, record []int64) (headgate.Decision, error) {
-	words := a.plan.firstWords
+// takeGrowing takes from the record of a key, and creates or enlarges the record if needed. The shard is locked.
+func (s *Store) takeGrowing(sh *shard, op *operation, record []int64) (headgate.Decision, error) {
+	words := op.plan.initialWords
 	if record != nil {
 		var err error
-		if record, err = s.convertRecord(sh, a, record); err != nil {
+		if record, err = s.convertRecord(sh, op, record); err != nil {
 			return headgate.Decision{}, err
 		}
-		words = a.wordsAfter(record[recordWords])
+		words = op.wordsAfter(record[atLength])
 	}
-	if len(record) < recordState+words {
+	if len(record) < atState+words {
 		if record != nil {
-			if d := a.decideRecord(record, a.n); !d.Allowed { // a denial needs no more room
+			if d := op.decideByRecord(record, op.units); !d.Allowed { // a denial needs no more room
 				return d, nil
 			}
 		}
 		var err error
-		if record, err = s.recordFor(sh, a, words); err != nil {
+		if record, err = s.recordFor(sh, op, words); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
-	return a.takeRecord(record), nil
+	return op.takeInPlace(record), nil
 }
 
-// decideByRecord decides n units by the record of a key, and marks the record if it denies.
-func (s *Store) decideByRecord(sh *shard, a *access, n int64) headgate.Decision {
-	record := sh.records.lookup(a.hash)
+// lookupAndDecide calls decideByRecord for the record of a key, if it has one.
+func (s *Store) lookupAndDecide(sh *shard, op *operation, n int64) headgate.Decision {
+	record := sh.records.lookup(op.hash)
 	if record == nil {
-		return a.plan.Decide(nil, a.now, n)
+		return op.plan.Decide(nil, op.now, n)
 	}
-	return a.decideRecord(record, n)
+	return op.decideByRecord(record, n)
 }
 
-func (a *access) decideRecord(record []int64, n int64) headgate.Decision {
-	d := a.plan.Decide(stateOf(record), a.now, n)
+// decideByRecord decides whether the state in a record allows n units, and marks the record after a denial.
+func (op *operation) decideByRecord(record []int64, n int64) headgate.Decision {
+	d := op.plan.Decide(stateOf(record), op.now, n)
 	if !d.Allowed {
-		a.markDenied(record, d.ResetAfter)
+		op.markDenied(record, d.ResetAfter)
 	}
 	return d
 }
 
 // markDenied marks the record of a key that is denied.
-func (a *access) markDenied(record []int64, resetAfter time.Duration) {
-	record[recordDenied] = 1
-	// If the limit was lowered, the consumed units drain more slowly than recordUntil assumes.
-	record[recordUntil] = max(record[recordUntil], a.liveUntil(record, resetAfter))
+func (op *operation) markDenied(record []int64, resetAfter time.Duration) {
+	record[atDenied] = 1
+	// If the limit was lowered, the consumed units drain more slowly than record[atUntil] assumes.
+	record[atUntil] = max(record[atUntil], op.liveUntil(record, resetAfter))
 }
 
-// takeRecord takes from a record that has room for the next state, or marks it as denied.
-func (a *access) takeRecord(record []int64) headgate.Decision {
+// takeInPlace takes from a record that has room for the next state, or marks it as denied.
+func (op *operation) takeInPlace(record []int64) headgate.Decision {
 	lease := uint64(0)
-	if a.plan.kind == algorithm.KindLeases {
+	if op.plan.kind == algorithm.KindLeases {
 		lease = newLease()
 	}
-	state, d := a.plan.Take(stateOf(record), a.now, a.n, lease)
+	state, d := op.plan.Take(stateOf(record), op.now, op.units, lease)
 	if !d.Allowed {
-		a.markDenied(record, d.ResetAfter)
+		op.markDenied(record, d.ResetAfter)
 		return d
 	}
-	a.storeState(record, state, d.ResetAfter)
+	op.storeState(record, state, d.ResetAfter)
 	return d
 }
 
 // recordWithRoom returns the record of a key, with its state converted to the plan and with room for one more step.
-func (s *Store) recordWithRoom(sh *shard, a *access) ([]int64, error) {
-	words := a.plan.firstWords
-	if record := sh.records.lookup(a.hash); record != nil {
-		record, err := s.convertRecord(sh, a, record)
+func (s *Store) recordWithRoom(sh *shard, op *operation) ([]int64, error) {
+	words := op.plan.initialWords
+	if record := sh.records.lookup(op.hash); record != nil {
+		record, err := s.convertRecord(sh, op, record)
 		if err != nil {
 			return nil, err
 		}
-		words = a.wordsAfter(record[recordWords])
+		words = op.wordsAfter(record[atLength])
 	}
-	return s.recordFor(sh, a, words)
+	return s.recordFor(sh, op, words)
 }
 
 // wordsAfter returns the largest size of a state after one more step, in words.
-func (a *access) wordsAfter(words int64) int {
-	return max(a.plan.firstWords, int(words)+a.plan.growth)
+func (op *operation) wordsAfter(words int64) int {
+	return max(op.plan.initialWords, int(words)+op.plan.growth)
 }
 
-// storeState stores the state after a step, and the time until which the record must be kept. It clears recordDenied if
-// the key had drained.
-func (a *access) storeState(record []int64, state algorithm.State, resetAfter time.Duration) {
-	if record[recordUntil] <= a.now+a.lag {
-		record[recordDenied] = 0
+// storeState stores the state after a step, and the time until which the record must be kept. It removes the mark of a
+// denial if the key had drained.
+func (op *operation) storeState(record []int64, state algorithm.State, resetAfter time.Duration) {
+	if record[atUntil] <= op.storeTime() {
+		record[atDenied] = 0
 	}
-	record[recordWords] = int64(copy(record[recordState:], state))
-	record[recordUntil] = a.liveUntil(record, resetAfter)
+	record[atLength] = int64(copy(record[atState:], state))
+	record[atUntil] = op.liveUntil(record, resetAfter)
 }
 
-// liveUntil returns the store's time until which a record must be remembered.
-func (a *access) liveUntil(record []int64, resetAfter time.Duration) int64 {
+// liveUntil returns when the record may be dropped, by the store's clock.
+func (op *operation) liveUntil(record []int64, resetAfter time.Duration) int64 {
 	us := resetAfter.Microseconds()
-	if record[recordDenied] != 0 {
+	if record[atDenied] != 0 {
 		us = deniedLife(us)
 	}
-	return a.now + a.lag + us
+	return op.storeTime() + us
 }
 
 // moveToRecord moves the entry of a key, if it has one, to a record, because its limit or a debt does not fit a state
 // word.
-func (s *Store) moveToRecord(sh *shard, a *access) error {
-	if sh.records.lookup(a.hash) != nil {
+func (s *Store) moveToRecord(sh *shard, op *operation) error {
+	if sh.records.lookup(op.hash) != nil {
 		return nil
 	}
-	e := s.entry(a.hash)
+	e := s.entry(op.hash)
 	if e == nil {
 		return nil
 	}
-	record, err := s.recordWithRoom(sh, a)
+	record, err := s.recordWithRoom(sh, op)
 	if err != nil {
 		return err
 	}
-	word := e.hold()
-	state := s.convertState(a, atomic.LoadUint64(&e.tag), word)
+	word := e.hold() // until the tag is a tombstone
+	state := s.convertState(op, atomic.LoadUint64(&e.tag), word)
 	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
 	if word&deniedBit != 0 {
-		record[recordDenied], record[recordUntil] = 1, math.MaxInt64
+		record[atDenied], record[atUntil] = 1, math.MaxInt64 // not drained, so storeState keeps the mark
 	}
-	a.storeState(record, state, a.plan.Decide(state, a.now, 0).ResetAfter)
+	op.storeState(record, state, op.plan.Decide(state, op.now, 0).ResetAfter)
 	return nil
 }

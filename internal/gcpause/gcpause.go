@@ -1,8 +1,8 @@
-// Package gcpause delays the garbage collector while a program creates much data that it keeps.
+// Package gcpause delays the garbage collector while a program allocates a lot of long-lived data.
 //
-// With two processors, the collector uses one of them for a third of its working time: with tens of megabytes of
-// rules, a request may find both processors busy, with the collector and with compiling rules, and wait for several
-// milliseconds. The new rules and the old ones would also be scanned two or three times before any of them is garbage.
+// With two processors, a collection keeps one of them busy for about a third of the time. While tens of megabytes of
+// rules are compiled, a request may then find both processors busy and wait for several milliseconds. The new rules and
+// the old ones would also be scanned two or three times before any of them is garbage.
 package gcpause
 
 import (
@@ -13,23 +13,23 @@ import (
 	"sync"
 )
 
-// ForRules is the number of bytes for compiling ten thousand rules while requests are served. The rules take
-// half of it.
+// ForRules is the argument of Start for compiling ten thousand rules while requests are served. The compiled rules
+// take half of these bytes.
 const ForRules = 96 << 20
 
 const (
-	// smallest is the smallest heap size at which the collector runs with a percentage of 100. It grows in
-	// proportion to the percentage.
-	smallest = 4 << 20
-	// runway is the memory that may be allocated while the final collection runs. Without it, decisions would have to
-	// assist the collector.
+	// minHeap is the smallest heap size at which the collector runs with a percentage of 100. It grows in proportion
+	// to the percentage.
+	minHeap = 4 << 20
+	// runway is the memory that may be allocated while the final collection runs. Without it, goroutines that serve requests
+	// would have to assist the collector.
 	runway = 16 << 20
 )
 
 // The state is global, because the GC percentage is.
 var state struct {
 	mu      sync.Mutex
-	taken   bool   // a call of Start has not ended
+	active  bool   // a call of Start has not ended
 	raised  bool   // the percentage is changed
 	before  int    // the original percentage
 	goal    uint64 // heap size at which the collector runs
@@ -44,12 +44,12 @@ func Start(bytes uint64) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.raised {
-		s.before = percent()
+		s.before = currentPercent()
 	}
-	if h := readHeap(); s.taken || h.percent(h.used+bytes) <= s.before {
+	if h := readHeap(); s.active || h.percentFor(h.used+bytes) <= s.before {
 		return func() {}
 	}
-	s.taken = true
+	s.active = true
 	collectAfter(bytes)
 	return sync.OnceFunc(finish)
 }
@@ -59,7 +59,7 @@ func finish() {
 	s := &state
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken = false
+	s.active = false
 	collectAfter(runway)
 }
 
@@ -71,7 +71,7 @@ func collectAfter(bytes uint64) {
 	debug.SetGCPercent(-1) // waits for the end of a running collection, after which the live heap is known
 	h := readHeap()
 	s.goal = h.used + bytes
-	debug.SetGCPercent(max(s.before, h.percent(s.goal)))
+	debug.SetGCPercent(max(s.before, h.percentFor(s.goal)))
 	notifyCollected()
 }
 
@@ -95,9 +95,9 @@ func collected() {
 		return
 	}
 	to := s.before
-	if s.taken {
+	if s.active {
 		h := readHeap()
-		to = max(to, h.percent(s.goal))
+		to = max(to, h.percentFor(s.goal))
 		notifyCollected()
 	} else {
 		s.raised = false
@@ -105,8 +105,8 @@ func collected() {
 	debug.SetGCPercent(to)
 }
 
-// percent returns the current GC percentage.
-func percent() int {
+// currentPercent returns the GC percentage.
+func currentPercent() int {
 	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(sample)
 	return int(min(sample[0].Value.Uint64(), math.MaxInt32)) // larger values mean off
@@ -121,15 +121,19 @@ type heap struct {
 
 func readHeap() heap {
 	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
 	}
 	metrics.Read(samples)
-	n := func(i int) uint64 { return samples[i].Value.Uint64() }
-	return heap{used: max(n(0), n(1)), live: n(1), roots: n(2) + n(3)}
+	value := func(i int) uint64 { return samples[i].Value.Uint64() }
+	// The runtime counts small objects late, so used may be less than live.
+	return heap{used: max(value(0), value(1)), live: value(1), roots: value(2) + value(3)}
 }
 
-// percent returns the GC percentage that makes the collector run at a heap size.
-func (h *heap) percent(goal uint64) int {
+// percentFor returns the GC percentage that makes the collector run at a heap size.
+func (h *heap) percentFor(goal uint64) int {
 	growth := goal - min(goal, h.live)
-	return int(min(growth*100/max(h.live+h.roots, 1), goal*100/smallest, math.MaxInt32))
+	return int(min(growth*100/max(h.live+h.roots, 1), goal*100/minHeap, math.MaxInt32))
 }

@@ -28,7 +28,7 @@ func collections(bytes int) uint32 {
 func restored(t *testing.T, want int) {
 	t.Helper()
 	runtime.GC()
-	await.True(t, "the percentage that was set", func() bool { return percent() == want })
+	await.True(t, "the percentage that was set", func() bool { return currentPercent() == want })
 }
 
 func TestNothingIsCollectedUntilItEnds(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTheHeapGrowsNoFurtherThanWasAskedFor(t *testing.T) {
 	}
 	kept = append(kept, make([]byte, most/2))
 	runtime.GC()
-	await.True(t, "the percentage that was set", func() bool { return percent() == 100 })
+	await.True(t, "the percentage that was set", func() bool { return currentPercent() == 100 })
 	kept = nil
 	end()
 	restored(t, 100)
@@ -165,19 +165,19 @@ func TestOneAtATime(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	runtime.GC()
 	first := Start(64 << 20)
-	raised := percent()
+	raised := currentPercent()
 	second := Start(128 << 20)
-	if got := percent(); got != raised || raised <= 100 {
+	if got := currentPercent(); got != raised || raised <= 100 {
 		t.Errorf("got %d percent, and %d for a second one", raised, got)
 	}
 	second()
-	if got := percent(); got != raised {
+	if got := currentPercent(); got != raised {
 		t.Errorf("got %d percent after the second has ended, want %d", got, raised)
 	}
 	first()
 	third := Start(128 << 20) // the collector has not come yet
 	runtime.GC()
-	if got := percent(); got <= raised {
+	if got := currentPercent(); got <= raised {
 		t.Errorf("got %d percent for one after another, want more than %d", got, raised)
 	}
 	third()

@@ -61,7 +61,7 @@ func newUsage(l headgate.Limit) usage {
 	case headgate.Concurrency:
 		return new(concurrency)
 	default:
-		return new(declared)
+		return new(eventHistory)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type Options struct {
 	// Password is the default user's password. Default none.
 	Password string
-	// Users are more users, in ACL syntax, as in "alice on >secret ~* &* +@all". Default none.
+	// Users are additional users in ACL syntax, such as "alice on >secret ~* &* +@all". Default none.
 	Users []string
 	// NoScripts denies EVAL and similar commands to the default user, with the error NOPERM. Default false.
 	NoScripts bool
@@ -21,13 +21,13 @@ type Options struct {
 	MaxMemory int64
 	// MaxMemoryPolicy is the policy when MaxMemory is reached. Default "noeviction".
 	MaxMemoryPolicy string
-	// Persist keeps the data over a Restart. Default false: a restarted server is empty.
+	// Persist keeps the data across a Restart. Default false: a restarted server is empty.
 	Persist bool
 	// ClockOffset is added to the server's clock; it may be negative. Default 0.
 	ClockOffset time.Duration
 	// MovableClock lets Server.MoveClock change the clock while the server runs. Default false.
 	MovableClock bool
-	// Config are more lines of redis.conf. They override the lines that this package writes. Default none.
+	// Config lists additional lines of redis.conf, which override those that this package writes. Default none.
 	Config []string
 }
 
@@ -43,7 +43,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// The user as which the harness logs in, and servers log in to each other.
+// The user for the connections of this package, and of servers to each other.
 const (
 	adminName     = "redistest"
 	adminPassword = "redistest"
@@ -92,7 +92,7 @@ func (o *Options) config() []string {
 // withClocks returns the options of each of n servers, which differ only in their clocks.
 func (o Options) withClocks(n int, clocks []time.Duration) ([]Options, error) {
 	if len(clocks) > n {
-		return nil, fmt.Errorf("redistest: Clocks has %d entries; want at most %d, one for each server", len(clocks), n)
+		return nil, fmt.Errorf("redistest: option Clocks has %d entries; want at most %d, one for each server", len(clocks), n)
 	}
 	each := make([]Options, n)
 	for i := range each {
