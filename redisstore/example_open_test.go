@@ -32,6 +32,6 @@ func ExampleServerError() {
 	// Output:
 	// server: 127.0.0.1:1
 	// problem: is unreachable: nothing listens there
-	// fix: start it, or check host and port in the URL; or set Options.StartUnreachable to start without it
+	// fix: start it, or check host and port in the URL; or set Options.StartUnreachable to start without Redis
 	// was anything taken? false
 }

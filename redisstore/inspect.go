@@ -40,9 +40,9 @@ func (w Warning) String() string { return w.Server + ": " + w.Problem + ": " + w
 
 // An inspection is what the store knows about its servers.
 type inspection struct {
-	warnings atomic.Pointer[[]Warning]
-	unusable atomic.Pointer[error] // why connectLater cannot use the servers: a permanent error, or nil
-	cpu      cpuSamples
+	warnings     atomic.Pointer[[]Warning]
+	permanentErr atomic.Pointer[error] // why connectLater cannot use the servers, or nil
+	cpu          cpuSamples
 }
 
 // Warnings returns the warnings of the last inspection of the servers, by Open or Inspect, which also logged them.

@@ -22,7 +22,7 @@ import (
 // (true: do not verify certificates), sentinel_user and sentinel_password. Special characters in a user, password or
 // value are percent-encoded (%2F), and so is a + in the query (%2B).
 //
-// Open checks the settings that limits depend on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
+// Open checks the server settings that limits depend on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
 // password, a replica instead of a primary, or a server without Lua. If the servers are unreachable, it fails unless
 // Options.StartUnreachable is set. Open loads the scripts into Redis, so that the first decisions are as fast as later
 // ones.
@@ -58,7 +58,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// suggestStartUnreachable appends a hint at Options.StartUnreachable to the fix of an error that is not permanent.
+// suggestStartUnreachable mentions Options.StartUnreachable in the Fix of an error, unless the error is permanent.
 func suggestStartUnreachable(err error) error {
 	var e *ServerError
 	if topology.IsPermanent(err) || !errors.As(err, &e) {
@@ -68,7 +68,7 @@ func suggestStartUnreachable(err error) error {
 	if clone.Fix != "" {
 		clone.Fix += "; or "
 	}
-	clone.Fix += "set Options.StartUnreachable to start without it"
+	clone.Fix += "set Options.StartUnreachable to start without Redis"
 	return &clone
 }
 
@@ -102,7 +102,7 @@ func (s *Store) connectLater() {
 		err := s.connect(ctx)
 		cancel()
 		if err == nil {
-			s.servers.unusable.Store(nil)
+			s.servers.permanentErr.Store(nil)
 			ctx, cancel := context.WithTimeout(s.background.Context(), timeout)
 			s.preload(ctx)
 			cancel()
@@ -110,10 +110,10 @@ func (s *Store) connectLater() {
 			return
 		}
 		if !topology.IsPermanent(err) {
-			s.servers.unusable.Store(nil)
+			s.servers.permanentErr.Store(nil) // unreachable again: the problem may have been fixed
 			continue
 		}
-		s.servers.unusable.Store(&err)
+		s.servers.permanentErr.Store(&err)
 		if text := err.Error(); text != lastLogged {
 			lastLogged = text
 			s.log.Error("redis cannot be used", "err", err)

@@ -25,7 +25,7 @@ func (s *Store) Outages() []Outage {
 			list = append(list, Outage{Shard: shard.Name, Err: err, Since: since})
 		}
 	}
-	if reason := s.servers.unusable.Load(); reason != nil && len(list) == 0 {
+	if reason := s.servers.permanentErr.Load(); reason != nil && len(list) == 0 {
 		list = append(list, Outage{Shard: s.client.ShardOf(""), Err: *reason})
 	}
 	return list
