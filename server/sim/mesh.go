@@ -1,10 +1,6 @@
 package sim
 
-import (
-	"slices"
-
-	"github.com/headgate/headgate/server/fleet/gossip"
-)
+import "github.com/headgate/headgate/server/fleet/gossip"
 
 // packetBytes is the approximate size of the headers of a packet.
 const packetBytes = 80
@@ -31,13 +27,36 @@ func (m *meshPort) Send(to string, packet []byte) error {
 	if !arrives || other == nil || !w.network.connects(m.node.slot, other.slot) {
 		return nil
 	}
-	p := slices.Clone(packet)
-	w.loop.After(delay, func() {
-		if other.port != nil && !other.port.closed && w.byName[to] == other {
-			other.host.Run(func() { other.port.listener.Receive(p) })
-		}
-	})
+	d := w.newDelivery()
+	d.to, d.packet = other, append(d.packet[:0], packet...)
+	w.loop.After(delay, d.arrive)
 	return nil
+}
+
+// A delivery is a packet in transit. It is used again for another packet after it has arrived.
+type delivery struct {
+	to      *node
+	packet  []byte
+	arrive  func()
+	receive func() // runs in a goroutine of the receiver
+}
+
+// newDelivery returns a delivery for another packet.
+func (w *world) newDelivery() *delivery {
+	if last := len(w.delivered) - 1; last >= 0 {
+		d := w.delivered[last]
+		w.delivered = w.delivered[:last]
+		return d
+	}
+	d := &delivery{}
+	d.receive = func() { d.to.port.listener.Receive(d.packet) }
+	d.arrive = func() {
+		if to := d.to; to.port != nil && !to.port.closed && w.byName[to.host.Name] == to {
+			to.host.Run(d.receive)
+		}
+		w.delivered = append(w.delivered, d)
+	}
+	return d
 }
 
 // Close implements gossip.Mesh.

@@ -41,7 +41,8 @@ type world struct {
 	balancer     *rand.Rand
 	verdicts     []*engine.Verdict
 	replays      []*replay
-	failed       error // the first error of an event, which ends the simulation
+	delivered    []*delivery // packets that have arrived
+	failed       error       // the first error of an event, which ends the simulation
 
 	// check is called after every request, for tests.
 	check func(*request)

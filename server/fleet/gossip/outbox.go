@@ -115,12 +115,12 @@ func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
 	case e == nil:
-		e = &outgoingTally{packetTally: packetTally{tally: *t}, changed: now, hot: -1}
+		e = &outgoingTally{packetTally: packetTally{tally: *t, readAt: uptime}, changed: now, hot: -1}
 		o.keys[t.Key] = e
 		e.rate = float64(t.Total) / max(uptime-t.Start, 2*time.Second).Seconds()
 		o.addHot(e, now)
 	case !e.sharesAlias(t): // its alias stands for something else
-		e.tally, e.alias = *t, 0
+		e.tally, e.readAt, e.alias = *t, uptime, 0
 		e.version++
 		e.sends, e.changed = 0, now
 		if e.hot >= 0 {
@@ -131,7 +131,7 @@ func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 		if more > 0 {
 			o.addRate(e, more, now)
 		}
-		e.tally = *t
+		e.tally, e.readAt = *t, uptime
 		if waits || more <= 0 && !always {
 			return
 		}
@@ -189,22 +189,22 @@ func (o *outbox) removeHot(e *outgoingTally) {
 	e.hot = -1
 }
 
-// hotKeys appends the hot keys, and removes those that are no longer hot.
-func (o *outbox) hotKeys(dst []tally.Key, now time.Duration) []tally.Key {
+// hotTallies appends the known tallies of hot keys, and removes keys that are no longer hot.
+func (o *outbox) hotTallies(dst []*tally.Tally, now time.Duration) []*tally.Tally {
 	for i := len(o.hot) - 1; i >= 0; i-- {
 		if e := o.hot[i]; now-e.changed > coldAfter {
 			o.removeHot(e)
 		} else {
-			dst = append(dst, e.tally.Key)
+			dst = append(dst, &e.tally)
 		}
 	}
 	return dst
 }
 
-// refresh updates a tally that is sent now.
-func (o *outbox) refresh(t *tally.Tally) {
+// refresh updates a tally that is sent now. It was read at an uptime of the ledger.
+func (o *outbox) refresh(t *tally.Tally, uptime time.Duration) {
 	if e := o.keys[t.Key]; e != nil && e.sharesAlias(t) {
-		e.tally = *t
+		e.tally, e.readAt = *t, uptime
 	}
 }
 
@@ -266,7 +266,6 @@ func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now t
 		e.aliasSends++
 		e.wholeSentAt = now
 	}
-	e.resent = e.sends > 0
 	e.sends++
 	o.queueResend(e, now)
 	return append(dst, &e.packetTally), left

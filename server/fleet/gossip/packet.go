@@ -83,7 +83,7 @@ type packetTally struct {
 	tally  tally.Tally
 	alias  uint64 // 0 for none
 	short  bool
-	resent bool // sent before; this is not part of the packet
+	readAt time.Duration // uptime when the tally was read from the ledger; this is not part of the packet
 }
 
 // shortAlias returns the alias of a short tally, and 0 for a whole one.

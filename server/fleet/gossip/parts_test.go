@@ -106,7 +106,7 @@ func TestOutboxTellsHotKeysFirstAndBriefly(t *testing.T) {
 	for range 300 {
 		o.round(100_000)
 	}
-	o.hotKeys(nil, o.now)
+	o.hotTallies(nil, o.now)
 	for range 100 {
 		o.round(100_000)
 	}

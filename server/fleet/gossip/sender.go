@@ -38,6 +38,7 @@ type sender struct {
 	changes []tally.Tally
 	chosen  []*packetTally
 	keys    []tally.Key
+	known   []*tally.Tally
 	packets [][]byte
 
 	forwardMu sync.Mutex // held while a packet is forwarded
@@ -235,8 +236,8 @@ func (s *sender) spread(others int) (hops uint8, copies, cost int) {
 // sent.
 func (s *sender) gather(now time.Duration, size int) {
 	ledger := s.gossip.ledger
-	s.keys = s.out.hotKeys(s.keys[:0], now)
-	s.changes = ledger.Tallies(s.changes[:0], s.keys)
+	s.known = s.out.hotTallies(s.known[:0], now)
+	s.changes = ledger.Updates(s.changes[:0], s.known)
 	for i := range s.changes {
 		s.out.put(&s.changes[i], false, s.round.uptime, now)
 	}
@@ -254,17 +255,17 @@ func (s *sender) gather(now time.Duration, size int) {
 	}
 }
 
-// refresh updates tallies that are sent again.
+// refresh updates tallies that were read in an earlier round.
 func (s *sender) refresh() {
 	s.keys = s.keys[:0]
 	for _, t := range s.chosen {
-		if t.resent {
+		if t.readAt != s.round.uptime {
 			s.keys = append(s.keys, t.tally.Key)
 		}
 	}
 	s.changes = s.gossip.ledger.Tallies(s.changes[:0], s.keys)
 	for i := range s.changes {
-		s.out.refresh(&s.changes[i])
+		s.out.refresh(&s.changes[i], s.round.uptime)
 	}
 }
 

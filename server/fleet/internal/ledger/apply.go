@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -29,6 +30,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 	in := arrival{uptime: uptime}
 	in.slot, in.gen = l.peers.Slot(from, now.micros)
 	in.lag = l.peers.Lag(in.slot, now.uptime, uptime)
+	var ages ageSum
 	for i := range tallies {
 		t := &tallies[i]
 		if reason := t.Impossible(uptime); reason != "" {
@@ -42,12 +44,9 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 		if reason != "" {
 			l.Refuse(from, reason)
 		}
-		age := t.Age
-		if age == 0 {
-			age = in.lag
-		}
-		l.counters.addLag(age, now.uptime)
+		ages.add(cmp.Or(t.Age, in.lag))
 	}
+	l.counters.addLag(&ages, now.uptime)
 }
 
 // An arrival is when and from which peer tallies were received.
@@ -101,7 +100,9 @@ func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) 
 		return refused
 	}
 	reason = cmp.Or(refused, reason)
-	l.counters.applied.Add(max(0, u.units))
+	if u.units > 0 {
+		l.counters.applied.Add(u.units)
+	}
 	if r.replaced() {
 		l.chargeReplacement(r, &u, now)
 	} else {
@@ -316,28 +317,38 @@ func (r *record) maxPending() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.
 func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
-	for i := range r.peers {
-		if peer := &r.peers[i]; peer.slot == slot {
-			if peer.gen == gen {
-				return peer, false
-			}
-			*peer = peerTotal{slot: slot, gen: gen}
-			return peer, true
+	i := min(int(slot), len(r.peers)-1) // slots differ, so the peer is not after this
+	for i >= 0 && r.peers[i].slot > slot {
+		i--
+	}
+	if i >= 0 && r.peers[i].slot == slot {
+		if r.peers[i].gen == gen {
+			return &r.peers[i], false
+		}
+		r.peers[i] = peerTotal{slot: slot, gen: gen}
+		return &r.peers[i], true
+	}
+	if len(r.peers) == MaxPeers {
+		oldest := r.oldestPeer()
+		l.counters.peersDropped.Add(1)
+		r.peers = slices.Delete(r.peers, oldest, oldest+1)
+		if oldest <= i {
+			i--
 		}
 	}
-	if len(r.peers) < MaxPeers {
-		r.peers = append(r.peers, peerTotal{slot: slot, gen: gen})
-		return &r.peers[len(r.peers)-1], true
-	}
+	r.peers = slices.Insert(r.peers, i+1, peerTotal{slot: slot, gen: gen})
+	return &r.peers[i+1], true
+}
+
+// oldestPeer returns the index of the peer whose latest update is the oldest.
+func (r *record) oldestPeer() int {
 	oldest := 0
 	for i := range r.peers {
 		if r.peers[i].updatedAt < r.peers[oldest].updatedAt {
 			oldest = i
 		}
 	}
-	l.counters.peersDropped.Add(1)
-	r.peers[oldest] = peerTotal{slot: slot, gen: gen}
-	return &r.peers[oldest], true
+	return oldest
 }
 
 // Refuse counts and reports a tally that cannot be true. Limiters that check tallies themselves call it as well.

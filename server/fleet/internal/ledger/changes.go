@@ -21,7 +21,9 @@ func (l *Ledger) Changes(dst []tally.Tally, maxTallies int) []tally.Tally {
 		sh := &l.shards[i]
 		sh.mu.Lock()
 		l.sweep(sh, now, len(sh.list)/1024+2)
-		l.queueRevisits(sh, call, now)
+		if l.pulls {
+			l.queueRevisits(sh, call, now)
+		}
 		sh.mu.Unlock()
 		ready |= sh.ready.Load()
 	}
@@ -121,6 +123,23 @@ func (l *Ledger) Tallies(dst []tally.Tally, keys []tally.Key) []tally.Tally {
 		if r != nil && r.plan.Shared {
 			l.advance(r, now)
 			dst = append(dst, l.tallyToSend(r, now))
+		}
+		sh.mu.Unlock()
+	}
+	return dst
+}
+
+// Updates appends the current tallies of the keys whose total is not that of a known tally, or counts under another limit,
+// to dst. The tallies are not marked as sent.
+func (l *Ledger) Updates(dst []tally.Tally, known []*tally.Tally) []tally.Tally {
+	now := l.now()
+	for _, t := range known {
+		sh, r := l.lockRecord(&t.Key)
+		if r != nil && r.plan.Shared {
+			l.advance(r, now)
+			if r.total != t.Total || r.sent.start != t.Start || r.offset != t.Offset || r.plan.Limit != t.Limit {
+				dst = append(dst, l.tallyToSend(r, now))
+			}
 		}
 		sh.mu.Unlock()
 	}

@@ -8,10 +8,10 @@ type peerTotal struct {
 	gen                uint32        // generation of the slot
 	start              time.Duration // Tally.Start of the total
 	total              int64
+	grewAt             int64         // when the total last grew, if it is recent, otherwise 0; see applySum
 	sentAt             time.Duration // the peer's uptime when it sent the total
 	emptyTime          int64         // the record's emptyTime at the latest update
 	updatedAt          int64         // when the latest update was sent, as far as that is known
-	grewAt             int64         // when the total last grew, if it is recent, otherwise 0; see applySum
 	emptyTimeWhenEqual int64         // the record's emptyTime when both levels were last equal
 
 	above       levelGap

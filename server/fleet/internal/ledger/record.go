@@ -35,7 +35,7 @@ type record struct {
 	window      windowState
 	debt        debtState
 	join        joinState
-	peers       []peerTotal
+	peers       []peerTotal // in the order of their slots
 	optional    optionalState
 }
 
@@ -326,8 +326,7 @@ func (r *record) updateEmptyAt(d *headgate.Decision, now moment) {
 
 // level returns the number of units consumed by all nodes that have not drained, including pending ones that count now.
 func (r *record) level(now moment) int64 {
-	d := r.usage.Decide(r.plan, r.clock(now), 0)
-	level := r.plan.Capacity() - d.Remaining
+	level := r.usage.Level(r.plan, r.clock(now))
 	if !r.plan.HasWindows() || r.debt.window <= r.window.start {
 		level += r.pending
 	}

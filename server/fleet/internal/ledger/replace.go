@@ -158,11 +158,11 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 	if !p.IsBucket() {
 		return c.Consumed(p, at)
 	}
-	if c.Decide(p, at, 0).Remaining == p.Capacity() {
+	if c.Level(p, at) == 0 {
 		return at, 0
 	}
 	at = r.lastDecision(at)
-	return at, p.Capacity() - c.Decide(p, at, 0).Remaining
+	return at, c.Level(p, at)
 }
 
 // asIfReplaced returns the record that would be the current one under a plan of another kind. It changes no record.

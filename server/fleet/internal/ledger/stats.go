@@ -31,17 +31,31 @@ func (c *counters) addOver(debt, increase int64) {
 	c.overMax = max(c.overMax, debt)
 }
 
-// addLag adds the age of an update to the average and the maximum. now is the uptime.
-func (c *counters) addLag(age, now time.Duration) {
+// An ageSum sums up the ages of updates.
+type ageSum struct {
+	updates      time.Duration // their number
+	sum, highest time.Duration
+}
+
+func (s *ageSum) add(age time.Duration) {
+	s.updates++
+	s.sum, s.highest = s.sum+age, max(s.highest, age)
+}
+
+// addLag adds the ages of updates to the average and the maximum. now is the uptime.
+func (c *counters) addLag(ages *ageSum, now time.Duration) {
 	const weight = 64
+	if ages.updates == 0 {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lag += (age - c.lag) / weight
+	c.lag += (ages.sum - ages.updates*c.lag) / max(weight, ages.updates)
 	if now-c.lagMaxSince >= time.Minute {
 		c.lagMax = [2]time.Duration{0, c.lagMax[0]}
 		c.lagMaxSince = now
 	}
-	c.lagMax[0] = max(c.lagMax[0], age)
+	c.lagMax[0] = max(c.lagMax[0], ages.highest)
 }
 
 // Stats returns the current figures of the ledger.
@@ -77,7 +91,11 @@ func (l *Ledger) Stats() fleet.LedgerStats {
 func (l *Ledger) CountOver(debt, increase int64) { l.counters.addOver(debt, increase) }
 
 // CountLag counts an update of another region. age is the update's age when it was received.
-func (l *Ledger) CountLag(age time.Duration) { l.counters.addLag(age, l.clock.Elapsed()) }
+func (l *Ledger) CountLag(age time.Duration) {
+	var ages ageSum
+	ages.add(age)
+	l.counters.addLag(&ages, l.clock.Elapsed())
+}
 
 // CountApplied counts units that another region consumed.
 func (l *Ledger) CountApplied(units int64) { l.counters.applied.Add(units) }

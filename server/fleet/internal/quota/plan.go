@@ -117,6 +117,14 @@ func (c *Counter) Decide(p *Plan, at, n int64) headgate.Decision {
 	return p.Decide(c.state, at, n)
 }
 
+// Level returns the number of units that count at a time: the capacity minus Remaining.
+func (c *Counter) Level(p *Plan, at int64) int64 {
+	if p.IsPair() {
+		return p.LevelPair(c.pair(), at)
+	}
+	return p.Capacity() - p.Decide(c.state, at, 0).Remaining
+}
+
 // Take takes n units, from 1 to the capacity, if the limit allows it, and sets d. lease names the slot of a concurrency
 // limit.
 func (c *Counter) Take(p *Plan, at, n int64, lease uint64, d *headgate.Decision) bool {
@@ -193,8 +201,7 @@ func gcd(a, b int64) int64 {
 // ChangeRate converts a bucket to another plan: the units of its level at the time changedAt count as consumed at that
 // time. It reports whether the bucket was not empty at the time now.
 func (c *Counter) ChangeRate(from, to *Plan, changedAt, now int64) bool {
-	notEmpty := c.Decide(from, now, 0).Remaining < from.Capacity()
-	units := from.Capacity() - c.Decide(from, changedAt, 0).Remaining
+	notEmpty, units := c.Level(from, now) > 0, c.Level(from, changedAt)
 	*c = Counter{}
 	if notEmpty && units > 0 {
 		taken := c.Charge(to, changedAt, units).Receipt.Units
@@ -221,13 +228,13 @@ const latestWord, currentWord, previousWord = 1, 2, 3
 
 // ChargeWindowBefore charges n units of a sliding window to the window before the one that starts at window.
 func (c *Counter) ChargeWindowBefore(p *Plan, window, at, n int64) {
-	d := c.Decide(p, at, 0)
+	level := c.Level(p, at)
 	if len(c.state) <= previousWord || c.state[latestWord] < window {
 		// There is no state for this window yet: start one.
 		c.Charge(p, at, 1)
 		c.state[currentWord] = max(0, c.state[currentWord]-1)
 	}
-	deepest := p.Capacity()*(1+headgate.MaxDebt) - (p.Capacity() - d.Remaining)
+	deepest := p.Capacity()*(1+headgate.MaxDebt) - level
 	c.state[previousWord] += max(0, min(n, deepest))
 }
 
