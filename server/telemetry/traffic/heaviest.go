@@ -29,11 +29,10 @@ func (r *Recorder) clients(end bool) []ClientCount {
 	}
 	merged := map[key]*counted{}
 	add := func(t *table, most int) {
-		all := t.clients()
+		list := t.heaviest(most)
 		if end {
 			t.reset()
 		}
-		list := heaviest(all, most)
 		for i := range list {
 			c := &list[i]
 			if known := merged[key{c.rule, c.values}]; known != nil { // the rule got its table in this minute
@@ -46,11 +45,11 @@ func (r *Recorder) clients(end bool) []ClientCount {
 			merged[key{c.rule, c.values}] = c
 		}
 	}
-	if t := r.shared.Load(); t != nil {
+	if t := r.shared.Load(); t != nil && t.used.Load() {
 		add(t, maxReported)
 	}
 	for _, stats := range r.index.Load().byID {
-		if t := stats.clients.Load(); t != nil {
+		if t := stats.clients.Load(); t != nil && t.used.Load() {
 			add(t, maxPerRule)
 		}
 	}
@@ -66,6 +65,61 @@ func (r *Recorder) clients(end bool) []ClientCount {
 		})
 	}
 	return sums.list()
+}
+
+// heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It copies only
+// these, because a table has thousands.
+func (t *table) heaviest(n int) []counted {
+	var byRequests, byDenied []uint64 // counts, each with the index of its slot in the lower half
+	for at := range uint64(len(t.buckets)) {
+		b := &t.buckets[at]
+		for i := range ways {
+			if b.fingerprints[i].Load() == 0 {
+				continue
+			}
+			requests := t.requestsAt(at, i) + t.missedRequests(at, i)
+			byRequests = append(byRequests, uint64(requests)<<32|(at*ways+uint64(i)))
+		}
+	}
+	byRequests, rest := splitLargest(byRequests, n)
+	for _, count := range rest {
+		index := count & (1<<32 - 1)
+		if denied := t.buckets[index/ways].denied[index%ways].Load(); denied > 0 {
+			byDenied = append(byDenied, uint64(denied)<<32|index)
+		}
+	}
+	byDenied, _ = splitLargest(byDenied, n)
+	list := make([]counted, 0, len(byRequests)+len(byDenied))
+	for _, count := range slices.Concat(byRequests, byDenied) {
+		index := count & (1<<32 - 1)
+		if c, ok := t.counted(index/ways, int(index%ways)); ok {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// splitLargest returns the n largest counts, the largest first, and the rest.
+func splitLargest(counts []uint64, n int) (largest, rest []uint64) {
+	slices.Sort(counts)
+	rest, largest = counts[:max(len(counts)-n, 0)], counts[max(len(counts)-n, 0):]
+	slices.Reverse(largest)
+	return largest, rest
+}
+
+// counted returns the i-th client of a bucket. ok is false if there is none.
+func (t *table) counted(at uint64, i int) (_ counted, ok bool) {
+	t.lock(at)
+	defer t.unlock(at)
+	s := t.slotAt(at, i)
+	if s.rule == nil {
+		return counted{}, false
+	}
+	c := s.counted(s.rule)
+	c.shadow, c.denied = s.shadow, t.buckets[at].denied[i].Load()
+	c.requests, c.missed = t.requestsAt(at, i), t.missedRequests(at, i)
+	c.oneIn = t.oneIn.Load()
+	return c, true
 }
 
 // heaviest returns at most 2n clients: n with the most requests, and n others with the most denials.

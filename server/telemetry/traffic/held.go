@@ -22,11 +22,17 @@ type heldClient struct {
 }
 
 // hold counts the requests that clients with many requests have sent in the last second. tables are the tables of the
-// minute.
-func (s *sampler) hold(unix, minute int64, tables []*table) {
+// minute, and shared is the one of rules without a table of their own.
+func (s *sampler) hold(unix, minute int64, tables []*table, shared *table) {
 	var candidates []candidate
 	for _, t := range tables {
-		candidates = t.appendCandidates(candidates, s)
+		candidates = t.appendHeavy(candidates)
+	}
+	for stats, r := range s.rules {
+		for key := range r.held {
+			candidates = stats.clients.Load().appendHeld(candidates, stats, key)
+			candidates = shared.appendHeld(candidates, stats, key)
+		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.requests, a.requests) })
 	for i := range candidates {
@@ -49,19 +55,47 @@ type candidate struct {
 	requests uint32
 }
 
-// appendCandidates appends the clients that are held, or may be.
-func (t *table) appendCandidates(list []candidate, s *sampler) []candidate {
-	t.each(func(at uint64, i int, slot *slot) {
-		n := t.requestsAt(at, i)
-		r := s.rules[slot.rule]
-		if slot.cut || n < heldFrom && (r == nil || len(r.held) == 0) {
-			return
+// appendHeavy appends the clients with at least heldFrom requests. It passes over most buckets without their locks,
+// because it runs each second.
+func (t *table) appendHeavy(list []candidate) []candidate {
+	for at := range uint64(len(t.buckets)) {
+		b := &t.buckets[at]
+		if b.weights[0].Load() < heldFrom && b.weights[1].Load() < heldFrom &&
+			b.weights[2].Load() < heldFrom && b.weights[3].Load() < heldFrom {
+			continue
 		}
-		key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
-		if n >= heldFrom || r.held[key] != nil {
-			list = append(list, candidate{slot.slotValues, slot.rule, key, n})
+		t.lock(at)
+		for i := range ways {
+			slot := t.slotAt(at, i)
+			if slot.rule == nil || slot.cut || b.weights[i].Load() < heldFrom {
+				continue
+			}
+			if n := t.requestsAt(at, i); n >= heldFrom {
+				key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
+				list = append(list, candidate{slot.slotValues, slot.rule, key, n})
+			}
 		}
-	})
+		t.unlock(at)
+	}
+	return list
+}
+
+// appendHeld appends a client that is held, if the table has it and appendHeavy does not append it.
+func (t *table) appendHeld(list []candidate, stats *ruleStats, key uint64) []candidate {
+	if t == nil {
+		return list
+	}
+	at, fingerprint := t.locate(key)
+	t.lock(at)
+	defer t.unlock(at)
+	i := t.buckets[at].find(fingerprint)
+	if i == ways {
+		return list
+	}
+	slot := t.slotAt(at, i)
+	if n := t.requestsAt(at, i); slot.rule == stats && !slot.cut && n < heldFrom {
+		list = append(list, candidate{slot.slotValues, stats, key, n})
+	}
 	return list
 }
 

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate"
@@ -105,15 +107,18 @@ func (c RawClient) Agrees(kept map[string]string) bool {
 
 // A Namer turns values of clients into the form in which they are kept.
 type Namer struct {
-	names NameMode
-	key   []byte
+	names  NameMode
+	key    []byte
+	hashes sync.Pool // of hash.Hash: a used one has hashed its key
 }
 
 // NewNamer returns a Namer. Nodes and rules services with the same secret give a value the same hash.
 func NewNamer(names NameMode, secret []byte) *Namer {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("headgate traffic"))
-	return &Namer{names: names, key: mac.Sum(nil)}
+	n := &Namer{names: names, key: mac.Sum(nil)}
+	n.hashes.New = func() any { return hmac.New(sha256.New, n.key) }
+	return n
 }
 
 // CountsClients reports whether clients are counted.
@@ -149,7 +154,9 @@ func IsHidden(value string) bool {
 
 // HashOf returns the hash of a value: '#' and 16 digits.
 func (n *Namer) HashOf(value string) string {
-	mac := hmac.New(sha256.New, n.key)
+	mac := n.hashes.Get().(hash.Hash)
+	defer n.hashes.Put(mac)
+	mac.Reset()
 	mac.Write([]byte(value))
 	return "#" + hex.EncodeToString(mac.Sum(nil)[:8])
 }

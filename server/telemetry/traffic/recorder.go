@@ -254,7 +254,8 @@ func (r *Recorder) Tick(now time.Time) {
 	}
 	if r.sampler != nil {
 		r.sampler.tick(unix)
-		r.sampler.hold(unix, r.minute, r.tables()) // the tables are those of r.minute until they are rotated
+		// The tables are those of r.minute until they are rotated.
+		r.sampler.hold(unix, r.minute, r.tables(), r.shared.Load())
 	}
 	switch {
 	case minute != r.minute:
@@ -267,14 +268,14 @@ func (r *Recorder) Tick(now time.Time) {
 	r.report(report)
 }
 
-// tables returns the tables of the minute.
+// tables returns the tables of the minute that have clients.
 func (r *Recorder) tables() []*table {
 	var list []*table
-	if t := r.shared.Load(); t != nil {
+	if t := r.shared.Load(); t != nil && t.used.Load() {
 		list = append(list, t)
 	}
 	for _, stats := range r.index.Load().byID {
-		if t := stats.clients.Load(); t != nil {
+		if t := stats.clients.Load(); t != nil && t.used.Load() {
 			list = append(list, t)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // ringSize is the number of requests that are sampled in a second. If there are more, fewer clients are sampled. The
 // memory of samples holds fewer for an hour.
-const ringSize = 2048
+const ringSize = 1024
 
 // A sampledRequest is a request of a client in the sample.
 type sampledRequest struct {

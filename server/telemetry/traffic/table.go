@@ -56,6 +56,7 @@ type table struct {
 	buckets []bucket
 	slots   []slot        // ways per bucket
 	oneIn   atomic.Uint32 // one request in so many was counted at times; 0 if all were
+	used    atomic.Bool   // a client has entered since the last reset
 }
 
 // slotBytes is the memory of a table for one client, rounded up.
@@ -146,6 +147,9 @@ func (t *table) requestsAt(at uint64, i int) uint32 {
 // of them was denied as since then.
 func (t *table) missedRequests(at uint64, i int) uint32 {
 	missed := uint64(t.slotAt(at, i).missed.Load())
+	if missed == 0 {
+		return 0
+	}
 	since := uint64(t.buckets[at].weights[i].Load()) - missed
 	return uint32(missed * uint64(t.requestsAt(at, i)) / max(since, 1))
 }
@@ -192,6 +196,9 @@ func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule 
 	b.fingerprints[lightest].Store(fingerprint)
 	s.rule, s.shadow = rule, c.Shadow
 	s.set(c)
+	if !t.used.Load() {
+		t.used.Store(true)
+	}
 }
 
 // lock waits for the lock of a bucket. It is held for nanoseconds.
@@ -259,19 +266,6 @@ func (t *table) each(f func(at uint64, i int, s *slot)) {
 	}
 }
 
-// clients returns all clients of the table.
-func (t *table) clients() []counted {
-	var list []counted
-	t.each(func(at uint64, i int, s *slot) {
-		c := s.counted(s.rule)
-		c.shadow, c.denied = s.shadow, t.buckets[at].denied[i].Load()
-		c.requests, c.missed = t.requestsAt(at, i), t.missedRequests(at, i)
-		c.oneIn = t.oneIn.Load()
-		list = append(list, c)
-	})
-	return list
-}
-
 // erase removes the clients that meet a condition.
 func (t *table) erase(condition func(*counted) bool) {
 	t.each(func(at uint64, i int, s *slot) {
@@ -294,5 +288,6 @@ func (t *table) clear(at uint64, i int, s *slot) {
 // reset empties the table for another minute.
 func (t *table) reset() {
 	t.oneIn.Store(0)
+	t.used.Store(false)
 	t.each(t.clear)
 }
