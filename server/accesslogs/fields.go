@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// fieldNames are the names that logs have for attributes, in lower case.
+// fieldNames has the field for each name that logs use for it, in lower case.
 var fieldNames = map[string]string{
 	"time": "time", "timestamp": "time", "@timestamp": "time", "ts": "time", "date": "time", "datetime": "time",
 	"time_iso8601": "time", "time_local": "time", "msec": "time", "start_time": "time", "start_utc": "time",
@@ -42,7 +42,7 @@ func fieldOf(name string) string {
 	return ""
 }
 
-// setField sets what a field means.
+// setField sets the attributes, the time or the status that a field stands for.
 func (r *Request) setField(field, value string) error {
 	if value == "" || value == "-" {
 		return nil
@@ -68,15 +68,15 @@ func (r *Request) setField(field, value string) error {
 		} else {
 			field = "user"
 		}
-		r.set(field, value)
+		r.setAttribute(field, value)
 	default:
-		r.set(field, value)
+		r.setAttribute(field, value)
 	}
 	return nil
 }
 
-// complete reports what a request lacks.
-func (r *Request) complete() error {
+// checkComplete returns an error if the request has no time or no attributes.
+func (r *Request) checkComplete() error {
 	switch {
 	case r.Time.IsZero():
 		return errTime
@@ -86,7 +86,7 @@ func (r *Request) complete() error {
 	return nil
 }
 
-func (r *Request) set(attribute, value string) {
+func (r *Request) setAttribute(attribute, value string) {
 	if value != "" && value != "-" {
 		r.Attributes[attribute] = value
 	}
@@ -107,7 +107,7 @@ func (r *Request) setRequestLine(text string) bool {
 	if at := strings.LastIndex(rest, " HTTP/"); at >= 0 {
 		rest = rest[:at]
 	}
-	r.set("method", method)
+	r.setAttribute("method", method)
 	r.setTarget(rest)
 	return true
 }
@@ -124,12 +124,12 @@ func (r *Request) setTarget(target string) {
 	}
 	if target != "" && target[0] != '/' && target != "*" {
 		host, path, _ := strings.Cut(target, "/")
-		r.set("host", host)
+		r.setAttribute("host", host)
 		target = "/" + path
 	}
 	path, query, _ := strings.Cut(target, "?")
 	path, _, _ = strings.Cut(path, "#")
-	r.set("path", path)
+	r.setAttribute("path", path)
 	r.setQuery(query)
 }
 
@@ -143,7 +143,7 @@ func (r *Request) setQuery(query string) {
 			continue
 		}
 		if value, err := url.QueryUnescape(value); err == nil {
-			r.set("query."+name, value)
+			r.setAttribute("query."+name, value)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func detect(line []byte) (f Format, found bool) {
 		return Combined, true
 	case parseCommon(line, &r) == nil:
 		return Common, true
-	case splitHeading(line) != nil:
+	case splitHeader(line) != nil:
 		return CSV, true
 	}
 	return Auto, false
@@ -64,7 +64,7 @@ func parseCombined(line []byte, into *Request) error {
 		if !ok {
 			return errFormat
 		}
-		into.set(name, value)
+		into.setAttribute(name, value)
 		rest = after
 	}
 	return nil
@@ -92,8 +92,8 @@ func parseCommonPart(line []byte, into *Request) (rest []byte, err error) {
 		return nil, errFormat
 	}
 	into.Time = at
-	into.set("ip", fields[0])
-	into.set("user", strings.Join(fields[2:], " ")) // a user name may have spaces
+	into.setAttribute("ip", fields[0])
+	into.setAttribute("user", strings.Join(fields[2:], " ")) // a user name may have spaces
 	if !into.setRequestLine(request) {
 		return nil, fmt.Errorf("%w: the request is not METHOD PATH", errFormat)
 	}

@@ -182,7 +182,7 @@ func (r *Reader) Read(into *Request) error {
 		clear(into.Attributes)
 		into.Time, into.Status = time.Time{}, 0
 		switch err = r.parse(line, into); {
-		case errors.Is(err, errHeading):
+		case errors.Is(err, errHeaderLine):
 			r.stats.Lines--
 		case err != nil:
 			r.Skip(err)
@@ -214,11 +214,11 @@ func (r *Reader) Unread(reason error) {
 
 // The errors of lines.
 var (
-	errTooLong = errors.New("too long")
-	errHeading = errors.New("column names")
-	errFormat  = errors.New("not in the format of the log")
-	errTime    = errors.New("no time that can be read")
-	errNothing = errors.New("no attribute of a request")
+	errTooLong    = errors.New("too long")
+	errHeaderLine = errors.New("column names")
+	errFormat     = errors.New("not in the format of the log")
+	errTime       = errors.New("no time that can be read")
+	errNothing    = errors.New("no attribute of a request")
 )
 
 // next returns the next line that is not empty. whole is false if it was cut.

@@ -143,7 +143,7 @@ func TestFormatIsThatOfTheFirstLineThatHasOne(t *testing.T) {
 	}
 }
 
-func TestCSVLinesNeedTheColumnsOfTheHeading(t *testing.T) {
+func TestCSVLinesNeedTheColumnsOfTheHeader(t *testing.T) {
 	list, stats := readAll(t, "time,ip\n1791640536.5,192.0.2.1,more\n,192.0.2.1\n1791640536.5,\n1791640536.5,192.0.2.1\n",
 		accesslogs.Options{})
 	if len(list) != 1 || stats.Lines != 4 || stats.Skipped != 3 || stats.WholeSeconds {

@@ -16,7 +16,7 @@ func parseJSON(line []byte, into *Request) error {
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return fmt.Errorf("%w: %w", errFormat, err)
 	}
-	if err := into.setJSON(fields); err != nil {
+	if err := into.setFromJSON(fields); err != nil {
 		return err
 	}
 	if inner := fields["request"]; len(inner) > 0 && inner[0] == '{' {
@@ -24,32 +24,32 @@ func parseJSON(line []byte, into *Request) error {
 		if err := json.Unmarshal(inner, &request); err != nil {
 			return fmt.Errorf("%w: %w", errFormat, err)
 		}
-		if err := into.setJSON(request); err != nil {
+		if err := into.setFromJSON(request); err != nil {
 			return err
 		}
 		var headers map[string][]string
 		if err := json.Unmarshal(request["headers"], &headers); err == nil {
 			for name, values := range headers {
-				if len(values) == 1 && len(into.Attributes) < maxFields {
-					into.set("header."+strings.ToLower(name), values[0])
+				if len(values) == 1 && len(into.Attributes) < maxAttributes {
+					into.setAttribute("header."+strings.ToLower(name), values[0])
 				}
 			}
 		}
 	}
-	return into.complete()
+	return into.checkComplete()
 }
 
-// maxFields bounds the attributes of a request.
-const maxFields = 48
+// maxAttributes bounds the attributes of a request.
+const maxAttributes = 48
 
-func (r *Request) setJSON(fields map[string]json.RawMessage) error {
+func (r *Request) setFromJSON(fields map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) { // if two names mean the same, the last one counts
 		raw := fields[name]
 		field := fieldOf(name)
 		if field == "" || len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		if len(r.Attributes) >= maxFields && field != "time" {
+		if len(r.Attributes) >= maxAttributes && field != "time" {
 			continue
 		}
 		text := string(raw)
@@ -59,7 +59,7 @@ func (r *Request) setJSON(fields map[string]json.RawMessage) error {
 			}
 		}
 		if name == "remote_ip" && r.Attributes["ip"] != "" {
-			continue // Caddy's client_ip is the address behind trusted proxies
+			continue // client_ip was before it: Caddy takes it from trusted proxies, and remote_ip may be a proxy's
 		}
 		if err := r.setField(field, text); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (r *Request) setJSON(fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// A csvParser reads lines of CSV after a line of column names.
+// A csvParser reads lines of CSV after a header line with column names.
 type csvParser struct {
 	separator rune
 	columns   []string // what each column means, "" if nothing
@@ -77,11 +77,11 @@ type csvParser struct {
 func (p *csvParser) parse(line []byte, into *Request) error {
 	if p.columns == nil {
 		p.separator = separatorOf(line)
-		p.columns = splitHeading(line)
+		p.columns = splitHeader(line)
 		if p.columns == nil {
 			return fmt.Errorf("%w: the first line has no column names such as time,ip,path", errFormat)
 		}
-		return errHeading
+		return errHeaderLine // the reader skips this line
 	}
 	values, err := splitCSV(line, p.separator)
 	if err != nil {
@@ -91,14 +91,14 @@ func (p *csvParser) parse(line []byte, into *Request) error {
 		return fmt.Errorf("%w: %d columns instead of %d", errFormat, len(values), len(p.columns))
 	}
 	for i, field := range p.columns {
-		if field == "" || len(into.Attributes) >= maxFields && field != "time" {
+		if field == "" || len(into.Attributes) >= maxAttributes && field != "time" {
 			continue
 		}
 		if err := into.setField(field, values[i]); err != nil {
 			return err
 		}
 	}
-	return into.complete()
+	return into.checkComplete()
 }
 
 func separatorOf(line []byte) rune {
@@ -110,8 +110,8 @@ func separatorOf(line []byte) rune {
 	return ','
 }
 
-// splitHeading returns what the columns mean, nil if the line does not name a time and another column.
-func splitHeading(line []byte) []string {
+// splitHeader returns what the columns mean, nil if the line does not name a time and another column.
+func splitHeader(line []byte) []string {
 	names, err := splitCSV(line, separatorOf(line))
 	if err != nil {
 		return nil

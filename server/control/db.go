@@ -86,8 +86,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by a *Conflict.
 	ErrConflict = errors.New("changed by somebody else")
-	// ErrNewer means that a newer version of Headgate wrote the database.
-	ErrNewer = errors.New("the database was written by a newer version")
+	// ErrNewerSchema means that a newer version of Headgate wrote the database.
+	ErrNewerSchema = errors.New("the database was written by a newer version")
 	// ErrPruned means that changes are no longer in the log.
 	ErrPruned = errors.New("the log does not reach back that far")
 	// ErrNotEmpty means that a backup was not restored, because the database has content that may not be replaced.

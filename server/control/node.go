@@ -29,10 +29,10 @@ type Node struct {
 	// Counters identifies the node's counter store. Nodes with the same value share a store. Empty means that the node
 	// counts in its own memory.
 	Counters string `json:"counters,omitempty"`
-	// Fleet are figures about shared limits. It is nil if the node shares none, or has an old version.
-	Fleet *FleetFigures `json:"fleet,omitempty"`
-	// Health are figures that alerts depend on. It is nil if the node has an old version.
-	Health *HealthFigures `json:"health,omitempty"`
+	// Fleet has statistics about shared limits. It is nil if the node shares none, or has an old version.
+	Fleet *FleetStats `json:"fleet,omitempty"`
+	// Health has the statistics that alerts depend on. It is nil if the node has an old version.
+	Health *HealthStats `json:"health,omitempty"`
 	// QueryKey is the key that signs the rules service's queries to the node, see package nodequery. It is secret.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
@@ -60,13 +60,13 @@ func (n *Node) Problems() []source.Problem {
 			list = append(list, source.Problem{Path: text.path, Want: fmt.Sprintf("at most %d bytes", rules.MaxText)})
 		}
 	}
-	for _, figure := range []struct {
+	for _, field := range []struct {
 		path       string
 		value, max int64
-	}{{"revision", n.Revision, MaxFigure}, {"lag_ms", n.LagMS, MaxFigureMS}} {
-		if figure.value < 0 || figure.value > figure.max {
-			want := fmt.Sprintf("0 to %d", figure.max)
-			list = append(list, source.Problem{Path: figure.path, Value: fmt.Sprint(figure.value), Want: want})
+	}{{"revision", n.Revision, MaxStat}, {"lag_ms", n.LagMS, MaxStatMS}} {
+		if field.value < 0 || field.value > field.max {
+			want := fmt.Sprintf("0 to %d", field.max)
+			list = append(list, source.Problem{Path: field.path, Value: fmt.Sprint(field.value), Want: want})
 		}
 	}
 	if n.Fleet != nil {

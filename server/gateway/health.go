@@ -27,7 +27,7 @@ func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer)
 		if ctx.Err() != nil {
 			return
 		}
-		if rt.balance.Checked(s.index, err, g.clock.Now()) {
+		if changed := rt.balance.RecordCheck(s.index, err, g.clock.Now()); changed {
 			if err != nil {
 				g.config.Logger.Warn("upstream is down", "route", rt.config.Name, "upstream", s.url, "err", err)
 			} else {

@@ -68,7 +68,7 @@ var errTooManyUploads = errors.New("the client has too many uploads in flight")
 // response and returns false.
 func (ex *exchange) beginUpload(w http.ResponseWriter, r *http.Request) bool {
 	rt, addr := ex.route, ex.request.client
-	if rt.uploads.max < 0 || !addr.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultBufferBody {
+	if rt.uploads.max < 0 || !addr.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultMaxBufferedBody {
 		return true
 	}
 	client := conns.Network(addr)

@@ -69,7 +69,7 @@ func TestLatencyCountsFromWhenRequestsWereDue(t *testing.T) {
 		if got := r.Latency.At(90); got < 400*time.Millisecond || got > 800*time.Millisecond {
 			t.Errorf("latency p90: got %v, want about 600ms", got)
 		}
-		if got := r.Latency.Max / 1e6; got < 0.99 || got > 1.01 {
+		if got := r.Latency.MaxMicros / 1e6; got < 0.99 || got > 1.01 {
 			t.Errorf("longest latency: got %.3f s, want 1 s", got)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// A Report has the figures of a run, which may still be under way.
+// A Report has the results of a run, which may still be running.
 type Report struct {
 	Target string `json:"target"`
 	// Rate is the intended rate, 0 for a saturated target.
@@ -35,9 +35,9 @@ type Report struct {
 
 // A Latency is the distribution of times, in microseconds.
 type Latency struct {
-	Mean        float64      `json:"mean_us"`
-	Min         float64      `json:"min_us"`
-	Max         float64      `json:"max_us"`
+	MeanMicros  float64      `json:"mean_us"`
+	MinMicros   float64      `json:"min_us"`
+	MaxMicros   float64      `json:"max_us"`
 	Percentiles []Percentile `json:"percentiles"`
 }
 
@@ -63,14 +63,17 @@ func (l Latency) At(percentile float64) time.Duration {
 func micros(ns int64) float64 { return float64(ns) / float64(time.Microsecond) }
 
 func newLatency(h *hdrhistogram.Histogram) Latency {
-	l := Latency{Mean: h.Mean() / float64(time.Microsecond), Min: micros(h.Min()), Max: micros(h.Max())}
+	l := Latency{MeanMicros: h.Mean() / float64(time.Microsecond), MinMicros: micros(h.Min()), MaxMicros: micros(h.Max())}
 	for _, p := range percentiles {
 		l.Percentiles = append(l.Percentiles, Percentile{p, micros(h.ValueAtQuantile(p))})
 	}
 	return l
 }
 
-// Report returns the figures so far.
+// Max returns the longest time.
+func (l Latency) Max() time.Duration { return time.Duration(l.MaxMicros * float64(time.Microsecond)) }
+
+// Report returns the results so far.
 func (r *Run) Report() Report {
 	m := r.stats.merge()
 	elapsed := r.stats.elapsed()

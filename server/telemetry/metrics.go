@@ -151,7 +151,7 @@ func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.adv
 func (m *Metrics) RulesRefused() { m.rules.refuse() }
 
 // RulesUnchanged counts a read of rules that are already in force.
-func (m *Metrics) RulesUnchanged() { m.rules.confirm() }
+func (m *Metrics) RulesUnchanged() { m.rules.keep() }
 
 // Fault counts a fault of a part of the program. part must be one of few names, never a client's.
 func (m *Metrics) Fault(part string) { m.faults.WithLabelValues(part).Inc() }

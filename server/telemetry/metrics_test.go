@@ -49,11 +49,11 @@ func allSources() *telemetry.Sources {
 		},
 		Fleet: func() telemetry.Fleet {
 			return telemetry.Fleet{
-				FleetFigures: control.FleetFigures{
+				FleetStats: control.FleetStats{
 					Live: 2, Known: 3,
-					Leases: &control.LeaseFigures{Keys: 1, Calls: 9, Failed: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, Exact: 6, Degraded: 7},
-					Sync: []control.SyncFigures{
-						{Mode: "async", Up: true, Sent: 6, Received: 7, Keys: 4, Applied: 11, Over: 3, OverMax: 2, LagMS: 50, LagMaxMS: 1000},
+					Leases: &control.LeaseStats{Keys: 1, Calls: 9, Failed: 2, Granted: 50, Returned: 4, Expired: 3, Denied: 8, Waits: 5, DecidedInStore: 6, Degraded: 7},
+					Sync: []control.SyncStats{
+						{Mode: "async", Up: true, Sent: 6, Received: 7, Keys: 4, Applied: 11, ExcessUnits: 3, MaxExcess: 2, LagMS: 50, LagMaxMS: 1000},
 						{Mode: "gossip", Refused: 1},
 					},
 				},

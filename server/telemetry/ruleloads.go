@@ -10,36 +10,40 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-// ruleLoads counts reads of rules by result.
+// ruleLoads is the collector for the rules in force and the results of loading them.
 type ruleLoads struct {
 	mu                     sync.Mutex
-	count                  int
+	rules                  int // number of rules
 	revision               uint64
 	loaded                 time.Time
 	stale                  bool
 	ok, unchanged, refused uint64
 }
 
+// accept records a load of new rules.
 func (l *ruleLoads) accept(load *RuleLoad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count, l.revision, l.loaded, l.stale = load.Set.Len(), load.Revision, load.Loaded, false
+	l.rules, l.revision, l.loaded, l.stale = load.Set.Len(), load.Revision, load.Loaded, false
 	l.ok++
 }
 
+// advance records a new revision with the same rules.
 func (l *ruleLoads) advance(revision uint64, loaded time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.revision, l.loaded, l.stale = revision, loaded, false
 }
 
-func (l *ruleLoads) confirm() {
+// keep records a load that found the rules unchanged.
+func (l *ruleLoads) keep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stale = false
 	l.unchanged++
 }
 
+// refuse records a load that failed. The previous rules stay in force.
 func (l *ruleLoads) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +62,7 @@ func (l *ruleLoads) Describe(ch chan<- *prometheus.Desc) {
 func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ch <- gauge(rulesDesc, float64(l.count))
+	ch <- gauge(rulesDesc, float64(l.rules))
 	ch <- gauge(revisionDesc, float64(l.revision))
 	if !l.loaded.IsZero() {
 		ch <- gauge(rulesLoadedDesc, float64(l.loaded.UnixMilli())/1000)
@@ -69,7 +73,7 @@ func (l *ruleLoads) Collect(ch chan<- prometheus.Metric) {
 	ch <- counter(rulesLoadsDesc, l.refused, "refused")
 }
 
-// collectEnforcement sends how many rules are not enforced.
+// collectEnforcement sends the metrics of rules that are not enforced.
 func collectEnforcement(ch chan<- prometheus.Metric, e *Enforcement) {
 	ch <- gauge(enforcementOffRulesDesc, float64(e.RulesOff))
 	for _, scope := range []string{control.ScopeFleet, control.ScopeNode} {
@@ -82,7 +86,7 @@ func collectEnforcement(ch chan<- prometheus.Metric, e *Enforcement) {
 	ch <- gauge(enforcementOffEndDesc, ends)
 }
 
-// collectFollow sends how a node follows a rules service.
+// collectFollow sends the metrics of the connection to a rules service.
 func collectFollow(ch chan<- prometheus.Metric, s *follow.Status) {
 	ch <- gauge(clientsDesc, float64(s.Clients))
 	ch <- gauge(overridesDesc, float64(s.Overrides))
@@ -91,9 +95,9 @@ func collectFollow(ch chan<- prometheus.Metric, s *follow.Status) {
 	}
 	ch <- gauge(rulesLagDesc, s.Lag.Seconds())
 	ch <- gauge(rulesFromDiskDesc, boolGauge(s.FromDisk))
-	ch <- gauge(rulesServiceUpDesc, boolGauge(s.Unreachable == ""))
+	ch <- gauge(rulesServiceUpDesc, boolGauge(s.UnreachableReason == ""))
 	ch <- gauge(rulesPushDesc, boolGauge(s.Push))
-	ch <- counter(rulesFetchesDesc, s.Snapshots, "whole")
+	ch <- counter(rulesFetchesDesc, s.Snapshots, "whole") // all rules, not a delta
 	ch <- counter(rulesFetchesDesc, s.Deltas, "delta")
 	ch <- counter(rulesFetchesDesc, s.Unchanged, "unchanged")
 	ch <- counter(rulesFetchesDesc, s.Refusals, "refused")

@@ -29,7 +29,7 @@ type Status struct {
 	// Store describes where limits are counted.
 	Store StoreStatus `json:"store"`
 	// Fleet describes how limits are shared with other nodes, if they are.
-	Fleet *control.FleetFigures `json:"fleet,omitempty"`
+	Fleet *control.FleetStats `json:"fleet,omitempty"`
 	// Identity describes problems with identifying clients.
 	Identity IdentityStatus `json:"identity,omitzero"`
 	// Upstreams describes which upstreams get requests. Failed upstreams do not make a node unready: no other node
@@ -92,8 +92,8 @@ type FollowStatus struct {
 	Unreachable string `json:"unreachable,omitempty"`
 	// DiskError says why the rules cannot be saved to the node's disk or read from it, and is empty otherwise.
 	DiskError string `json:"disk,omitempty"`
-	// Suspicious is the last suspicious client.
-	Suspicious string `json:"suspicious,omitempty"`
+	// SuspiciousClient describes the last suspicious client.
+	SuspiciousClient string `json:"suspicious,omitempty"`
 }
 
 // DatabaseStatus reports whether rules can be changed.

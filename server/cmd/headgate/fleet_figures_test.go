@@ -46,7 +46,7 @@ func nodeOf(t *testing.T, client *remote.Client, id string) (*control.Node, erro
 }
 
 // asyncSyncOf returns the async statistics that a rules service shows of a node.
-func asyncSyncOf(t *testing.T, client *remote.Client, id string) (*control.SyncFigures, error) {
+func asyncSyncOf(t *testing.T, client *remote.Client, id string) (*control.SyncStats, error) {
 	t.Helper()
 	n, err := nodeOf(t, client, id)
 	switch {
@@ -100,10 +100,10 @@ func TestRulesServiceShowsSyncLagAndOverAdmission(t *testing.T) {
 				return err
 			}
 			wantOver, wantMost := int64(p.metric(over)), int64(p.metric(`headgate_sync_over_max_units{mode="async"}`))
-			if got.Over != wantOver || got.OverMax != wantMost || !got.Up || got.Sent == 0 || got.Received == 0 {
+			if got.ExcessUnits != wantOver || got.MaxExcess != wantMost || !got.Up || got.Sent == 0 || got.Received == 0 {
 				return fmt.Errorf("got %+v, want %d units over and %d of one key", got, wantOver, wantMost)
 			}
-			if i == 0 && (got.LagMS <= 0 || got.LagMaxMS < got.LagMS || got.Over <= 0 || got.OverMax <= 0 || got.Keys == 0) {
+			if i == 0 && (got.LagMS <= 0 || got.LagMaxMS < got.LagMS || got.ExcessUnits <= 0 || got.MaxExcess <= 0 || got.Keys == 0) {
 				return fmt.Errorf("got %+v, want late updates and over-admission", got)
 			}
 			return nil

@@ -306,7 +306,7 @@ func TestClockSkewToRedisIsReported(t *testing.T) {
 		t.Errorf("%v nodes are off, want this one", off)
 	}
 	p.waitLog(fleet.ClockOff.String())
-	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.Sync) != 1 || s.Fleet.Sync[0].ClocksOff != 1 || s.Fleet.Sync[0].ClockAheadMS < 3590_000 {
+	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.Sync) != 1 || s.Fleet.Sync[0].SkewedClocks != 1 || s.Fleet.Sync[0].ClockAheadMS < 3590_000 {
 		t.Errorf("got %+v, want a date that is off by an hour", s.Fleet)
 	}
 }

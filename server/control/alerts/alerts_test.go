@@ -15,13 +15,13 @@ var start = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // healthy returns a node without problems, seen at a time.
 func healthy(id string, seen time.Time) control.Node {
-	return control.Node{ID: id, Revision: 7, Seen: seen, Health: &control.HealthFigures{MemoryBytes: 10, MemoryMaxBytes: 100}}
+	return control.Node{ID: id, Revision: 7, Seen: seen, Health: &control.HealthStats{MemoryBytes: 10, MemoryMaxBytes: 100}}
 }
 
 func TestEveryConditionIsFound(t *testing.T) {
 	expires := start.Add(6 * 24 * time.Hour)
-	primary := func(server string, ops int64) control.ServerFigures {
-		return control.ServerFigures{
+	primary := func(server string, ops int64) control.ServerStats {
+		return control.ServerStats{
 			Shard: server, Server: server, Role: control.RolePrimary, Up: true, Checked: start, OpsPerSecond: ops,
 			MemoryBytes: 10, MemoryMaxBytes: 100,
 		}
@@ -39,10 +39,10 @@ func TestEveryConditionIsFound(t *testing.T) {
 		{"rules_stale/rules 1", func(_ *alerts.Input, n *control.Node) { n.Error = "limits: bad" }},
 		{"node_silent/a 31", func(_ *alerts.Input, n *control.Node) { n.Seen = start.Add(-31 * time.Second) }},
 		{"sync_lag/async 1.5", func(_ *alerts.Input, n *control.Node) {
-			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "async", Up: true, LagMS: 1500}}}
+			n.Fleet = &control.FleetStats{Sync: []control.SyncStats{{Mode: "async", Up: true, LagMS: 1500}}}
 		}},
 		{"sync_lag/gossip 1e+10", func(_ *alerts.Input, n *control.Node) {
-			n.Fleet = &control.FleetFigures{Sync: []control.SyncFigures{{Mode: "gossip"}}}
+			n.Fleet = &control.FleetStats{Sync: []control.SyncStats{{Mode: "gossip"}}}
 		}},
 		{"denial_spike/all requests 0.4", func(in *alerts.Input, _ *control.Node) {
 			in.Requests, in.DeniedShare, in.EarlierShare, in.Comparable = 100, 0.4, 0.1, true
@@ -53,11 +53,11 @@ func TestEveryConditionIsFound(t *testing.T) {
 		{"", func(in *alerts.Input, _ *control.Node) { in.Requests, in.DeniedShare = 100, 0.4 }}, // a new service
 		{"memory_near_cap/the nodes 0.91", func(_ *alerts.Input, n *control.Node) { n.Health.MemoryBytes = 91 }},
 		{"memory_near_cap/r1 0.95", func(_ *alerts.Input, n *control.Node) {
-			n.Health.Servers = []control.ServerFigures{primary("r1", 1)}
+			n.Health.Servers = []control.ServerStats{primary("r1", 1)}
 			n.Health.Servers[0].MemoryBytes = 95
 		}},
 		{"hot_shard/r1 9000", func(_ *alerts.Input, n *control.Node) {
-			n.Health.Servers = []control.ServerFigures{primary("r1", 9000), primary("r2", 100), primary("r3", 100)}
+			n.Health.Servers = []control.ServerStats{primary("r1", 9000), primary("r2", 100), primary("r3", 100)}
 		}},
 		{"certificate_expiring/gateway -5.184e+05", func(_ *alerts.Input, n *control.Node) {
 			n.Health.Certificates = []control.CertificateExpiry{{Listener: "gateway", Expires: expires}}

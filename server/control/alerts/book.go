@@ -16,7 +16,7 @@ type Finding struct {
 	Nodes []string
 	// Summary is a sentence without a full stop.
 	Summary string
-	// Value is the figure that the condition is about.
+	// Value is the measured value of the condition.
 	Value float64
 }
 

@@ -1,4 +1,4 @@
-// Package alerts evaluates conditions that need an operator. It uses the figures that nodes report to the rules service.
+// Package alerts evaluates conditions that need an operator. It uses the statistics that nodes report to the rules service.
 // The conditions are the same as those of the alerting rules for Prometheus in deploy/prometheus.
 //
 // A Book has the alerts of one namespace. It is given the current findings every few seconds, fires an alert once its

@@ -13,7 +13,7 @@ import (
 
 // The thresholds, as in deploy/prometheus.
 const (
-	// silentAfter is the time without a heartbeat after which a node is silent. Its other figures are then ignored.
+	// silentAfter is the time without a heartbeat after which a node is silent. Its statistics are then ignored.
 	silentAfter     = 30 * time.Second
 	slowMS          = 10   // 99th percentile of store calls
 	lagMS           = 1000 // age of updates
@@ -21,7 +21,7 @@ const (
 	expiresSoon     = 7 * 24 * time.Hour
 	denialShare     = 0.2         // share of denied requests
 	denialFactor    = 3           // denied share of the last minute, relative to the earlier share
-	maxServerAge    = time.Minute // age of the figures of a Redis server
+	maxServerAge    = time.Minute // age of the statistics of a Redis server
 	minDenialVolume = 60          // requests in the last minute
 )
 
@@ -128,7 +128,7 @@ func (c *collector) addNode(n *control.Node, revision int64, now time.Time) {
 			s := &n.Fleet.Sync[i]
 			switch {
 			case !s.Up:
-				c.add(SyncLag, s.Mode, n.ID, control.MaxFigureMS/1000, fmt.Sprintf("Updates of the mode %s do not arrive", s.Mode))
+				c.add(SyncLag, s.Mode, n.ID, control.MaxStatMS/1000, fmt.Sprintf("Updates of the mode %s do not arrive", s.Mode))
 			case s.LagMS > lagMS:
 				c.add(SyncLag, s.Mode, n.ID, s.LagMS/1000,
 					fmt.Sprintf("Updates of the mode %s arrive %.1f s late", s.Mode, s.LagMS/1000))
@@ -165,7 +165,7 @@ func (c *collector) addMemory(subject, node string, used, maximum int64) {
 }
 
 // addServers adds what Redis servers report.
-func (c *collector) addServers(list []control.ServerFigures) {
+func (c *collector) addServers(list []control.ServerStats) {
 	primaries, total := 0, int64(0)
 	for i := range list {
 		s := &list[i]
@@ -186,9 +186,9 @@ func (c *collector) addServers(list []control.ServerFigures) {
 	}
 }
 
-// Servers returns the latest figures of each Redis server, by shard, the primary first.
-func Servers(nodes []control.Node, now time.Time) []control.ServerFigures {
-	latest := map[string]control.ServerFigures{}
+// Servers returns the latest statistics of each Redis server, by shard, the primary first.
+func Servers(nodes []control.Node, now time.Time) []control.ServerStats {
+	latest := map[string]control.ServerStats{}
 	for i := range nodes {
 		if nodes[i].Health == nil || now.Sub(nodes[i].Seen) > maxServerAge {
 			continue
@@ -199,13 +199,13 @@ func Servers(nodes []control.Node, now time.Time) []control.ServerFigures {
 			}
 		}
 	}
-	list := make([]control.ServerFigures, 0, len(latest))
+	list := make([]control.ServerStats, 0, len(latest))
 	for _, s := range latest {
 		if now.Sub(s.Checked) <= maxServerAge {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b control.ServerFigures) int {
+	slices.SortFunc(list, func(a, b control.ServerStats) int {
 		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Server, b.Server))
 	})
 	return list

@@ -57,11 +57,11 @@ type Service struct {
 	mu      sync.Mutex // held while conditions are evaluated
 	renewed time.Time
 	books   map[string]*Book
-	denials map[string]*denialFigures // by namespace
+	denials map[string]*denialStats // by namespace
 }
 
-// denialFigures are the figures about denied requests of an Input.
-type denialFigures struct {
+// denialStats are an Input's statistics about denied requests.
+type denialStats struct {
 	read            time.Time // when the traffic was read
 	denied, earlier float64
 	requests        uint64
@@ -70,7 +70,7 @@ type denialFigures struct {
 
 // NewService returns a Service.
 func NewService(o Options) *Service {
-	return &Service{options: o, id: secret.NewID(), books: map[string]*Book{}, denials: map[string]*denialFigures{}}
+	return &Service{options: o, id: secret.NewID(), books: map[string]*Book{}, denials: map[string]*denialStats{}}
 }
 
 // Run evaluates the conditions every few seconds until ctx ends.
@@ -246,8 +246,8 @@ func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error)
 	return list, nil
 }
 
-// readDenials returns the figures about denied requests. It reads the traffic again after trafficInterval.
-func (s *Service) readDenials(ctx context.Context, namespace string, now time.Time) (*denialFigures, error) {
+// readDenials returns the statistics about denied requests. It reads the traffic again after trafficInterval.
+func (s *Service) readDenials(ctx context.Context, namespace string, now time.Time) (*denialStats, error) {
 	if known := s.denials[namespace]; known != nil && now.Sub(known.read) < trafficInterval {
 		return known, nil
 	}
@@ -257,7 +257,7 @@ func (s *Service) readDenials(ctx context.Context, namespace string, now time.Ti
 	}
 	// 70 minutes are an hour to compare with, and the minutes from offset on.
 	series := history.Series(traffic.SeriesQuery{Window: 70 * time.Minute, Limit: 1}, now)
-	result := &denialFigures{read: now}
+	result := &denialStats{read: now}
 	last := len(series.Total.Requests) - 2 // the last minute is in progress
 	result.requests = series.Total.Requests[last]
 	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])

@@ -55,7 +55,7 @@ func (s *Server) listAlerts(c *call.Call) error {
 
 // A storeServer is a Redis server in a response.
 type storeServer struct {
-	control.ServerFigures
+	control.ServerStats
 	// Hot means that it has far more traffic than the other primaries.
 	Hot bool `json:"hot"`
 	// OpenOn are the nodes whose circuit for the shard of this server is open.
@@ -80,17 +80,17 @@ func (s *Server) listStores(c *call.Call) error {
 			}
 		}
 	}
-	figures := alerts.Servers(nodes, now)
+	stats := alerts.Servers(nodes, now)
 	primaries, total := 0, int64(0)
-	for i := range figures {
-		if f := &figures[i]; f.Up && f.Role == control.RolePrimary {
+	for i := range stats {
+		if f := &stats[i]; f.Up && f.Role == control.RolePrimary {
 			primaries++
 			total += f.OpsPerSecond
 		}
 	}
-	list := make([]storeServer, len(figures))
-	for i := range figures {
-		f := &figures[i]
+	list := make([]storeServer, len(stats))
+	for i := range stats {
+		f := &stats[i]
 		on := openOn[f.Shard]
 		list[i] = storeServer{*f, f.IsHot(primaries, total), on[:min(len(on), maxOpenOn)]}
 	}

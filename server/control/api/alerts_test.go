@@ -53,7 +53,7 @@ func TestWebhooksAreNotifiedOfAlerts(t *testing.T) {
 	beat := func(server *api.Server, shards ...string) {
 		t.Helper()
 		for _, id := range []string{"n1", "n2"} {
-			n := control.Node{ID: id, Namespace: "default", Store: "ok", Health: &control.HealthFigures{OpenShards: shards}}
+			n := control.Node{ID: id, Namespace: "default", Store: "ok", Health: &control.HealthStats{OpenShards: shards}}
 			if _, err := server.Heartbeat(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
@@ -160,14 +160,14 @@ func TestDenialSpikeNeedsTrafficToCompareWith(t *testing.T) {
 func TestStoresListTheServersOfAllNodes(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
-	server := func(addr string, up bool, ops int64) control.ServerFigures {
-		return control.ServerFigures{
+	server := func(addr string, up bool, ops int64) control.ServerStats {
+		return control.ServerStats{
 			Shard: addr, Server: addr, Role: control.RolePrimary, Up: up, Checked: now.time().UTC(), OpsPerSecond: ops,
 		}
 	}
-	for id, h := range map[string]*control.HealthFigures{
-		"n1": {Servers: []control.ServerFigures{server("r1", true, 9000), server("r2", true, 10), server("r3", true, 20)}},
-		"n2": {OpenShards: []string{"r4"}, Servers: []control.ServerFigures{server("r4", false, 0)}},
+	for id, h := range map[string]*control.HealthStats{
+		"n1": {Servers: []control.ServerStats{server("r1", true, 9000), server("r2", true, 10), server("r3", true, 20)}},
+		"n2": {OpenShards: []string{"r4"}, Servers: []control.ServerStats{server("r4", false, 0)}},
 	} {
 		if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: id, Namespace: "default", Store: "ok", Health: h}); err != nil {
 			t.Fatal(err)

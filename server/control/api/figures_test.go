@@ -73,7 +73,7 @@ func TestNodeFiguresAreNotWrittenWithEachHeartbeat(t *testing.T) {
 	s := open(t, api.Config{DB: db, Now: now.time})
 	for i := range int64(10) {
 		now.add(time.Second)
-		n := control.Node{ID: "n1", Namespace: "default", Store: "ok", Fleet: &control.FleetFigures{Live: i, Known: i}}
+		n := control.Node{ID: "n1", Namespace: "default", Store: "ok", Fleet: &control.FleetStats{Live: i, Known: i}}
 		if _, err := s.server.Heartbeat(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestNodeFiguresAreNotWrittenWithEachHeartbeat(t *testing.T) {
 func TestInvalidFiguresAreRefused(t *testing.T) {
 	s := open(t, api.Config{})
 	bearer := s.token("node", token.Node, "default")
-	most := fmt.Sprint(int64(control.MaxFigure))
+	most := fmt.Sprint(int64(control.MaxStat))
 	for _, test := range []struct{ from, to, path string }{
 		{`"over":31`, `"over":-1`, "fleet.sync[0].over"},
 		{`"over_max":8`, `"over_max":9007199254740992`, "fleet.sync[0].over_max"},
@@ -142,8 +142,8 @@ func TestInvalidHeartbeatsAreRefused(t *testing.T) {
 // A node clamps its figures to the limits, so that its heartbeats are valid.
 func TestClampedFiguresAreValid(t *testing.T) {
 	for _, n := range []int64{-1 << 63, -1, 0, 1, 1<<63 - 1} {
-		var f control.FleetFigures
-		f.Sync, f.Leases = []control.SyncFigures{{Mode: "async"}}, new(control.LeaseFigures)
+		var f control.FleetStats
+		f.Sync, f.Leases = []control.SyncStats{{Mode: "async"}}, new(control.LeaseStats)
 		fill(reflect.ValueOf(&f).Elem(), n)
 		if n < 0 && len(f.Problems()) < 20 {
 			t.Errorf("%d: got %d problems, want one for nearly every field: some are not looked at", n, len(f.Problems()))

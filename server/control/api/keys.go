@@ -71,8 +71,8 @@ func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, er
 		return nil, context.Cause(ctx)
 	}
 	_, failures := poll.Statuses()
-	return nil, problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.",
-		len(poll.Nodes), cmp.Or(failures, nodequery.ErrSilent.Error()))
+	return nil, problem.New(http.StatusBadGateway, "No node has responded: %s.",
+		cmp.Or(failures, nodequery.AllSilent))
 }
 
 // A resetRequest names a client whose counters to reset.

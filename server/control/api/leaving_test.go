@@ -45,7 +45,7 @@ func TestNodeRemovesOnlyItself(t *testing.T) {
 	s := open(t, api.Config{})
 	mine, other := s.token("mine", token.Node, "default"), s.token("other", token.Node, "*")
 	s.as(mine, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
-	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(403, "with another token than other")
+	s.as(other, "DELETE", "/v1/nodes/n1"+startedAt(firstStart), "").wants(403, "with a token other than other")
 	s.as(other, "DELETE", "/v1/nodes/n1"+strings.Replace(startedAt(firstStart), "?", "?namespace=shop&", 1), "").wants(404)
 	s.as(mine, "DELETE", "/v1/nodes/n1", "").wants(400, `"path":"?started"`)
 	s.as(mine, "DELETE", "/v1/nodes/n1?started=now", "").wants(400, `"path":"?started"`)
@@ -55,7 +55,7 @@ func TestNodeRemovesOnlyItself(t *testing.T) {
 	s.as(s.token("viewer", token.Viewer, "*"), "DELETE", "/v1/nodes/n1", "").wants(403)
 	s.call("GET", "/v1/nodes", "").wants(200, `"id":"n1"`)
 	// A node has the token that registered it, until that one is revoked.
-	s.as(other, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(403, "registered by another token than other")
+	s.as(other, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(403, "registered with a token other than other")
 	s.as(mine, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)
 	s.call("DELETE", "/v1/tokens/mine", "").wants(200)
 	s.as(other, "PUT", "/v1/nodes/n1", `{"started":"`+firstStart+`"}`).wants(200)

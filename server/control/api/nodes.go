@@ -40,7 +40,7 @@ func (s *Server) heartbeat(c *call.Call) error {
 	if ok, err := s.nodes.MayRegister(c.R.Context(), c.Namespace, id, c.Caller.ID); err != nil {
 		return err
 	} else if !ok {
-		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s. "+
+		return problem.New(http.StatusForbidden, "The node %s is registered with a token other than %s. "+
 			"Give each node an id of its own, or remove it: headgate nodes delete %s.", id, c.Caller.ID, id)
 	}
 	n.By = c.Caller.ID
@@ -130,7 +130,7 @@ func (s *Server) deleteNode(c *call.Call) error {
 		return problem.New(http.StatusNotFound, "There is no node %s in the namespace %s.", rules.Quote(id), c.Namespace)
 	case isNode && n.By != c.Caller.ID:
 		return problem.New(http.StatusForbidden,
-			"The node %s sends its heartbeats with another token than %s, which may remove only its own nodes.", id, c.Caller.ID)
+			"The node %s sends its heartbeats with a token other than %s, which may remove only its own nodes.", id, c.Caller.ID)
 	case !started.IsZero() && !n.Started.Equal(started):
 		return problem.New(http.StatusPreconditionFailed,
 			"The node %s was started at %s: another node has this ID now.", id, n.Started.Format(time.RFC3339Nano))

@@ -212,7 +212,7 @@ func (s *Server) applyFile(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	terms, err := c.Terms()
+	terms, err := c.CommitOptions()
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (s *Server) applyFile(c *call.Call) error {
 // namespace's revision. If anything is wrong with the file, it changes nothing and returns an error with all problems.
 func (s *Server) Apply(ctx context.Context, namespace, actor, name string, data []byte) (revision int64, err error) {
 	change := &control.Change{Namespace: namespace, Actor: actor, Action: "rules.apply", Note: name}
-	result, err := s.editor.ApplyFile(ctx, change, edit.File{Name: name, Data: data, Prune: true}, edit.Terms{})
+	result, err := s.editor.ApplyFile(ctx, change, edit.File{Name: name, Data: data, Prune: true}, edit.CommitOptions{})
 	if err != nil {
 		return 0, err
 	}

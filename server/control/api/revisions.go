@@ -195,7 +195,7 @@ func (s *Server) rollback(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	terms, err := c.Terms()
+	terms, err := c.CommitOptions()
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func New(c Config) (*Server, error) {
 	s.trafficCalls = trafficapi.New(trafficapi.Options{
 		Store: s.traffic, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
 		Now: c.Now, Local: c.Node, LocalNamespace: c.NodeNamespace, MaxStreams: c.MaxWatchers,
-		KeepAlive: func() time.Duration { return s.keepAlive }, StillValid: s.stillValid, Ended: s.ended,
+		TokenCheckInterval: func() time.Duration { return s.keepAlive }, TokenValid: s.stillValid, StreamContext: s.ended,
 		RecordEvent: s.recordEvent,
 	})
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)

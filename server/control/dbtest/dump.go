@@ -270,8 +270,8 @@ func brokenDumps(t *testing.T, fresh New) {
 	}
 	if err := empty.Restore(t.Context(),
 		strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1)), control.Absent); !errors.Is(
-		err, control.ErrNewer) {
-		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewer)
+		err, control.ErrNewerSchema) {
+		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewerSchema)
 	}
 	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); err != nil {
 		t.Errorf("the whole one, after all of these: %v", err)

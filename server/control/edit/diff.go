@@ -38,7 +38,7 @@ func Action(before, after []byte) string {
 // maxDetailed is the maximum number of differences with bodies and texts. If there are more, none has them.
 const maxDetailed = 1000
 
-// Differences returns the differences of changes.
+// Differences describes each delta, with bodies and texts if there are at most maxDetailed.
 func Differences(deltas []Delta) []Difference {
 	list := make([]Difference, len(deltas))
 	for i, d := range deltas {
@@ -51,7 +51,7 @@ func Differences(deltas []Delta) []Difference {
 	return list
 }
 
-// joinTexts returns the texts of differences as one.
+// joinTexts concatenates the texts of differences.
 func joinTexts(list []Difference) string {
 	var b strings.Builder
 	for i := range list {
@@ -68,7 +68,7 @@ func unifiedDiff(kind control.Kind, id string, before, after []byte) string {
 	return string(text)
 }
 
-// toYAML returns a body in YAML. It returns an invalid body unchanged.
+// toYAML returns a body in YAML. It returns a body that it cannot parse as it is, with a newline.
 func toYAML(kind control.Kind, body []byte) []byte {
 	if body == nil {
 		return nil

@@ -51,6 +51,11 @@ func Parse(kind control.Kind, name string, data []byte, now time.Time) (Edit, er
 	}
 }
 
+// deletion returns the edit that deletes an object if it has this revision.
+func deletion(kind control.Kind, id string, base int64) Edit {
+	return Edit{Kind: kind, ID: id, base: base}
+}
+
 func ruleEdit(r rules.Rule) Edit {
 	return Edit{Kind: control.KindRule, ID: r.ID, base: control.Any, rule: &r, Body: control.RuleBody(r)}
 }

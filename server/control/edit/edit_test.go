@@ -79,7 +79,7 @@ rules: [{ id: search, key: user, limits: 10/s }]
 clients: [{ id: acme, rules: [{ id: none, limits: 5/s }] }]
 `)}
 	var invalid *source.Error
-	if _, err := e.ApplyFile(t.Context(), entry("rules.apply"), file, edit.Terms{}); !errors.As(err, &invalid) {
+	if _, err := e.ApplyFile(t.Context(), entry("rules.apply"), file, edit.CommitOptions{}); !errors.As(err, &invalid) {
 		t.Errorf("limits for a rule that does not exist: got %v, want a source.Error", err)
 	}
 	if last, _, err := db.Revision(t.Context(), "shop"); err != nil || last != 0 {
@@ -94,11 +94,11 @@ func TestRollbackUndoesLaterChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dry, err := e.Rollback(t.Context(), entry("revisions.rollback"), 1, false, edit.Terms{DryRun: true})
+	dry, err := e.Rollback(t.Context(), entry("revisions.rollback"), 1, false, edit.CommitOptions{DryRun: true})
 	if err != nil || dry.Revision != 2 || len(dry.Diff) != 1 || dry.Diff[0].Action != "update" {
 		t.Fatalf("dry run: got %+v, %v; want one update and revision 2", dry, err)
 	}
-	done, err := e.Rollback(t.Context(), entry("revisions.rollback"), 1, false, edit.Terms{})
+	done, err := e.Rollback(t.Context(), entry("revisions.rollback"), 1, false, edit.CommitOptions{})
 	if err != nil || done.Revision != 3 {
 		t.Fatalf("got %+v, %v; want revision 3", done, err)
 	}

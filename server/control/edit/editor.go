@@ -92,8 +92,8 @@ func get(ctx context.Context, db control.DB, namespace string, kind control.Kind
 	return o, err
 }
 
-// A change computes the edits of one commit.
-type change interface {
+// A plan computes the edits of one commit.
+type plan interface {
 	// edits returns the edits of the namespace in its current state, none if nothing has to change. It is called again if
 	// another process changes the namespace before the edits are committed.
 	edits(ctx context.Context, ns *namespace) ([]Edit, error)
@@ -114,8 +114,8 @@ func (c *Condition) Matches(revision int64) bool {
 	return c.Any && revision != 0 || slices.Contains(c.Revisions, revision)
 }
 
-// Terms are the terms of a change of many objects.
-type Terms struct {
+// CommitOptions are the options of a change of several objects.
+type CommitOptions struct {
 	// Match is the condition for the namespace's revision.
 	Match Condition
 	// DryRun computes and checks the change, but does not commit it.
@@ -129,37 +129,39 @@ const (
 	maxTries = 20
 )
 
-// commit makes a change if the namespace is valid after it. The entry is the change's entry in the log, without its
-// operations. It returns false if there was nothing to change, or with DryRun.
-func (e *Editor) commit(ctx context.Context, entry *control.Change, c change, t Terms) (committed bool, err error) {
+// commit makes the change that a plan computes if the namespace is valid after it. The operations, the revision and the
+// time of the change are set here. commit returns false if there was nothing to change, or with DryRun.
+func (e *Editor) commit(
+	ctx context.Context, change *control.Change, p plan, o CommitOptions,
+) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	ns := e.namespace(entry.Namespace)
+	ns := e.namespace(change.Namespace)
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	for range maxTries - 1 {
-		committed, err = e.tryCommit(ctx, ns, entry, c, t)
+		committed, err = e.tryCommit(ctx, ns, change, p, o)
 		var conflict *control.Conflict
 		if !errors.As(err, &conflict) {
 			return committed, err // if the error leaves open whether it was committed, the next refresh finds out
 		}
 	}
-	return e.tryCommit(ctx, ns, entry, c, t)
+	return e.tryCommit(ctx, ns, change, p, o)
 }
 
 // tryCommit makes one attempt. The error is a *control.Conflict if the namespace was changed meanwhile.
 func (e *Editor) tryCommit(
-	ctx context.Context, ns *namespace, entry *control.Change, c change, t Terms,
+	ctx context.Context, ns *namespace, change *control.Change, p plan, o CommitOptions,
 ) (committed bool, err error) {
 	if err := ns.refresh(ctx); err != nil {
 		return false, err
 	}
-	entry.Base = ns.last
-	edits, err := c.edits(ctx, ns)
+	change.Base = ns.last
+	edits, err := p.edits(ctx, ns)
 	if err != nil {
 		return false, err
 	}
-	if t.Match.Given && !t.Match.Matches(ns.last) {
+	if o.Match.Given && !o.Match.Matches(ns.last) {
 		return false, staleNamespace(ns)
 	}
 	if len(edits) == 0 {
@@ -169,19 +171,19 @@ func (e *Editor) tryCommit(
 	if err != nil {
 		return false, err
 	}
-	entry.Ops = make([]control.Op, len(edits))
+	change.Ops = make([]control.Op, len(edits))
 	for i := range edits {
-		entry.Ops[i] = control.Op{Kind: edits[i].Kind, ID: edits[i].ID, Base: edits[i].base, Body: edits[i].Body}
+		change.Ops[i] = control.Op{Kind: edits[i].Kind, ID: edits[i].ID, Base: edits[i].base, Body: edits[i].Body}
 	}
-	if t.DryRun {
+	if o.DryRun {
 		before.restore()
-		return false, entry.Validate() // as the database would
+		return false, change.Validate() // as the database would
 	}
-	if err := e.options.DB.Commit(ctx, entry); err != nil {
+	if err := e.options.DB.Commit(ctx, change); err != nil {
 		before.restore()
 		return false, err
 	}
-	ns.mark, ns.last = control.MarkOf(entry.Revision, entry.Time), entry.Revision
-	e.options.Committed(entry)
+	ns.mark, ns.last = control.MarkOf(change.Revision, change.Time), change.Revision
+	e.options.Committed(change)
 	return true, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Result is the result of a change of many objects.
+// A Result is the result of a change of several objects.
 type Result struct {
 	Revision  int64        `json:"revision"`
 	DryRun    bool         `json:"dry_run,omitempty"`
@@ -32,13 +32,13 @@ type File struct {
 
 // ApplyFile gives a namespace the rules and clients of a file. The error is a *source.Error with everything that is
 // wrong with the file, or a *StaleError.
-func (e *Editor) ApplyFile(ctx context.Context, entry *control.Change, f File, t Terms) (*Result, error) {
+func (e *Editor) ApplyFile(ctx context.Context, change *control.Change, f File, o CommitOptions) (*Result, error) {
 	doc, err := file.Parse(f.Name, f.Data)
 	if err != nil {
 		return nil, err
 	}
-	c := &fileChange{doc: doc, prune: f.Prune, pruneClients: f.Prune && listsClients(&f, doc)}
-	return e.commitMany(ctx, entry, c, t)
+	p := &filePlan{doc: doc, prune: f.Prune, pruneClients: f.Prune && listsClients(&f, doc)}
+	return e.commitMany(ctx, change, p, o)
 }
 
 // listsClients reports whether a file has a list of clients, which may be empty.
@@ -53,35 +53,35 @@ func listsClients(f *File, doc *file.Document) bool {
 	return err == nil && s.Root != nil && s.Root.Field("clients") != nil
 }
 
-// A manyChange is a change of many objects.
-type manyChange interface {
-	change
-	// summary returns what the edits of the last call change, and how many objects of the change stay as they are.
+// A bulkPlan is a plan that changes several objects.
+type bulkPlan interface {
+	plan
+	// summary returns the deltas of the last call of edits, and how many objects of the plan stay as they are.
 	summary() (deltas []Delta, unchanged int)
 }
 
-// commitMany makes a change of many objects. A *StaleError has the difference that the change would make now.
-func (e *Editor) commitMany(ctx context.Context, entry *control.Change, c manyChange, t Terms) (*Result, error) {
-	committed, err := e.commit(ctx, entry, c, t)
+// commitMany makes a change of several objects. A *StaleError has the difference that the change would make now.
+func (e *Editor) commitMany(ctx context.Context, change *control.Change, p bulkPlan, o CommitOptions) (*Result, error) {
+	committed, err := e.commit(ctx, change, p, o)
 	var stale *StaleError
 	if err != nil && !errors.As(err, &stale) {
 		return nil, err
 	}
-	deltas, unchanged := c.summary()
-	r := &Result{Revision: entry.Base, DryRun: t.DryRun, Diff: Differences(deltas), Unchanged: unchanged}
+	deltas, unchanged := p.summary()
+	r := &Result{Revision: change.Base, DryRun: o.DryRun, Diff: Differences(deltas), Unchanged: unchanged}
 	if stale != nil {
 		text := joinTexts(r.Diff)
 		stale.Diff = &text
 		return nil, stale
 	}
 	if committed {
-		r.Revision = entry.Revision
+		r.Revision = change.Revision
 	}
 	return r, nil
 }
 
-// A fileChange gives a namespace the content of a document. The last call of edits sets list and deltas.
-type fileChange struct {
+// A filePlan gives a namespace the content of a document. Each call of edits sets list and deltas.
+type filePlan struct {
 	doc                 *file.Document
 	prune, pruneClients bool
 
@@ -89,47 +89,47 @@ type fileChange struct {
 	deltas []Delta
 }
 
-func (c *fileChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
-	c.list, c.deltas = nil, nil
-	c.editRules(ns)
-	if err := c.editClients(ctx, ns); err != nil {
+func (p *filePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	p.list, p.deltas = nil, nil
+	p.editRules(ns)
+	if err := p.editClients(ctx, ns); err != nil {
 		return nil, err
 	}
-	return c.list, nil
+	return p.list, nil
 }
 
-// add adds an edit of an object with a body and a revision.
-func (c *fileChange) add(e Edit, body []byte, revision int64) {
+// add adds an edit of an object that has this body and revision.
+func (p *filePlan) add(e Edit, body []byte, revision int64) {
 	e.base = revision
-	c.list = append(c.list, e)
-	c.deltas = append(c.deltas, Delta{e.Kind, e.ID, body, e.Body})
+	p.list = append(p.list, e)
+	p.deltas = append(p.deltas, Delta{e.Kind, e.ID, body, e.Body})
 }
 
-func (c *fileChange) editRules(ns *namespace) {
+func (p *filePlan) editRules(ns *namespace) {
 	missing := maps.Clone(ns.rules) // the rules that are not in the file
-	for i := range c.doc.Rules {
-		e := ruleEdit(c.doc.Rules[i])
+	for i := range p.doc.Rules {
+		e := ruleEdit(p.doc.Rules[i])
 		e.Path = "rules[" + strconv.Itoa(i) + "]"
 		stored, exists := ns.rules[e.ID]
 		delete(missing, e.ID)
 		switch {
 		case !exists:
-			c.add(e, nil, control.Absent)
+			p.add(e, nil, control.Absent)
 		case !bytes.Equal(stored.body, e.Body):
-			c.add(e, stored.body, control.Any) // the revision of the namespace is checked already
+			p.add(e, stored.body, control.Any) // the revision of the namespace is checked already
 		}
 	}
-	if c.prune {
+	if p.prune {
 		for _, id := range slices.Sorted(maps.Keys(missing)) {
-			c.add(Edit{Kind: control.KindRule, ID: id}, missing[id].body, control.Any)
+			p.add(Edit{Kind: control.KindRule, ID: id}, missing[id].body, control.Any)
 		}
 	}
 }
 
-func (c *fileChange) editClients(ctx context.Context, ns *namespace) error {
-	inFile := make(map[string]bool, len(c.doc.Clients))
-	for i := range c.doc.Clients {
-		e := clientEdit(c.doc.Clients[i])
+func (p *filePlan) editClients(ctx context.Context, ns *namespace) error {
+	inFile := make(map[string]bool, len(p.doc.Clients))
+	for i := range p.doc.Clients {
+		e := clientEdit(p.doc.Clients[i])
 		e.Path = "clients[" + strconv.Itoa(i) + "]"
 		inFile[e.ID] = true
 		stored, err := ns.getClient(ctx, e.ID)
@@ -137,12 +137,12 @@ func (c *fileChange) editClients(ctx context.Context, ns *namespace) error {
 		case err != nil:
 			return err
 		case stored == nil:
-			c.add(e, nil, control.Absent)
+			p.add(e, nil, control.Absent)
 		case !bytes.Equal(stored.Body, e.Body):
-			c.add(e, stored.Body, stored.Revision)
+			p.add(e, stored.Body, stored.Revision)
 		}
 	}
-	if !c.pruneClients {
+	if !p.pruneClients {
 		return nil
 	}
 	for o, err := range ns.allClients(ctx) {
@@ -150,20 +150,20 @@ func (c *fileChange) editClients(ctx context.Context, ns *namespace) error {
 			return err
 		}
 		if !inFile[o.ID] {
-			c.add(Edit{Kind: control.KindClient, ID: o.ID}, o.Body, o.Revision)
+			p.add(Edit{Kind: control.KindClient, ID: o.ID}, o.Body, o.Revision)
 		}
 	}
 	return nil
 }
 
-func (c *fileChange) summary() (deltas []Delta, unchanged int) {
-	unchanged = len(c.doc.Rules) + len(c.doc.Clients)
-	for i := range c.list {
-		if c.list[i].Body != nil {
+func (p *filePlan) summary() (deltas []Delta, unchanged int) {
+	unchanged = len(p.doc.Rules) + len(p.doc.Clients)
+	for i := range p.list {
+		if p.list[i].Body != nil {
 			unchanged--
 		}
 	}
-	return c.deltas, unchanged
+	return p.deltas, unchanged
 }
 
 // getClient returns a client, or nil if it does not exist. It reads the database only if the client exists.

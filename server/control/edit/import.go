@@ -28,44 +28,44 @@ func (i *Imported) addRevision(revision int64) {
 }
 
 // Import creates or replaces clients in one change, and adds the result to the progress.
-func (e *Editor) Import(ctx context.Context, entry *control.Change, clients []Edit, progress *Imported) error {
-	c := &importChange{clients: clients}
-	committed, err := e.commit(ctx, entry, c, Terms{})
+func (e *Editor) Import(ctx context.Context, change *control.Change, clients []Edit, progress *Imported) error {
+	p := &importPlan{clients: clients}
+	committed, err := e.commit(ctx, change, p, CommitOptions{})
 	if err != nil {
 		return err
 	}
 	progress.Clients += len(clients)
-	progress.Created += c.created
-	progress.Updated += c.updated
-	progress.Unchanged += len(clients) - c.created - c.updated
+	progress.Created += p.created
+	progress.Updated += p.updated
+	progress.Unchanged += len(clients) - p.created - p.updated
 	if committed {
-		progress.addRevision(entry.Revision)
+		progress.addRevision(change.Revision)
 	}
 	return nil
 }
 
-// An importChange creates or replaces clients. The last call of edits sets the numbers.
-type importChange struct {
+// An importPlan creates or replaces clients. Each call of edits sets the numbers.
+type importPlan struct {
 	clients          []Edit
 	created, updated int
 }
 
-func (c *importChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
-	c.created, c.updated = 0, 0
+func (p *importPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	p.created, p.updated = 0, 0
 	var edits []Edit
-	for _, e := range c.clients {
+	for _, e := range p.clients {
 		stored, err := ns.getClient(ctx, e.ID)
 		switch {
 		case err != nil:
 			return nil, err
 		case stored == nil:
 			e.base = control.Absent
-			c.created++
+			p.created++
 		case bytes.Equal(stored.Body, e.Body):
 			continue
 		default:
 			e.base = stored.Revision
-			c.updated++
+			p.updated++
 		}
 		edits = append(edits, e)
 	}
@@ -75,44 +75,44 @@ func (c *importChange) edits(ctx context.Context, ns *namespace) ([]Edit, error)
 // Prune deletes up to limit clients whose IDs are not in a set, and adds the result to the progress. It reports whether
 // more are left.
 func (e *Editor) Prune(
-	ctx context.Context, entry *control.Change, keep *IDSet, limit int, progress *Imported,
+	ctx context.Context, change *control.Change, keep *IDSet, limit int, progress *Imported,
 ) (more bool, err error) {
-	c := &pruneChange{keep: keep, limit: limit}
-	committed, err := e.commit(ctx, entry, c, Terms{})
+	p := &prunePlan{keep: keep, limit: limit}
+	committed, err := e.commit(ctx, change, p, CommitOptions{})
 	if err != nil {
 		return false, err
 	}
 	if committed {
-		progress.Deleted += c.deleted
-		progress.addRevision(entry.Revision)
+		progress.Deleted += p.deleted
+		progress.addRevision(change.Revision)
 	}
-	return c.more, nil
+	return p.more, nil
 }
 
-// A pruneChange deletes clients. The last call of edits sets deleted and more.
-type pruneChange struct {
+// A prunePlan deletes clients. Each call of edits sets deleted and more.
+type prunePlan struct {
 	keep    *IDSet
 	limit   int
 	deleted int
 	more    bool
 }
 
-func (c *pruneChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+func (p *prunePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	var edits []Edit
-	c.more = false
+	p.more = false
 	for o, err := range ns.allClients(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if c.keep.contains(o.ID) {
+		if p.keep.contains(o.ID) {
 			continue
 		}
-		if c.more = len(edits) == c.limit; c.more {
+		if p.more = len(edits) == p.limit; p.more {
 			break
 		}
-		edits = append(edits, Edit{Kind: control.KindClient, ID: o.ID, base: o.Revision})
+		edits = append(edits, deletion(control.KindClient, o.ID, o.Revision))
 	}
-	c.deleted = len(edits)
+	p.deleted = len(edits)
 	return edits, nil
 }
 

@@ -34,90 +34,91 @@ type PutResult struct {
 
 // Put creates or replaces an object. The error is a *source.Error, *NotFoundError, *ExistsError or *StaleError if the
 // caller has to change the request.
-func (e *Editor) Put(ctx context.Context, entry *control.Change, p Put) (*PutResult, error) {
-	c := &putChange{Put: p, now: e.options.Now()}
-	committed, err := e.commit(ctx, entry, c, Terms{})
+func (e *Editor) Put(ctx context.Context, change *control.Change, put Put) (*PutResult, error) {
+	p := &putPlan{Put: put, now: e.options.Now()}
+	committed, err := e.commit(ctx, change, p, CommitOptions{})
 	if err != nil {
 		return nil, err
 	}
 	if !committed {
-		return &PutResult{Object: c.before, Warnings: c.warnings}, nil
+		return &PutResult{Object: p.before, Warnings: p.warnings}, nil
 	}
 	o := &control.Object{
-		Namespace: entry.Namespace, Kind: p.Kind, ID: p.ID, Revision: entry.Revision, Body: c.after.Body,
-		Created: entry.Time, Updated: entry.Time, By: entry.Actor,
+		Namespace: change.Namespace, Kind: p.Kind, ID: p.ID, Revision: change.Revision, Body: p.after.Body,
+		Created: change.Time, Updated: change.Time, By: change.Actor,
 	}
-	if c.before != nil {
-		o.Created = c.before.Created
+	if p.before != nil {
+		o.Created = p.before.Created
 	}
-	return &PutResult{Object: o, Created: c.before == nil, Warnings: c.warnings}, nil
+	return &PutResult{Object: o, Created: p.before == nil, Warnings: p.warnings}, nil
 }
 
-// A putChange is the change of a Put. The last call of edits sets the fields below now.
-type putChange struct {
+// A putPlan computes the edit of a Put.
+type putPlan struct {
 	Put
 	now time.Time
 
+	// Each call of edits sets these fields.
 	before   *control.Object // nil if the object did not exist
 	after    Edit
 	warnings []string
 }
 
-func (c *putChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+func (p *putPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	var err error
-	if c.before, err = ns.get(ctx, c.Kind, c.ID); err != nil {
+	if p.before, err = ns.get(ctx, p.Kind, p.ID); err != nil {
 		return nil, err
 	}
-	if c.after, err = c.newObject(ns); err != nil {
+	if p.after, err = p.newObject(ns); err != nil {
 		return nil, err
 	}
-	if c.after.ID != c.ID {
-		want := "the id of the path, " + rules.Quote(c.ID) + "; a " + string(c.Kind) + " cannot be renamed"
-		problem := source.Problem{Path: "id", Value: rules.Quote(c.after.ID), Want: want}
+	if p.after.ID != p.ID {
+		want := "the id of the path, " + rules.Quote(p.ID) + "; a " + string(p.Kind) + " cannot be renamed"
+		problem := source.Problem{Path: "id", Value: rules.Quote(p.after.ID), Want: want}
 		return nil, &source.Error{Problems: []source.Problem{problem}}
 	}
-	if c.MustCreate && c.before != nil {
-		return nil, &ExistsError{c.before, unifiedDiff(c.Kind, c.ID, c.before.Body, c.after.Body)}
+	if p.MustCreate && p.before != nil {
+		return nil, &ExistsError{p.before, unifiedDiff(p.Kind, p.ID, p.before.Body, p.after.Body)}
 	}
-	if err := checkConditions(&c.Match, &c.NoneMatch, c.before, c.after.Body); err != nil {
+	if err := checkConditions(&p.Match, &p.NoneMatch, p.before, p.after.Body); err != nil {
 		return nil, err
 	}
-	c.warnings = nil
-	if c.after.override != nil {
-		if warning := ns.unusedOverride(c.after.override); warning != "" {
-			c.warnings = []string{warning}
+	p.warnings = nil
+	if p.after.override != nil {
+		if warning := ns.unusedOverride(p.after.override); warning != "" {
+			p.warnings = []string{warning}
 		}
 	}
 	switch {
-	case c.before == nil:
-		c.after.base = control.Absent
-	case bytes.Equal(c.before.Body, c.after.Body):
+	case p.before == nil:
+		p.after.base = control.Absent
+	case bytes.Equal(p.before.Body, p.after.Body):
 		return nil, nil
 	default:
-		c.after.base = c.before.Revision
+		p.after.base = p.before.Revision
 	}
-	return []Edit{c.after}, nil
+	return []Edit{p.after}, nil
 }
 
 // newObject returns the object after the change.
-func (c *putChange) newObject(ns *namespace) (Edit, error) {
-	if c.Patch == nil {
-		return c.New, nil
+func (p *putPlan) newObject(ns *namespace) (Edit, error) {
+	if p.Patch == nil {
+		return p.New, nil
 	}
-	if c.before == nil {
-		return Edit{}, &NotFoundError{ns.name, c.Kind, c.ID}
+	if p.before == nil {
+		return Edit{}, &NotFoundError{ns.name, p.Kind, p.ID}
 	}
 	var stored any
-	d := json.NewDecoder(bytes.NewReader(c.before.Body))
+	d := json.NewDecoder(bytes.NewReader(p.before.Body))
 	d.UseNumber()
 	if err := d.Decode(&stored); err != nil {
-		return Edit{}, fmt.Errorf("read %s %s: %w", c.Kind, c.ID, err)
+		return Edit{}, fmt.Errorf("read %s %s: %w", p.Kind, p.ID, err)
 	}
-	merged, err := json.Marshal(mergePatch(stored, c.Patch))
+	merged, err := json.Marshal(mergePatch(stored, p.Patch))
 	if err != nil {
 		return Edit{}, err
 	}
-	return Parse(c.Kind, "body.json", merged, c.now)
+	return Parse(p.Kind, "body.json", merged, p.now)
 }
 
 // mergePatch returns the target with a JSON merge patch applied (RFC 7396).
@@ -143,28 +144,28 @@ func mergePatch(target, patch any) any {
 // Delete deletes an object if the condition holds for its revision. The error is a *NotFoundError or *StaleError if the
 // caller has to change the request.
 func (e *Editor) Delete(
-	ctx context.Context, entry *control.Change, kind control.Kind, id string, match Condition,
+	ctx context.Context, change *control.Change, kind control.Kind, id string, match Condition,
 ) error {
-	_, err := e.commit(ctx, entry, &deleteChange{kind, id, match}, Terms{})
+	_, err := e.commit(ctx, change, &deletePlan{kind, id, match}, CommitOptions{})
 	return err
 }
 
-type deleteChange struct {
+type deletePlan struct {
 	kind  control.Kind
 	id    string
 	match Condition
 }
 
-func (c *deleteChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
-	o, err := ns.get(ctx, c.kind, c.id)
+func (p *deletePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+	o, err := ns.get(ctx, p.kind, p.id)
 	if err != nil {
 		return nil, err
 	}
 	if o == nil {
-		return nil, &NotFoundError{ns.name, c.kind, c.id}
+		return nil, &NotFoundError{ns.name, p.kind, p.id}
 	}
-	if err := checkConditions(&c.match, &Condition{}, o, nil); err != nil {
+	if err := checkConditions(&p.match, &Condition{}, o, nil); err != nil {
 		return nil, err
 	}
-	return []Edit{{Kind: c.kind, ID: o.ID, base: o.Revision}}, nil
+	return []Edit{deletion(p.kind, o.ID, o.Revision)}, nil
 }

@@ -23,23 +23,23 @@ func (e *Editor) DeleteExpiredOverrides(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	c := expireChange{e.options.Now().Add(-expiryDelay)}
+	p := expirePlan{e.options.Now().Add(-expiryDelay)}
 	for _, name := range names {
 		// Look first, so that a namespace without expired overrides need not be loaded.
-		expired, err := c.edits(ctx, &namespace{name: name, db: e.options.DB})
+		expired, err := p.edits(ctx, &namespace{name: name, db: e.options.DB})
 		if err == nil && len(expired) > 0 {
-			entry := &control.Change{Namespace: name, Actor: control.SystemActor, Action: "overrides.expire"}
-			_, err = e.commit(ctx, entry, c, Terms{})
+			change := &control.Change{Namespace: name, Actor: control.SystemActor, Action: "overrides.expire"}
+			_, err = e.commit(ctx, change, p, CommitOptions{})
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// An expireChange deletes the overrides that expired before a time.
-type expireChange struct{ before time.Time }
+// An expirePlan deletes the overrides that expired before a time.
+type expirePlan struct{ before time.Time }
 
-func (c expireChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+func (p expirePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	var edits []Edit
 	q := control.Query{Namespace: ns.name, Kind: control.KindOverride, Limit: 1000}
 	for object, err := range control.All(ctx, ns.db, q) {
@@ -50,8 +50,8 @@ func (c expireChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) 
 		if err != nil {
 			return nil, err
 		}
-		if o.Expires.Before(c.before) {
-			edits = append(edits, Edit{Kind: control.KindOverride, ID: o.ID, base: object.Revision})
+		if o.Expires.Before(p.before) {
+			edits = append(edits, deletion(control.KindOverride, o.ID, object.Revision))
 		}
 	}
 	return edits, nil

@@ -102,13 +102,13 @@ func (m deltaMap) sorted(kinds []control.Kind) []Delta {
 // clients and overrides. It does not change suspensions, which are about the present. It returns the errors of Compare
 // and ApplyFile.
 func (e *Editor) Rollback(
-	ctx context.Context, entry *control.Change, revision int64, all bool, t Terms,
+	ctx context.Context, change *control.Change, revision int64, all bool, o CommitOptions,
 ) (*Result, error) {
-	return e.commitMany(ctx, entry, &rollbackChange{revision: revision, all: all}, t)
+	return e.commitMany(ctx, change, &rollbackPlan{revision: revision, all: all}, o)
 }
 
-// A rollbackChange undoes the changes after a revision. The last call of edits sets objects and deltas.
-type rollbackChange struct {
+// A rollbackPlan undoes the changes after a revision. Each call of edits sets objects and deltas.
+type rollbackPlan struct {
 	revision int64
 	all      bool
 
@@ -116,18 +116,18 @@ type rollbackChange struct {
 	deltas  []Delta
 }
 
-func (c *rollbackChange) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
+func (p *rollbackPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	kinds := []control.Kind{control.KindRule}
-	c.objects = len(ns.rules)
-	if c.all {
+	p.objects = len(ns.rules)
+	if p.all {
 		kinds = []control.Kind{control.KindRule, control.KindClient, control.KindOverride}
-		c.objects += ns.clients.Len() + len(ns.overrides)
+		p.objects += ns.clients.Len() + len(ns.overrides)
 	}
-	deltas, err := Compare(ctx, ns.db, ns.name, c.revision, math.MaxInt64, kinds)
+	deltas, err := Compare(ctx, ns.db, ns.name, p.revision, math.MaxInt64, kinds)
 	if err != nil {
 		return nil, err
 	}
-	c.deltas = nil
+	p.deltas = nil
 	edits := make([]Edit, 0, len(deltas))
 	for _, d := range deltas {
 		back := d.Reverse()
@@ -136,25 +136,25 @@ func (c *rollbackChange) edits(ctx context.Context, ns *namespace) ([]Edit, erro
 			return nil, err
 		}
 		edits = append(edits, e)
-		c.deltas = append(c.deltas, back)
+		p.deltas = append(p.deltas, back)
 	}
 	return edits, nil
 }
 
-func (c *rollbackChange) summary() (deltas []Delta, unchanged int) {
-	unchanged = c.objects
-	for _, d := range c.deltas {
+func (p *rollbackPlan) summary() (deltas []Delta, unchanged int) {
+	unchanged = p.objects
+	for _, d := range p.deltas {
 		if d.Before != nil {
 			unchanged--
 		}
 	}
-	return c.deltas, unchanged
+	return p.deltas, unchanged
 }
 
 // edit returns the edit that makes the change.
 func (d *Delta) edit() (Edit, error) {
 	if d.After == nil {
-		return Edit{Kind: d.Kind, ID: d.ID, base: control.Any}, nil
+		return deletion(d.Kind, d.ID, control.Any), nil
 	}
 	e, err := Parse(d.Kind, "body.json", d.After, time.Time{})
 	if err != nil {

@@ -37,38 +37,38 @@ func (e *Editor) Suspensions(ctx context.Context, namespace string) ([]control.S
 	return list, nil
 }
 
-// Suspend turns off enforcement. It replaces an earlier suspension of the same rule. The entry is the change's entry in
-// the log, without its operations.
-func (e *Editor) Suspend(ctx context.Context, entry *control.Change, s *control.Suspension) error {
+// Suspend turns off enforcement. It replaces an earlier suspension of the same rule, and sets the
+// operations of the change.
+func (e *Editor) Suspend(ctx context.Context, change *control.Change, s *control.Suspension) error {
 	body, err := s.Body()
 	if err != nil {
 		return err
 	}
 	op := suspensionOp(s)
 	op.Body = body
-	entry.Ops = []control.Op{op}
-	return e.commitSuspensions(ctx, entry)
+	change.Ops = []control.Op{op}
+	return e.commitSuspensions(ctx, change)
 }
 
 // EndSuspensions ends the suspension of a rule, or all suspensions of the namespace if the rule is empty. The error is a
 // *SuspendedError if the rule stays suspended, because all rules are.
-func (e *Editor) EndSuspensions(ctx context.Context, entry *control.Change, rule string) error {
+func (e *Editor) EndSuspensions(ctx context.Context, change *control.Change, rule string) error {
 	const maxAttempts = 3 // another call may delete a suspension meanwhile
 	for attempt := 1; ; attempt++ {
-		list, err := e.Suspensions(ctx, entry.Namespace)
+		list, err := e.Suspensions(ctx, change.Namespace)
 		if err != nil {
 			return err
 		}
-		entry.Ops = nil
+		change.Ops = nil
 		for i := range list {
 			if rule != "" && list[i].Rule == "" && list[i].Expires.After(e.options.Now()) {
-				return &SuspendedError{entry.Namespace, list[i].Expires}
+				return &SuspendedError{change.Namespace, list[i].Expires}
 			}
 			if rule == "" || rule == list[i].Rule {
-				entry.Ops = append(entry.Ops, suspensionOp(&list[i]))
+				change.Ops = append(change.Ops, suspensionOp(&list[i]))
 			}
 		}
-		err = e.commitSuspensions(ctx, entry)
+		err = e.commitSuspensions(ctx, change)
 		if !errors.Is(err, control.ErrConflict) || attempt == maxAttempts {
 			return err
 		}
@@ -87,15 +87,15 @@ func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		entry := &control.Change{
+		change := &control.Change{
 			Namespace: name, Actor: control.SystemActor, Action: "enforcement.expire", Base: control.Any,
 		}
 		for i := range list {
 			if list[i].Expires.Before(before) {
-				entry.Ops = append(entry.Ops, suspensionOp(&list[i]))
+				change.Ops = append(change.Ops, suspensionOp(&list[i]))
 			}
 		}
-		if err := e.commitSuspensions(ctx, entry); err != nil && !errors.Is(err, control.ErrConflict) {
+		if err := e.commitSuspensions(ctx, change); err != nil && !errors.Is(err, control.ErrConflict) {
 			return err
 		}
 	}
@@ -109,13 +109,13 @@ func suspensionOp(s *control.Suspension) control.Op {
 
 // commitSuspensions commits a change, unless it has no operations. Suspensions need no check against the rules of the
 // namespace, so it does not load them.
-func (e *Editor) commitSuspensions(ctx context.Context, entry *control.Change) error {
-	if len(entry.Ops) == 0 {
+func (e *Editor) commitSuspensions(ctx context.Context, change *control.Change) error {
+	if len(change.Ops) == 0 {
 		return nil
 	}
-	if err := e.options.DB.Commit(ctx, entry); err != nil {
+	if err := e.options.DB.Commit(ctx, change); err != nil {
 		return err
 	}
-	e.options.Committed(entry)
+	e.options.Committed(change)
 	return nil
 }

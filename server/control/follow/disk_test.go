@@ -45,7 +45,7 @@ func TestNodeStartsFromDisk(t *testing.T) {
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 20 * time.Millisecond})
 	s := n.Status()
-	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.Unreachable == "" || s.DiskError != "" || s.Rules != 1 {
+	if !s.FromDisk || !s.Ready || s.Revision != 4 || s.UnreachableReason == "" || s.DiskError != "" || s.Rules != 1 {
 		t.Errorf("got %+v", s)
 	}
 	for user, want := range map[string]int64{"acme": 60, "b": 70, "x": 80, "other": 10} {
@@ -70,7 +70,7 @@ func TestStatusReportsMissingRules(t *testing.T) {
 	source := &flaky{Source: follow.Database(db, namespace, nil)}
 	source.away.Store(true)
 	n := open(t, follow.Config{Source: source, Dir: t.TempDir(), Poll: 20 * time.Millisecond})
-	if s := n.Status(); s.Ready || s.Unreachable == "" || n.applied.Load() != 0 {
+	if s := n.Status(); s.Ready || s.UnreachableReason == "" || n.applied.Load() != 0 {
 		t.Errorf("got %+v", s)
 	}
 	n.run(t)

@@ -153,7 +153,7 @@ func (t *fetchSink) logSuspicious() {
 			"first", t.firstSuspicious)
 	}
 	if t.suspicious > 0 || t.snapshot != nil {
-		f.change(func(s *Status) { s.Suspicious = t.firstSuspicious })
+		f.change(func(s *Status) { s.SuspiciousClient = t.firstSuspicious })
 	}
 }
 

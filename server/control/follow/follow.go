@@ -214,7 +214,7 @@ func (f *Follower) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { f.watch(ctx) })
 	if f.config.Node != nil {
-		group.Go(func() { f.heartbeats(ctx) })
+		group.Go(func() { f.runHeartbeats(ctx) })
 	}
 	f.fetchLoop(ctx)
 	group.Wait()

@@ -70,7 +70,7 @@ func TestClientsSwapValues(t *testing.T) {
 		client("b", `{"id":"b","attributes":{"user":"one"},"limits":["2/s"]}`),
 	)
 	until(t, "the exchange", func() bool { return n.limit("one") == 2 && n.limit("two") == 1 })
-	if s := n.Status(); s.Refused != "" || s.Snapshots != 2 {
+	if s := n.Status(); s.RefusalReason != "" || s.Snapshots != 2 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -104,18 +104,18 @@ func TestRefusedChangeChangesNothing(t *testing.T) {
 	} {
 		before := n.Status()
 		commit(t, db, op, client("acme", `{"id":"acme","limits":["51/s"]}`), rule("per-user", `{"id":"per-user","key":["user"],"limits":["11/s"]}`))
-		until(t, name, func() bool { return n.Status().Refused != "" })
+		until(t, name, func() bool { return n.Status().RefusalReason != "" })
 		s := n.Status()
 		if got := n.limit("acme"); got != 50 || n.limit("x") != 10 || s.Revision != before.Revision {
 			t.Errorf("%s: got %d for acme, %d for others, %+v", name, got, n.limit("x"), s)
 		}
 		// A refused revision is not tried again.
 		until(t, "asked again", func() bool { return n.Status().Checked.After(s.Checked) })
-		if got := n.Status(); got.Refusals > s.Refusals+1 || got.Refused == "" {
+		if got := n.Status(); got.Refusals > s.Refusals+1 || got.RefusalReason == "" {
 			t.Errorf("%s: got %+v, then %+v", name, s, got)
 		}
 		revision := commit(t, db, gone(op.Kind, op.ID), client("acme", `{"id":"acme","limits":["50/s"]}`), rule("per-user", perUser))
-		until(t, "right again after "+name, func() bool { s := n.Status(); return s.Refused == "" && s.Revision == revision })
+		until(t, "right again after "+name, func() bool { s := n.Status(); return s.RefusalReason == "" && s.Revision == revision })
 	}
 }
 
@@ -156,13 +156,13 @@ func TestServiceOutage(t *testing.T) {
 	commit(t, db, rule("per-user", `{"id":"per-user","key":["user"],"limits":["20/s"]}`))
 	until(t, "it is away", func() bool {
 		s := n.Status()
-		return strings.Contains(s.Unreachable, errAway.Error()) && s.Failures > 2
+		return strings.Contains(s.UnreachableReason, errAway.Error()) && s.Failures > 2
 	})
 	if got := n.limit("x"); got != 10 {
 		t.Errorf("while it is away: got %d, want 10", got)
 	}
 	source.away.Store(false)
-	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().Unreachable == "" })
+	until(t, "it is back", func() bool { return n.limit("x") == 20 && n.Status().UnreachableReason == "" })
 }
 
 // A service without rules is polled like any other, and its missing rules are logged once.
@@ -173,7 +173,7 @@ func TestMissingRulesAreLoggedOnce(t *testing.T) {
 	n := open(t, follow.Config{Source: follow.Database(db, namespace, nil), Dir: t.TempDir(), Poll: 5 * time.Millisecond, Logger: book.Logger()})
 	n.run(t)
 	until(t, "it was asked again and again", func() bool { return n.Status().Unchanged > 3 })
-	if s := n.Status(); s.Snapshots != 1 || !s.Ready || s.Unreachable != "" || n.applied.Load() != 1 || strings.Count(book.String(), "rules in force") != 1 {
+	if s := n.Status(); s.Snapshots != 1 || !s.Ready || s.UnreachableReason != "" || n.applied.Load() != 1 || strings.Count(book.String(), "rules in force") != 1 {
 		t.Errorf("got %+v, %d sets of rules in force, and in the log\n%s\nwant one", s, n.applied.Load(), book.String())
 	}
 	commit(t, db, rule("per-user", perUser))
@@ -227,13 +227,13 @@ func TestSuspiciousClientsAreLogged(t *testing.T) {
 			return ""
 		},
 	})
-	if got := n.Status().Suspicious; got != "" {
+	if got := n.Status().SuspiciousClient; got != "" {
 		t.Errorf("got %q", got)
 	}
 	n.run(t)
 	commit(t, db, client("odd", `{"id":"odd"}`))
 	const want = `client "odd": it is odd`
-	until(t, want, func() bool { return n.Status().Suspicious == want && n.Status().Clients == 2 })
+	until(t, want, func() bool { return n.Status().SuspiciousClient == want && n.Status().Clients == 2 })
 }
 
 func TestBadConfigurationsAreRefused(t *testing.T) {

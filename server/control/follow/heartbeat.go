@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// Bounds of the heartbeat interval, whatever the service asks for, and the timeout of a heartbeat.
 const (
+	// minHeartbeat and maxHeartbeat bound the interval that the service asks for. heartbeatTimeout limits one heartbeat.
 	minHeartbeat     = time.Second
 	maxHeartbeat     = 5 * time.Minute
 	heartbeatTimeout = 5 * time.Second
@@ -22,20 +22,21 @@ const (
 	maxReportDelay = 300 * time.Millisecond
 )
 
-// heartbeats sends heartbeats regularly and soon after a rule change, and reports the stop when ctx ends. A heartbeat
-// in progress may finish, so that it does not arrive after the stop.
-func (f *Follower) heartbeats(ctx context.Context) {
+// runHeartbeats sends heartbeats regularly and soon after a rule change. When ctx ends, it tells the service that the
+// node stops. A heartbeat in progress may finish first, so that it does not arrive after that message.
+func (f *Follower) runHeartbeats(ctx context.Context) {
 	sendCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	// sendCtx ends leaveTimeout after ctx, so that the last messages can be sent.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(leaveTimeout, cancel) })()
-	f.sendHeartbeats(ctx, sendCtx)
+	f.heartbeatLoop(ctx, sendCtx)
 	if err := f.config.Source.Leave(sendCtx, f.Node()); err != nil {
-		f.log.Debug("the stop of this node could not be reported to the rules service", "err", err.Error())
+		f.log.Debug("could not report to the rules service that this node stops", "err", err.Error())
 	}
 }
 
-// sendHeartbeats sends heartbeats until ctx ends, each with sendCtx.
-func (f *Follower) sendHeartbeats(ctx, sendCtx context.Context) {
+// heartbeatLoop sends heartbeats until ctx ends, each with sendCtx.
+func (f *Follower) heartbeatLoop(ctx, sendCtx context.Context) {
 	next := time.Duration(0)
 	var refused string
 	timer := time.NewTimer(0)
@@ -51,7 +52,7 @@ func (f *Follower) sendHeartbeats(ctx, sendCtx context.Context) {
 			}
 		case <-timer.C:
 		}
-		interval := f.heartbeat(sendCtx, &refused)
+		interval := f.sendHeartbeat(sendCtx, &refused)
 		next = interval*9/10 + rand.N(interval/5)
 	}
 }
@@ -68,9 +69,9 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// heartbeat sends one heartbeat and returns the time until the next. refused is the last logged refusal, which is not
+// sendHeartbeat sends one heartbeat and returns the time until the next. refused is the last logged refusal, which is not
 // logged twice.
-func (f *Follower) heartbeat(ctx context.Context, refused *string) time.Duration {
+func (f *Follower) sendHeartbeat(ctx context.Context, refused *string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	latest, interval, err := f.config.Source.Heartbeat(ctx, f.Node())
@@ -98,6 +99,6 @@ func (f *Follower) Node() control.Node {
 	n := f.config.Node()
 	s := f.Status()
 	n.Namespace, n.Revision, n.LagMS, n.FromDisk = s.Namespace, s.Revision, s.Lag.Milliseconds(), s.FromDisk
-	n.Error = s.Refused
+	n.Error = s.RefusalReason
 	return n
 }

@@ -52,7 +52,7 @@ func TestNodeAppliesClientProperties(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "no override", func() bool { return n.limit("acme") == 500 && n.limit("acme-ci") == 500 })
-	if got := n.Status(); got.Snapshots != 1 || got.Refused != "" {
+	if got := n.Status(); got.Snapshots != 1 || got.RefusalReason != "" {
 		t.Errorf("got %+v, want one snapshot and deltas", got)
 	}
 	stop()

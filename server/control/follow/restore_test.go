@@ -140,7 +140,7 @@ func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	check := func(when string, n *node) {
 		t.Helper()
 		s := n.Status()
-		if user, acme := n.limit("bob"), n.limit("acme"); user != 3 || acme != 30 || s.Revision != 1 || !strings.Contains(s.Unreachable, "lost its rules") {
+		if user, acme := n.limit("bob"), n.limit("acme"); user != 3 || acme != 30 || s.Revision != 1 || !strings.Contains(s.UnreachableReason, "lost its rules") {
 			t.Errorf("%s: got %d/s and %d/s for acme, %+v; want 3/s and 30/s, and that the rules service has lost its rules", when, user, acme, s)
 		}
 		if now, err := os.ReadFile(fileOf(t, dir)); err != nil || !bytes.Equal(now, kept) {
@@ -158,7 +158,7 @@ func TestNodeKeepsRulesTheDatabaseLost(t *testing.T) {
 	n.run(t)
 	limited(t, empty, 4)
 	n.Refresh()
-	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().Unreachable == "" })
+	until(t, "the rules that were made instead", func() bool { return n.limit("bob") == 4 && n.Status().UnreachableReason == "" })
 
 	// Deleting all rules is intended.
 	revision := commit(t, empty, gone(control.KindRule, "per-user"), gone(control.KindClient, "acme"))
@@ -178,7 +178,7 @@ func TestRulesOfAnotherSourceAreReplaced(t *testing.T) {
 	}
 	n = open(t, follow.Config{Source: follow.Database(openDB(t), namespace, nil), Dir: dir})
 	defer func() { _ = n.Close() }()
-	if s := n.Status(); s.Unreachable != "" || s.Rules != 0 || n.limit("bob") != 0 {
+	if s := n.Status(); s.UnreachableReason != "" || s.Rules != 0 || n.limit("bob") != 0 {
 		t.Errorf("got %d/s, %+v; want no rules", n.limit("bob"), s)
 	}
 }
@@ -201,7 +201,7 @@ func TestLagIsNotTheAgeOfARevision(t *testing.T) {
 	source.away.Store(true)
 	limited(t, first, 3)
 	n.Refresh()
-	until(t, "it could not ask", func() bool { return n.Status().Unreachable != "" })
+	until(t, "it could not ask", func() bool { return n.Status().UnreachableReason != "" })
 	ahead.Store(int64(time.Hour))
 	source.away.Store(false)
 	n.Refresh()

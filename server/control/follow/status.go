@@ -29,11 +29,11 @@ type Status struct {
 	// Push reports that the source signals changes, and PushError why it does not.
 	Push      bool
 	PushError string
-	// Unreachable says why the source is unreachable, Refused why its rules cannot be used here, and DiskError why rules
-	// cannot be stored on disk or read from it. Each is empty if there is no such problem.
-	Unreachable, Refused, DiskError string
-	// Suspicious describes the last client that Config.CheckClient found suspicious, empty if there is none.
-	Suspicious string
+	// UnreachableReason says why the source is unreachable, RefusalReason why its rules cannot be used here, and DiskError
+	// why rules cannot be stored on disk or read from it. Each is empty if there is no such problem.
+	UnreachableReason, RefusalReason, DiskError string
+	// SuspiciousClient describes the last client that Config.CheckClient found suspicious, empty if there is none.
+	SuspiciousClient string
 	// Counts of snapshots, changes, fetches without changes, refused rules, and failed fetches.
 	Snapshots, Deltas, Unchanged, Refusals, Failures int64
 }
@@ -64,13 +64,13 @@ func (f *Follower) setInForce(h control.Header, fromDisk bool, level slog.Level)
 		lag = max(0, now.Sub(maxTime(h.Time, before.Checked)))
 	}
 	f.change(func(s *Status) {
-		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.Refused = current.mark.Revision, true, fromDisk, lag, now, ""
+		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.RefusalReason = current.mark.Revision, true, fromDisk, lag, now, ""
 		s.Rules, s.Clients, s.Overrides = current.set.Len(), current.clients.registry.Len(), current.overlay.count(now)
 		if !fromDisk {
-			s.Checked, s.Unreachable = now, ""
+			s.Checked, s.UnreachableReason = now, ""
 		}
 	})
-	if before.Unreachable != "" && !fromDisk {
+	if before.UnreachableReason != "" && !fromDisk {
 		f.log.Info("the rules service is reachable again")
 	}
 	f.log.Log(context.Background(), level, "rules in force", "source", f.config.Source.Name(),
@@ -92,12 +92,12 @@ func (f *Follower) setReached(stillRefused bool) {
 	now := f.config.Clock()
 	before := f.Status()
 	f.change(func(s *Status) {
-		s.Checked, s.Unreachable, s.FromDisk = now, "", false
+		s.Checked, s.UnreachableReason, s.FromDisk = now, "", false
 		if !stillRefused && f.refused == (control.Mark{}) {
-			s.Refused = ""
+			s.RefusalReason = ""
 		}
 	})
-	if before.Unreachable != "" {
+	if before.UnreachableReason != "" {
 		f.log.Info("the rules service is reachable again", "revision", before.Revision)
 	}
 }
@@ -105,11 +105,11 @@ func (f *Follower) setReached(stillRefused bool) {
 func (f *Follower) setRefused(err error) {
 	before := f.Status()
 	f.change(func(s *Status) {
-		s.Checked, s.Unreachable, s.FromDisk = f.config.Clock(), "", false
-		s.Refused = err.Error()
+		s.Checked, s.UnreachableReason, s.FromDisk = f.config.Clock(), "", false
+		s.RefusalReason = err.Error()
 		s.Refusals++
 	})
-	if before.Refused != err.Error() { // do not log the same error again
+	if before.RefusalReason != err.Error() { // do not log the same error again
 		f.log.Error("rules refused, keeping the rules in force",
 			"revision", before.Revision, "refused", f.refused.Revision, "err", err.Error())
 		trySend(f.heartbeatNow)
@@ -119,10 +119,10 @@ func (f *Follower) setRefused(err error) {
 func (f *Follower) setUnreachable(err error) {
 	before := f.Status()
 	f.change(func(s *Status) {
-		s.Unreachable = err.Error()
+		s.UnreachableReason = err.Error()
 		s.Failures++
 	})
-	if before.Unreachable == "" && before.Ready {
+	if before.UnreachableReason == "" && before.Ready {
 		f.log.Warn("the rules service is unreachable, the rules in force stay", "source", before.Source,
 			"revision", before.Revision, "from_disk", before.FromDisk, "err", err.Error())
 	}

@@ -25,6 +25,9 @@ const (
 	silentAfter = 3 * nodes.WriteInterval
 )
 
+// AllSilent says why no node has responded, if none was queried.
+const AllSilent = "the nodes send no heartbeats, and were not queried"
+
 // Reasons why a node was not queried. They are shown after "node ID: ".
 var (
 	// ErrSilent means that the node sends no heartbeats.

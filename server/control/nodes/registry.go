@@ -101,7 +101,7 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 		}
 		r.counts[n.Namespace]++
 	}
-	// Do not compare the time and the figures, which always differ. Other processes see what was written last.
+	// Do not compare the time and the statistics: they always differ. Other processes see the last node that was written.
 	compared := before.node
 	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
 	if known && now.Sub(before.written) < WriteInterval && compared == n {

@@ -43,7 +43,7 @@ type DB struct {
 
 var _ control.DB = (*DB)(nil)
 
-// Open connects to a database and migrates its tables. For a newer schema the error is control.ErrNewer.
+// Open connects to a database and migrates its tables. For a newer schema the error is control.ErrNewerSchema.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {

@@ -76,8 +76,8 @@ func newerVersion(t *testing.T, server *pgtest.Server) {
 	if _, err := db.pool.Exec(t.Context(), "INSERT INTO headgate_schema VALUES (999)"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Open(t.Context(), url, Options{}); !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
-		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewer)
+	if again, err := Open(t.Context(), url, Options{}); !errors.Is(err, control.ErrNewerSchema) || !strings.Contains(err.Error(), "version 999") {
+		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewerSchema)
 	}
 }
 

@@ -86,7 +86,7 @@ var (
 )
 
 // Open connects to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in --store. For a
-// newer format the error is control.ErrNewer.
+// newer format the error is control.ErrNewerSchema.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	option, name, err := parseURL(url)
 	if err != nil {
@@ -129,7 +129,7 @@ func (db *DB) check(ctx context.Context) error {
 	if have > formatVersion {
 		return fmt.Errorf("open %s: %w of headgate: its format is version %d, and this version knows %d; "+
 			"run the newer version, or restore a backup from before its first start",
-			db.name, control.ErrNewer, have, formatVersion)
+			db.name, control.ErrNewerSchema, have, formatVersion)
 	}
 	for _, warning := range db.warnings(ctx) {
 		db.log.Warn(warning, "database", db.name)

@@ -100,8 +100,8 @@ func TestDatabaseOfANewerVersionIsRefused(t *testing.T) {
 	if _, err := server.Do("HSET", db.key("progress"), "form", "999"); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Open(t.Context(), server.URL(), Options{}); !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
-		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewer)
+	if again, err := Open(t.Context(), server.URL(), Options{}); !errors.Is(err, control.ErrNewerSchema) || !strings.Contains(err.Error(), "version 999") {
+		t.Errorf("got %v, %v; want %v", again, err, control.ErrNewerSchema)
 	}
 }
 

@@ -90,8 +90,8 @@ func TestFileOfANewerVersionIsNotChanged(t *testing.T) {
 	}
 	foreign(t, path, "PRAGMA user_version = 999")
 	db, err := Open(t.Context(), path)
-	if !errors.Is(err, control.ErrNewer) || !strings.Contains(err.Error(), "version 999") {
-		t.Errorf("got %v, %v; want %v", db, err, control.ErrNewer)
+	if !errors.Is(err, control.ErrNewerSchema) || !strings.Contains(err.Error(), "version 999") {
+		t.Errorf("got %v, %v; want %v", db, err, control.ErrNewerSchema)
 	}
 	foreign(t, path, "PRAGMA user_version = 1")
 	if last, _, err := open(t, path).Revision(t.Context(), ""); err != nil || last != 1 {

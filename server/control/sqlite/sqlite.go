@@ -40,7 +40,7 @@ type DB struct {
 var _ control.DB = (*DB)(nil)
 
 // Open opens a database file. If it does not exist, Open creates it and its directory, readable only by this user. It
-// migrates the file of an older version. For a newer version the error is control.ErrNewer.
+// migrates the file of an older version. For a newer version the error is control.ErrNewerSchema.
 func Open(ctx context.Context, path string) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

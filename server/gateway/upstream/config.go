@@ -13,16 +13,16 @@ import (
 
 // Defaults of a Config.
 const (
-	DefaultDialTimeout    = 5 * time.Second
-	DefaultHeaderTimeout  = 30 * time.Second
-	DefaultExpectTimeout  = time.Second
-	DefaultStallTimeout   = 5 * time.Minute
-	DefaultIdleTimeout    = time.Minute
-	DefaultWaitTimeout    = 5 * time.Second
-	DefaultMaxConns       = 1024
-	DefaultMaxWaiting     = 1024
-	DefaultMaxHeaderBytes = 256 << 10
-	DefaultBufferBody     = 16 << 10
+	DefaultDialTimeout     = 5 * time.Second
+	DefaultHeaderTimeout   = 30 * time.Second
+	DefaultExpectTimeout   = time.Second
+	DefaultStallTimeout    = 5 * time.Minute
+	DefaultIdleTimeout     = time.Minute
+	DefaultWaitTimeout     = 5 * time.Second
+	DefaultMaxConns        = 1024
+	DefaultMaxWaiting      = 1024
+	DefaultMaxHeaderBytes  = 256 << 10
+	DefaultMaxBufferedBody = 16 << 10
 )
 
 // Config configures a Pool. Only Address is required.
@@ -59,10 +59,10 @@ type Config struct {
 	// MaxHeaderBytes is the maximum size of a response's head together with its interim responses, and of its trailers.
 	// Default DefaultMaxHeaderBytes.
 	MaxHeaderBytes int
-	// BufferBody is the maximum length of a request body that is read completely before anything is sent. Such a body is
-	// sent with the head in one write, and can be sent again on another connection. Default DefaultBufferBody. If it is
+	// MaxBufferedBody is the maximum length of a request body that is read completely before anything is sent. Such a body is
+	// sent with the head in one write, and can be sent again on another connection. Default DefaultMaxBufferedBody. If it is
 	// negative, no body is buffered.
-	BufferBody int
+	MaxBufferedBody int
 }
 
 // validate sets zero fields to their defaults, and returns an error for the first invalid field.
@@ -97,7 +97,7 @@ func (c *Config) validate() error {
 		{"MaxConns", &c.MaxConns, DefaultMaxConns, 1, math.MaxInt},
 		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting, math.MinInt, math.MaxInt},
 		{"MaxHeaderBytes", &c.MaxHeaderBytes, DefaultMaxHeaderBytes, 1 << 10, maxHeaderBytes},
-		{"BufferBody", &c.BufferBody, DefaultBufferBody, math.MinInt, maxBufferBody},
+		{"MaxBufferedBody", &c.MaxBufferedBody, DefaultMaxBufferedBody, math.MinInt, maxBufferedBodyLimit},
 	} {
 		*n.value = cmp.Or(*n.value, n.defaultValue)
 		switch v := *n.value; {
@@ -112,8 +112,8 @@ func (c *Config) validate() error {
 }
 
 const (
-	maxHeaderBytes = 16 << 20
-	maxBufferBody  = 1 << 20
+	maxHeaderBytes       = 16 << 20
+	maxBufferedBodyLimit = 1 << 20
 
 	unlimited time.Duration = math.MinInt64 // the lower bound of a timeout that may be negative
 )

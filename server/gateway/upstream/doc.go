@@ -20,7 +20,7 @@
 // the length is known, else in chunks. A method, target, host, header name or header value that servers could parse in
 // different ways is refused.
 //
-// A body of known length up to Config.BufferBody is sent with the head in one write. Other bodies are sent as they
+// A body of known length up to Config.MaxBufferedBody is sent with the head in one write. Other bodies are sent as they
 // arrive, with their trailers. With Expect: 100-continue the body is sent when the upstream asks for it, or after
 // Config.ExpectTimeout. If the response is complete before all of the body is sent, the rest of the body is not sent,
 // and both connections are closed.

@@ -281,7 +281,7 @@ func TestUpstreamThatReadsNothingTimesOut(t *testing.T) {
 	t.Parallel()
 	u := script(t, func(c *peer, _ int) { c.hang() })
 	for name, length := range map[string]int{"with the head": 1 << 20, "streamed": 64 << 20} {
-		p := newPool(t, Config{Address: u.address, HeaderTimeout: 100 * time.Millisecond, StallTimeout: 100 * time.Millisecond, BufferBody: 1 << 20})
+		p := newPool(t, Config{Address: u.address, HeaderTimeout: 100 * time.Millisecond, StallTimeout: 100 * time.Millisecond, MaxBufferedBody: 1 << 20})
 		r := httptest.NewRequest("PUT", "/", strings.NewReader(strings.Repeat("x", length)))
 		_, err := p.Forward(context.Background(), httptest.NewRecorder(), r, Head{})
 		if fault(err) != FaultTimeout {

@@ -184,7 +184,7 @@ func FuzzRequestHead(f *testing.F) {
 		r := &http.Request{Method: method, Host: "default.example", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{
 			name1: {value1}, name2: {value2},
 		}, ContentLength: length % 10, Body: io.NopCloser(strings.NewReader("123456789"))}
-		p := &Pool{config: Config{BufferBody: 100}}
+		p := &Pool{config: Config{MaxBufferedBody: 100}}
 		b, err := p.describeBody(r)
 		if err != nil {
 			return

@@ -282,14 +282,14 @@ func TestInvalidConfigIsRefusedByField(t *testing.T) {
 		"MaxConns -1":           {Address: "a:80", MaxConns: -1},
 		"MaxHeaderBytes 100":    {Address: "a:80", MaxHeaderBytes: 100},
 		"MaxHeaderBytes 100000": {Address: "a:80", MaxHeaderBytes: 100_000_000},
-		"BufferBody 100000":     {Address: "a:80", BufferBody: 100_000_000},
+		"MaxBufferedBody 100000":     {Address: "a:80", MaxBufferedBody: 100_000_000},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want one about %s", err, want)
 		}
 	}
 	for _, c := range []Config{
-		{Address: "a:80"}, {Address: "[::1]:80"}, {Address: "unix:/a"}, {Address: "a:80", HeaderTimeout: -1, StallTimeout: -1, MaxWaiting: -1, BufferBody: -1},
+		{Address: "a:80"}, {Address: "[::1]:80"}, {Address: "unix:/a"}, {Address: "a:80", HeaderTimeout: -1, StallTimeout: -1, MaxWaiting: -1, MaxBufferedBody: -1},
 	} {
 		if _, err := New(c); err != nil {
 			t.Errorf("%+v: %v", c, err)

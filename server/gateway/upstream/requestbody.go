@@ -34,7 +34,7 @@ func (p *Pool) describeBody(r *http.Request) (requestBody, error) {
 	b := requestBody{mode: streamed, length: max(r.ContentLength, -1)}
 	if e := r.Header["Expect"]; len(e) == 1 && strings.EqualFold(e[0], "100-continue") && r.ProtoAtLeast(1, 1) {
 		b.expectsContinue = true
-	} else if b.length > 0 && b.length <= int64(p.config.BufferBody) {
+	} else if b.length > 0 && b.length <= int64(p.config.MaxBufferedBody) {
 		b.mode = buffered
 	}
 	return b, nil

@@ -123,7 +123,7 @@ func TestLargeRequestIsSentInParts(t *testing.T) {
 			c.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}
 	})
-	p := newPool(t, Config{Address: u.address, BufferBody: 1 << 20, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	p := newPool(t, Config{Address: u.address, MaxBufferedBody: 1 << 20, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
 			_ = c.(*net.TCPConn).SetWriteBuffer(4 << 10)

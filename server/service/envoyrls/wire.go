@@ -37,10 +37,10 @@ type descriptor struct {
 	override override
 	hits     uint64
 	hasHits  bool
-	negative bool // the hits are returned
+	negative bool // is_negative_hits: the hits are given back
 }
 
-// An override is a limit that a request brings.
+// An override is a limit given in the request (RateLimitOverride).
 type override struct {
 	present    bool
 	requests   uint32
@@ -67,7 +67,7 @@ func (r *request) UnmarshalWire(b []byte) error {
 		case 1<<3 | grpcwire.BytesType:
 			r.domain = in.Text()
 		case 2<<3 | grpcwire.BytesType:
-			in.Leave(r.readDescriptor(in.Enter()))
+			in.Leave(r.readDescriptor(in.Enter())) // a message inside the request
 		case 3<<3 | grpcwire.VarintType:
 			r.hits = uint32(in.Varint())
 		default:
@@ -125,8 +125,8 @@ func (r *request) readEntry(in grpcwire.Reader, d *descriptor) error {
 	return in.Err()
 }
 
-// readValue reads the value of an entry. Clients may choose it, for example as a header. An error would let clients
-// that send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
+// readValue reads the value of an entry. Clients may control it, for example through a request header. An error would
+// let clients that send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
 func readValue(in *grpcwire.Reader) string {
 	value := in.Bytes()
 	if !utf8.Valid(value) {
@@ -151,7 +151,7 @@ func (o *override) read(in grpcwire.Reader) error {
 	return in.Err()
 }
 
-// readWrapper reads the number of a protobuf wrapper message. Without one, it returns the number so far.
+// readWrapper reads the number in a protobuf wrapper message. If the wrapper is empty, it returns number.
 func readWrapper(in *grpcwire.Reader, number uint64) uint64 {
 	inner := in.Enter()
 	for tag := inner.Next(); tag != 0; tag = inner.Next() {

@@ -52,7 +52,7 @@ func commands() []*command {
 		},
 		{
 			name: "hg.reset", minArgs: 3, maxArgs: 3, run: withTimeout((*executor).reset), auth: authAlways, write: true, key: 2,
-			summary: "Resets the consumption of a client under a rule.", usage: "rule key",
+			summary: "Resets what a key has consumed under a rule.", usage: "rule key",
 		},
 		{
 			name: "hg.release", minArgs: 2, maxArgs: 2, run: withTimeout((*executor).release), write: true,
@@ -154,11 +154,11 @@ func equalFold(word []byte, upper string) bool {
 	return len(word) == len(upper) && strings.EqualFold(borrowedString(word), upper)
 }
 
-// execute executes one command, or queues it: in the transaction after MULTI, or in p if it is a decision by a remote
-// store. Decisions queued in p are made before any other reply is appended, so that replies keep the order of the
-// commands.
+// execute runs one command, or queues it: after MULTI in the transaction, and otherwise in p if a remote store makes
+// the decision. Decisions queued in p are made before any other reply is appended, so that replies keep the order of
+// the commands.
 func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
-	e.commands++
+	e.commandCount++
 	cmd := c.server.lookup(args[0])
 	if c.transaction != nil && (cmd == nil || !cmd.immediate) {
 		p.decideAll(e)
@@ -167,16 +167,16 @@ func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	}
 	if refusal := c.refuse(cmd, args); refusal != "" {
 		p.decideAll(e)
-		if !c.closing { // refuse has closed the connection of a client that speaks HTTP
+		if !c.closing { // a client that speaks HTTP gets no reply
 			e.fail(refusal)
 		}
 		return
 	}
 	switch {
-	case cmd.decide != nil && c.server.storeBorrowsKeys:
-		cmd.decide(e, context.Background(), args) // an in-process store never waits
+	case cmd.decide != nil && c.server.storeInProcess:
+		cmd.decide(e, context.Background(), args) // never waits
 	case cmd.decide != nil:
-		p.add(cmd, args, c.noReply())
+		p.add(cmd, args, c.dropsReply())
 		if len(p.pending) == maxPipeline {
 			p.decideAll(e)
 		}

@@ -215,7 +215,7 @@ func (c *conn) executeAll(w *workspace, n int) (err error) {
 	if err == nil {
 		err = c.keepPartial(b[at:], executed, e)
 	}
-	if e.commands == 1 && c.server.yields {
+	if e.commandCount == 1 && c.server.yields {
 		// Let other connections execute their commands first. Then all replies are sent together, and a client that
 		// waits for several of them is woken once.
 		runtime.Gosched()
@@ -244,7 +244,7 @@ func (c *conn) executeWithReplyMode(w *workspace) {
 	w.pipeline.decideAll(&w.executor)
 	length := len(w.executor.out)
 	c.execute(&w.executor, &w.pipeline, w.args)
-	if c.noReply() && len(w.pipeline.pending) == 0 { // decideAll drops the replies of pending decisions
+	if c.dropsReply() && len(w.pipeline.pending) == 0 { // decideAll drops the replies of pending decisions
 		w.executor.out = w.executor.out[:length]
 	}
 	if c.replyMode == replySkip {

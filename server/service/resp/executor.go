@@ -18,7 +18,7 @@ type executor struct {
 	verdict engine.Verdict
 
 	// Counts since the last addCounts.
-	commands, allowed, denied, errors int64
+	commandCount, allowed, denied, errors int64
 }
 
 // Frequent replies.
@@ -43,7 +43,7 @@ func (e *executor) addCounts() {
 	for _, count := range [...]struct {
 		from *int64
 		to   *atomic.Int64
-	}{{&e.commands, &c.commands}, {&e.allowed, &c.allowed}, {&e.denied, &c.denied}, {&e.errors, &c.errors}} {
+	}{{&e.commandCount, &c.commands}, {&e.allowed, &c.allowed}, {&e.denied, &c.denied}, {&e.errors, &c.errors}} {
 		if *count.from != 0 {
 			count.to.Add(*count.from)
 			*count.from = 0
@@ -112,7 +112,7 @@ func (p *pipeline) decideAll(e *executor) {
 		if !next.noReply {
 			e.out = append(e.out, next.executor.out...)
 		}
-		e.commands += next.executor.commands
+		e.commandCount += next.executor.commandCount
 		e.allowed += next.executor.allowed
 		e.denied += next.executor.denied
 		e.errors += next.executor.errors

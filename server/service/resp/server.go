@@ -24,9 +24,9 @@ type Server struct {
 	config     Config
 	tokens     service.Tokens
 	sizeLimits sizeLimits
-	// storeBorrowsKeys is true if Config.Store is an engine.Borrower: decisions are made in this process, and the store
+	// storeInProcess is true if Config.Store is an engine.Borrower: decisions are made in this process, and the store
 	// keeps no key after a call, so keys may point into the read buffer.
-	storeBorrowsKeys bool
+	storeInProcess bool
 	// yields makes connections yield the CPU to each other before they send replies. It is true if there is only one CPU:
 	// with more, yielding costs more than it gains.
 	yields     bool
@@ -149,7 +149,7 @@ func New(c Config) (*Server, error) {
 		refusal = "" // a plaintext reply is unreadable to a TLS client
 	}
 	s.connLimit = c.Conns.New("resp", limits.Conns, refusal, c.Logger)
-	_, s.storeBorrowsKeys = c.Store.(engine.Borrower)
+	_, s.storeInProcess = c.Store.(engine.Borrower)
 	s.yields = runtime.GOMAXPROCS(0) == 1
 	s.limitCache.bind = c.Bind
 	s.decideCtx, s.cancelDecisions = context.WithCancel(context.Background())
@@ -374,6 +374,6 @@ func (s *Server) getExecutor() *executor { return s.executors.Get().(*executor) 
 
 func (s *Server) putExecutor(e *executor) {
 	e.out = e.out[:0]
-	e.commands, e.allowed, e.denied, e.errors = 0, 0, 0, 0
+	e.commandCount, e.allowed, e.denied, e.errors = 0, 0, 0, 0
 	s.executors.Put(e)
 }

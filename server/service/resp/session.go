@@ -31,8 +31,8 @@ const (
 	replySkip     // no reply to this command
 )
 
-// noReply reports whether the reply to the current command is dropped.
-func (s *session) noReply() bool { return s.replyMode == replyOff || s.replyMode == replySkip }
+// dropsReply reports whether the reply to the current command is dropped.
+func (s *session) dropsReply() bool { return s.replyMode == replyOff || s.replyMode == replySkip }
 
 // reset gives the session its initial state.
 func (s *session) reset(server *Server) {

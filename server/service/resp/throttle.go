@@ -64,7 +64,7 @@ func (e *executor) throttle(ctx context.Context, args [][]byte) {
 		d, err = e.server.config.Store.Peek(ctx, c)
 	case prepared.bound != nil:
 		d, err = prepared.bound.Take(borrowedString(e.key), quantity)
-	case e.server.storeBorrowsKeys:
+	case e.server.storeInProcess:
 		c := headgate.Check{Key: borrowedString(e.key), Limit: limit, Cost: quantity}
 		d, err = e.server.config.Store.Take(ctx, c)
 	default:

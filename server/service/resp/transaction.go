@@ -94,7 +94,7 @@ func (c *conn) exec(e *executor, _ [][]byte) {
 	}
 	e.out = appendArray(e.out, len(t.commands))
 	for _, queued := range t.commands {
-		e.commands++
+		e.commandCount++
 		if queued.command.decide == nil {
 			queued.command.run(c, e, queued.args)
 			continue

@@ -26,8 +26,8 @@ const (
 	varSamplerArg     = "OTEL_TRACES_SAMPLER_ARG"
 )
 
-// InEnvironment reports whether the environment names a receiver for traces.
-func InEnvironment() bool {
+// ConfiguredByEnv reports whether OTEL_ variables configure an endpoint for traces.
+func ConfiguredByEnv() bool {
 	if strings.EqualFold(os.Getenv(varDisabled), "true") || cmp.Or(os.Getenv(varExporter), "otlp") != "otlp" {
 		return false
 	}
@@ -42,13 +42,17 @@ const (
 	protocolHTTP protocol = "http/protobuf"
 )
 
-// grpcPort is the port on which receivers expect OTLP over gRPC.
+// grpcPort is the usual port for OTLP over gRPC.
 const grpcPort = "4317"
 
-// protocolOfEnvironment returns the protocol that the environment names. If it names none, the protocol is HTTP, or
-// gRPC if the port of the receiver is grpcPort.
-func protocolOfEnvironment() (protocol, error) {
-	name := cmp.Or(os.Getenv(varTracesProtocol), os.Getenv(varProtocol))
+// protocolFromEnv returns the protocol that the environment names. If it names none, the protocol is HTTP, or
+// gRPC if the port of the endpoint is grpcPort.
+func protocolFromEnv() (protocol, error) {
+	variable := varTracesProtocol
+	if os.Getenv(variable) == "" {
+		variable = varProtocol
+	}
+	name := os.Getenv(variable)
 	switch protocol(name) {
 	case protocolGRPC, protocolHTTP:
 		return protocol(name), nil
@@ -59,7 +63,7 @@ func protocolOfEnvironment() (protocol, error) {
 		}
 		return protocolHTTP, nil
 	}
-	return "", fmt.Errorf("%s %q: want %s or %s", varProtocol, name, protocolGRPC, protocolHTTP)
+	return "", fmt.Errorf("%s %q: want %s or %s", variable, name, protocolGRPC, protocolHTTP)
 }
 
 // An endpoint is where spans are sent.
@@ -68,9 +72,9 @@ type endpoint struct {
 	url      string // with the scheme http, or https for TLS
 }
 
-var errEndpoint = errors.New("no URL of a receiver: want grpc://host:4317, http://host:4318, or with TLS grpcs:// or https://")
+var errEndpoint = errors.New("not the URL of an OTLP endpoint: want grpc://host:4317 or http://host:4318, or grpcs:// or https:// for TLS")
 
-// parseEndpoint parses the URL of a receiver. For HTTP, its path is /v1/traces unless it has one.
+// parseEndpoint parses the URL of an OTLP endpoint. For HTTP, its path is /v1/traces unless it has one.
 func parseEndpoint(text string) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -96,15 +100,15 @@ func parseEndpoint(text string) (endpoint, error) {
 	return to, nil
 }
 
-// CheckEndpoint returns an error if a text is not the URL of a receiver.
+// CheckEndpoint returns an error if text is not the URL of an OTLP endpoint.
 func CheckEndpoint(text string) error {
 	_, err := parseEndpoint(text)
 	return err
 }
 
-// ParseSample returns a sampler for a share of the traces that begin here, from 0 to 1. Traces that callers have begun
-// are sampled as the callers decided.
-func ParseSample(text string) (sdktrace.Sampler, error) {
+// ParseSampler returns a sampler for a ratio of the traces that begin here, from 0 to 1. Traces that began at a caller
+// are sampled if the caller sampled them.
+func ParseSampler(text string) (sdktrace.Sampler, error) {
 	ratio, err := parseRatio(text)
 	if err != nil {
 		return nil, err
@@ -115,14 +119,14 @@ func ParseSample(text string) (sdktrace.Sampler, error) {
 func parseRatio(text string) (float64, error) {
 	ratio, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
-		return 0, fmt.Errorf("%q is no share of the requests: want 0 to 1, such as 0.01", text)
+		return 0, fmt.Errorf("%q is not a sampling ratio: want 0 to 1, such as 0.01", text)
 	}
 	return ratio, nil
 }
 
-// samplerOfEnvironment returns the sampler that the environment names. Without one, all traces are sampled, except
-// those that a caller has decided not to sample.
-func samplerOfEnvironment() (sdktrace.Sampler, error) {
+// samplerFromEnv returns the sampler that the environment names. By default, all traces are sampled, except those that
+// a caller has decided not to sample.
+func samplerFromEnv() (sdktrace.Sampler, error) {
 	name, parentBased := strings.CutPrefix(cmp.Or(os.Getenv(varSampler), "parentbased_always_on"), "parentbased_")
 	var s sdktrace.Sampler
 	switch name {
@@ -137,8 +141,8 @@ func samplerOfEnvironment() (sdktrace.Sampler, error) {
 		}
 		s = sdktrace.TraceIDRatioBased(ratio)
 	default:
-		return nil, fmt.Errorf("%s %q: want always_on, always_off or traceidratio, also after parentbased_", varSampler,
-			os.Getenv(varSampler))
+		return nil, fmt.Errorf("%s %q: want always_on, always_off or traceidratio, optionally with the prefix parentbased_",
+			varSampler, os.Getenv(varSampler))
 	}
 	if parentBased {
 		s = sdktrace.ParentBased(s)

@@ -16,7 +16,7 @@ import (
 // environment names. It does not wait for a connection.
 func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, error) {
 	if endpoint == "" {
-		protocol, err := protocolOfEnvironment()
+		protocol, err := protocolFromEnv()
 		switch {
 		case err != nil:
 			return nil, err

@@ -58,7 +58,7 @@ func Open(ctx context.Context, o Options) (*Tracer, error) {
 	}
 	if o.Sampler == nil {
 		var err error
-		if o.Sampler, err = samplerOfEnvironment(); err != nil {
+		if o.Sampler, err = samplerFromEnv(); err != nil {
 			return nil, err
 		}
 	}

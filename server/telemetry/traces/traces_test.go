@@ -39,7 +39,7 @@ func open(t *testing.T, o traces.Options) *traces.Tracer {
 func TestShareOfTracesIsSampled(t *testing.T) {
 	receiver := otlptest.Start(t)
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10000") // none are dropped
-	sampler, err := traces.ParseSample("0.25")
+	sampler, err := traces.ParseSampler("0.25")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestEnvironmentSelectsSamplerAndProtocol(t *testing.T) {
 		{name: "off", sampler: "always_off"},
 		{name: "ratio", sampler: "parentbased_traceidratio", arg: "0"},
 		{name: "grpc", protocol: "grpc", spans: 3},
-		{name: "bad ratio", sampler: "traceidratio", arg: "2", err: `OTEL_TRACES_SAMPLER_ARG: "2" is no share`},
+		{name: "bad ratio", sampler: "traceidratio", arg: "2", err: `OTEL_TRACES_SAMPLER_ARG: "2" is not a sampling ratio`},
 		{name: "bad sampler", sampler: "some", err: `OTEL_TRACES_SAMPLER "some": want always_on`},
 		{name: "bad protocol", protocol: "http/json", err: `OTEL_EXPORTER_OTLP_PROTOCOL "http/json": want grpc`},
 	} {
@@ -112,7 +112,7 @@ func TestEnvironmentTurnsTracesOn(t *testing.T) {
 			for name, value := range test.environ {
 				t.Setenv(name, value)
 			}
-			if got := traces.InEnvironment(); got != test.want {
+			if got := traces.ConfiguredByEnv(); got != test.want {
 				t.Errorf("%v: got %t, want %t", test.environ, got, test.want)
 			}
 		})
@@ -185,7 +185,7 @@ func TestNoTracerAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkPart(b *testing.B) {
-	sampler, err := traces.ParseSample("0")
+	sampler, err := traces.ParseSampler("0")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
 	case h.Form != formatVersion:
 		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d",
-			control.ErrNewer, h.Form, formatVersion)
+			control.ErrNewerSchema, h.Form, formatVersion)
 	}
 	return d, nil
 }

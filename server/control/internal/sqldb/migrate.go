@@ -19,7 +19,7 @@ func (db *DB) Migrate(ctx context.Context, tx *sql.Tx, migrations fs.FS, version
 	if version > len(files) {
 		return 0, fmt.Errorf("open %s: %w of headgate: its schema is version %d, and this version knows %d; "+
 			"run the newer version, or restore a backup from before its first start",
-			db.name, control.ErrNewer, version, len(files))
+			db.name, control.ErrNewerSchema, version, len(files))
 	}
 	for _, name := range files[version:] {
 		text, err := fs.ReadFile(migrations, name)

@@ -190,8 +190,8 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	return true
 }
 
-// Checked records the result of a health check. It reports whether the upstream has become down or up because of it.
-func (g *Group) Checked(i int, err error, now time.Duration) (changed bool) {
+// RecordCheck records the result of a health check. It reports whether the upstream has become down or up because of it.
+func (g *Group) RecordCheck(i int, err error, now time.Duration) (changed bool) {
 	m := &g.members[i]
 	m.checks.Add(1)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestEjectionLeavesOneUpstream(t *testing.T) {
 		t.Error("all are ejected and none is picked, want one")
 	}
 	for i := range 3 {
-		g.Checked(i, errTest, time.Second)
+		g.RecordCheck(i, errTest, time.Second)
 	}
 	if g.Pick(at(2*time.Second), 0) >= 0 {
 		t.Error("all are down and one is picked")
@@ -100,7 +100,7 @@ func TestHealthChangesAfterConsecutiveChecks(t *testing.T) {
 			if c == 'x' {
 				err = errTest
 			}
-			g.Checked(0, err, time.Minute)
+			g.RecordCheck(0, err, time.Minute)
 		}
 	}
 	for _, tt := range []struct {

@@ -4,12 +4,12 @@ import "github.com/headgate/headgate/server/telemetry/traces"
 
 // TraceOptions returns the options for traces, nil if they are off.
 func (c *Config) TraceOptions() *traces.Options {
-	if c.Traces == Off || c.Traces == "" && !traces.InEnvironment() {
+	if c.Traces == Off || c.Traces == "" && !traces.ConfiguredByEnv() {
 		return nil
 	}
 	o := &traces.Options{Endpoint: c.Traces, Parents: traces.Parents(c.TracesParents)}
 	if c.TracesSample != "" {
-		o.Sampler, _ = traces.ParseSample(c.TracesSample) // validate has checked it
+		o.Sampler, _ = traces.ParseSampler(c.TracesSample) // validate has checked it
 	}
 	return o
 }
@@ -25,7 +25,7 @@ func (c *Config) validateTracesSample() error {
 	if c.TracesSample == "" {
 		return nil
 	}
-	_, err := traces.ParseSample(c.TracesSample)
+	_, err := traces.ParseSampler(c.TracesSample)
 	return err
 }
 

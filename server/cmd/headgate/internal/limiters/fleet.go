@@ -34,13 +34,13 @@ type Fleet struct {
 	id     string
 	log    *slog.Logger
 
-	membership *membership.Membership
-	gossip     *gossip.Limiter
-	lease      *lease.Limiter
-	async      *deferredLimiter[*async.Limiter]
-	regions    *regionLimiters // nil without a global store
-	members    fleet.Members   // counts the nodes; nil without gossip and Redis
-	sawPeer    atomic.Bool     // gossip has found another node
+	redisMembership *membership.Membership
+	gossip          *gossip.Limiter
+	lease           *lease.Limiter
+	async           *lazyLimiter[*async.Limiter]
+	regions         *regionLimiters // nil without a global store
+	nodeCounts      fleet.Members   // counts the nodes; nil without gossip and Redis
+	sawPeer         atomic.Bool     // gossip has found another node
 }
 
 // NewFleet returns a Fleet without limiters. id is the name of this node.
@@ -67,7 +67,7 @@ func (fl *Fleet) Open(ctx context.Context, secret []byte) error {
 		if err := fl.openGossip(secret); err != nil {
 			return err
 		}
-		fl.members = fl.gossip
+		fl.nodeCounts = fl.gossip
 	}
 	if fl.stores.redis == nil {
 		return nil
@@ -75,10 +75,10 @@ func (fl *Fleet) Open(ctx context.Context, secret []byte) error {
 	if err := fl.openMembership(ctx); err != nil {
 		return err
 	}
-	fl.stores.membership.Store(&fl.members)
+	fl.stores.nodes.Store(&fl.nodeCounts)
 	var err error
-	if fl.lease, err = lease.New(fl.stores.guard, lease.Options{
-		TTL: fl.config.Fleet.LeaseTTL, MaxKeys: fl.config.Fleet.MaxKeys, Members: fl.members,
+	if fl.lease, err = lease.New(fl.stores.guardedRedis, lease.Options{
+		TTL: fl.config.Fleet.LeaseTTL, MaxKeys: fl.config.Fleet.MaxKeys, Members: fl.nodeCounts,
 	}); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (fl *Fleet) openGossip(secret []byte) error {
 		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address",
 			c.GossipAddr)
 	}
-	fl.gossip, err = gossip.New(fl.ledger(secret), gossip.Options{
+	fl.gossip, err = gossip.New(fl.ledgerOptions(secret), gossip.Options{
 		Name: fl.id, Cluster: fl.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
 	})
@@ -112,40 +112,41 @@ func (fl *Fleet) openGossip(secret []byte) error {
 	return nil
 }
 
-// openMembership registers this node in Redis, where the nodes are counted in addition to those that gossip knows.
+// openMembership registers this node in Redis, so that nodes are counted even if gossip does not reach
+// them.
 func (fl *Fleet) openMembership(ctx context.Context) error {
 	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.name())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}
-	if fl.membership, err = membership.New(ctx, list, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
+	if fl.redisMembership, err = membership.New(ctx, list, membership.Options{Name: fl.id, Logger: fl.log}); err != nil {
 		return err
 	}
 	if fl.gossip != nil {
-		fl.members = largerMembership{fl.membership, fl.gossip}
+		fl.nodeCounts = largerMembership{fl.redisMembership, fl.gossip}
 	} else {
-		fl.members = fl.membership
+		fl.nodeCounts = fl.redisMembership
 	}
 	return nil
 }
 
-// openAsync opens the async limiter. It needs the secret for hashing keys, which Redis holds: while Redis is
-// unreachable, a ledger without peers decides.
+// openAsync opens the async limiter. It hashes keys with a secret that is stored in Redis. While Redis is unreachable,
+// the fallback decides, a ledger without peers.
 func (fl *Fleet) openAsync(ctx context.Context) error {
-	fallback, err := async.NewLocal(fl.ledger(nil))
+	fallback, err := async.NewLocal(fl.ledgerOptions(nil))
 	if err != nil {
 		return err
 	}
-	fallback.Degrade(createRetry)
-	fl.async = newDeferredLimiter[*async.Limiter](fallback)
+	fallback.Degrade(createRetry) // as while Redis is unreachable: the policies of the rules apply
+	fl.async = newLazyLimiter[*async.Limiter](fallback)
 	create := func(ctx context.Context) (*async.Limiter, error) {
-		return fl.openAsyncThrough(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
+		return fl.openAsyncWith(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
 	}
 	return fl.async.open(ctx, create, fl.log.With("mode", rules.Async.String()))
 }
 
-// openAsyncThrough creates a limiter whose nodes exchange updates through a store. Mode is its name in the log.
-func (fl *Fleet) openAsyncThrough(
+// openAsyncWith creates a limiter whose nodes exchange updates through a store. mode is the limiter's name in the log.
+func (fl *Fleet) openAsyncWith(
 	ctx context.Context, store *redisstore.Store, name string, interval time.Duration, mode string,
 ) (*async.Limiter, error) {
 	secret, err := fleetredis.Secret(ctx, store)
@@ -159,7 +160,7 @@ func (fl *Fleet) openAsyncThrough(
 	if err != nil {
 		return nil, err
 	}
-	a, err := async.New(fl.ledger(secret), exchange, o)
+	a, err := async.New(fl.ledgerOptions(secret), exchange, o)
 	if err == nil {
 		fl.syncClock(ctx, a)
 	}
@@ -169,19 +170,19 @@ func (fl *Fleet) openAsyncThrough(
 // A clockSyncer is a limiter whose windows follow the clock of its store.
 type clockSyncer interface{ SyncClock(context.Context) error }
 
-// syncClock reads the clock of the store, so that windows do not begin by this host's clock. If that fails, the limiter
-// tries again later.
+// syncClock reads the clock of the store, so that windows are not aligned to this host's clock. If that fails, the
+// limiter tries again later.
 func (fl *Fleet) syncClock(ctx context.Context, limiter clockSyncer) {
 	if err := limiter.SyncClock(ctx); err != nil {
-		fl.log.Warn("store clock not known yet, windows begin by the clock of this host", "err", err.Error())
+		fl.log.Warn("store clock unknown, windows follow this host's clock for now", "err", err.Error())
 	}
 }
 
-// ledger returns the options of a ledger whose keys are hashed with secret.
-func (fl *Fleet) ledger(secret []byte) fleet.LedgerOptions {
+// ledgerOptions returns the options of a ledger whose keys are hashed with secret.
+func (fl *Fleet) ledgerOptions(secret []byte) fleet.LedgerOptions {
 	f := &fl.config.Fleet
 	return fleet.LedgerOptions{
-		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.members,
+		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.nodeCounts,
 		OnRefused: fl.onRefused,
 	}
 }
@@ -211,17 +212,17 @@ func (fl *Fleet) Global() map[rules.Consistency]headgate.Limiter {
 
 // ByConsistency returns the limiters of lease, async and gossip that are enabled.
 func (fl *Fleet) ByConsistency() map[rules.Consistency]headgate.Limiter {
-	list := make(map[rules.Consistency]headgate.Limiter)
+	limiters := make(map[rules.Consistency]headgate.Limiter)
 	if fl.lease != nil {
-		list[rules.Lease] = fl.lease
+		limiters[rules.Lease] = fl.lease
 	}
 	if fl.async != nil {
-		list[rules.Async] = borrowingLimiter[*async.Limiter]{fl.async}
+		limiters[rules.Async] = borrowingLimiter[*async.Limiter]{fl.async}
 	}
 	if fl.gossip != nil {
-		list[rules.Gossip] = fl.gossip
+		limiters[rules.Gossip] = fl.gossip
 	}
-	return list
+	return limiters
 }
 
 // GossipAddr returns the address at which other nodes reach this one, or "" without gossip.
@@ -251,8 +252,8 @@ func (fl *Fleet) Close() {
 	if fl.gossip != nil {
 		parts = append(parts, func(context.Context) error { return fl.gossip.Close() })
 	}
-	if fl.membership != nil {
-		parts = append(parts, fl.membership.Close)
+	if fl.redisMembership != nil {
+		parts = append(parts, fl.redisMembership.Close)
 	}
 	if err := errors.Join(append(errs, closeAll(parts...))...); err != nil {
 		fl.log.Warn("could not notify other nodes of the shutdown", "err", err.Error())
@@ -321,47 +322,48 @@ func (fl *Fleet) onGossipEvent(e gossip.Event) {
 // Stats returns the statistics of all limiters.
 func (fl *Fleet) Stats() telemetry.Fleet {
 	var f telemetry.Fleet
-	if fl.members != nil {
-		f.Live, f.Known = int64(fl.members.Live()), int64(fl.members.Known())
+	if fl.nodeCounts != nil {
+		f.Live, f.Known = int64(fl.nodeCounts.Live()), int64(fl.nodeCounts.Known())
 	}
 	if fl.lease != nil {
 		s := fl.lease.Stats()
-		f.Leases = &control.LeaseFigures{
+		f.Leases = &control.LeaseStats{
 			Keys: s.Keys, Calls: s.Calls, Failed: s.Failures, Granted: s.Granted, Returned: s.Returned, Expired: s.Expired,
-			Denied: s.Denied, Waits: s.Waits, Exact: s.Exact, Degraded: s.Degraded,
+			Denied: s.Denied, Waits: s.Waits, DecidedInStore: s.Exact, Degraded: s.Degraded,
 		}
 	}
 	if fl.async != nil {
-		n := control.SyncFigures{Mode: rules.Async.String()}
+		stats := control.SyncStats{Mode: rules.Async.String()}
 		if a, ok := fl.async.get(); ok {
-			n = asyncSync(n.Mode, a.Stats())
+			stats = exchangeStats(stats.Mode, a.Stats())
 		}
-		f.Sync = append(f.Sync, n)
+		f.Sync = append(f.Sync, stats)
 	}
 	if fl.regions != nil {
 		f.Sync = append(f.Sync, fl.regions.stats())
 	}
 	if fl.gossip != nil {
 		s := fl.gossip.Stats()
-		n := ledgerFigures(rules.Gossip.String(), &s.Ledger)
-		n.ClockAheadMS, n.ClocksOff = milliseconds(s.ClockAhead), int64(s.ClocksOff)
-		n.Waiting += s.Waiting // updates held back by the bandwidth limit
-		n.Sent, n.Received, n.Failed, n.Up = s.Sent, s.Received, s.SendErrors,
-			s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
-		f.Sync = append(f.Sync, n)
+		stats := ledgerStats(rules.Gossip.String(), &s.Ledger)
+		stats.ClockAheadMS, stats.SkewedClocks = milliseconds(s.ClockAhead), int64(s.ClocksOff)
+		stats.Waiting += s.Waiting // updates held back by the bandwidth limit
+		stats.Sent, stats.Received, stats.Failed = s.Sent, s.Received, s.SendErrors
+		// This node sees a peer, or it is alone because it has no peers to join or they have left.
+		stats.Up = s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
+		f.Sync = append(f.Sync, stats)
 		f.Gossip = &s
 	}
 	return f
 }
 
-// asyncSync returns the figures of a limiter that exchanges updates through a store.
-func asyncSync(mode string, s fleet.ExchangeStats) control.SyncFigures {
-	f := ledgerFigures(mode, &s.LedgerStats)
+// exchangeStats returns the statistics of a limiter that exchanges updates through a store.
+func exchangeStats(mode string, s fleet.ExchangeStats) control.SyncStats {
+	f := ledgerStats(mode, &s.LedgerStats)
 	f.Sent, f.Received, f.Failed, f.Up = s.Sent, s.Received, s.Failures, !s.Unreachable && s.UnreachableGroups == 0
 	f.Refused += s.Malformed
 	f.ClockAheadMS = milliseconds(s.ClockAhead)
 	if s.ClockAhead.Abs() >= fleet.MaxClockSkew {
-		f.ClocksOff = 1
+		f.SkewedClocks = 1
 	}
 	return f
 }

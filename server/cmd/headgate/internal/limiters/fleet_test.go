@@ -74,7 +74,7 @@ func modesOf(list map[rules.Consistency]headgate.Limiter) (names []string) {
 	return names
 }
 
-func syncModes(f *control.FleetFigures) (names []string) {
+func syncModes(f *control.FleetStats) (names []string) {
 	for i := range f.Sync {
 		names = append(names, f.Sync[i].Mode)
 	}
@@ -115,7 +115,7 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 				t.Errorf("modes between regions: got %v, want %v", got, test.global)
 			}
 			f := fl.Stats()
-			if got := syncModes(&f.FleetFigures); !slices.Equal(got, test.sync) || (f.Leases != nil) != test.leases {
+			if got := syncModes(&f.FleetStats); !slices.Equal(got, test.sync) || (f.Leases != nil) != test.leases {
 				t.Errorf("sync of %v, leases %t; want %v, %t", got, f.Leases != nil, test.sync, test.leases)
 			}
 			shown := fl.Report()
@@ -139,15 +139,15 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 }
 
 func TestHeartbeatReportsSyncStatistics(t *testing.T) {
-	n := asyncSync("async", fleet.ExchangeStats{
+	n := exchangeStats("async", fleet.ExchangeStats{
 		Sent: 8, Received: 9, Failures: 10, Malformed: 4, ClockAhead: -3 * time.Second,
 		LedgerStats: fleet.LedgerStats{
 			Lag: 1500 * time.Microsecond, LagMax: 2 * time.Second, Over: 1, OverMax: 2, Applied: 3, Keys: 6, Waiting: 7, Refused: 11,
 			Evicted: 12, Full: 13, Lookups: 14, LookupWaits: 15, LookupsDropped: 16,
 		},
 	})
-	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 Over:1 OverMax:2 Applied:3 Lost:0 ClockAheadMS:-3000 ClocksOff:1 Keys:6 ` +
-		`Waiting:7 Sent:8 Received:9 Failed:10 Refused:15 Evicted:12 Full:13 Lookups:14 LookupWaits:15 LookupsDropped:16}`
+	const want = `{Mode:async Up:true LagMS:1.5 LagMaxMS:2000 ExcessUnits:1 MaxExcess:2 Applied:3 Lost:0 ClockAheadMS:-3000 SkewedClocks:1 Keys:6 ` +
+		`Waiting:7 Sent:8 Received:9 Failed:10 Refused:15 Evicted:12 RefusedKeys:13 Lookups:14 LookupWaits:15 LookupsDropped:16}`
 	if got := fmt.Sprintf("%+v", n); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -155,18 +155,18 @@ func TestHeartbeatReportsSyncStatistics(t *testing.T) {
 
 // The statistics of all region limiters are shown as one: counters are added, and other values are the maximum.
 func TestRegionStatisticsAddUp(t *testing.T) {
-	all := control.SyncFigures{Mode: globalMode, Up: true}
-	addSync(&all, control.SyncFigures{
-		Up: true, Lost: 1, Sent: 4, Received: 5, Failed: 6, ClockAheadMS: -9, ClocksOff: 1, LagMS: 2, LagMaxMS: 30, Over: 1, OverMax: 5,
-		Applied: 7, Keys: 2, Waiting: 1, Refused: 7, Evicted: 2, Full: 3, Lookups: 4, LookupWaits: 5, LookupsDropped: 6,
+	all := control.SyncStats{Mode: globalMode, Up: true}
+	addSync(&all, control.SyncStats{
+		Up: true, Lost: 1, Sent: 4, Received: 5, Failed: 6, ClockAheadMS: -9, SkewedClocks: 1, LagMS: 2, LagMaxMS: 30, ExcessUnits: 1, MaxExcess: 5,
+		Applied: 7, Keys: 2, Waiting: 1, Refused: 7, Evicted: 2, RefusedKeys: 3, Lookups: 4, LookupWaits: 5, LookupsDropped: 6,
 	})
-	addSync(&all, control.SyncFigures{
-		Up: false, Lost: 10, Sent: 40, Received: 50, Failed: 60, ClockAheadMS: 8, ClocksOff: 0, LagMS: 3, LagMaxMS: 20, Over: 10, OverMax: 4,
-		Applied: 70, Keys: 20, Waiting: 10, Refused: 70, Evicted: 20, Full: 30, Lookups: 40, LookupWaits: 50, LookupsDropped: 60,
+	addSync(&all, control.SyncStats{
+		Up: false, Lost: 10, Sent: 40, Received: 50, Failed: 60, ClockAheadMS: 8, SkewedClocks: 0, LagMS: 3, LagMaxMS: 20, ExcessUnits: 10, MaxExcess: 4,
+		Applied: 70, Keys: 20, Waiting: 10, Refused: 70, Evicted: 20, RefusedKeys: 30, Lookups: 40, LookupWaits: 50, LookupsDropped: 60,
 	})
-	want := control.SyncFigures{
-		Mode: globalMode, Up: false, Lost: 11, Sent: 44, Received: 55, Failed: 66, ClockAheadMS: -9, ClocksOff: 1, LagMS: 3, LagMaxMS: 30,
-		Over: 11, OverMax: 5, Applied: 77, Keys: 22, Waiting: 11, Refused: 77, Evicted: 22, Full: 33, Lookups: 44, LookupWaits: 55,
+	want := control.SyncStats{
+		Mode: globalMode, Up: false, Lost: 11, Sent: 44, Received: 55, Failed: 66, ClockAheadMS: -9, SkewedClocks: 1, LagMS: 3, LagMaxMS: 30,
+		ExcessUnits: 11, MaxExcess: 5, Applied: 77, Keys: 22, Waiting: 11, Refused: 77, Evicted: 22, RefusedKeys: 33, Lookups: 44, LookupWaits: 55,
 		LookupsDropped: 66,
 	}
 	if all != want {
@@ -200,10 +200,10 @@ func TestStatusShowsWhetherGossipReachesPeers(t *testing.T) {
 	}
 	at := a.gossip.Addr()
 	b, _ := openParts(t, book.Logger(), "b", map[string]string{"gossip-addr": "127.0.0.1:0", "join": at})
-	await.True(t, "both have heard of each other", func() bool { return a.members.Live() == 2 && b.members.Live() == 2 && up(a) && up(b) })
+	await.True(t, "both have heard of each other", func() bool { return a.nodeCounts.Live() == 2 && b.nodeCounts.Live() == 2 && up(a) && up(b) })
 	await.True(t, "the log tells who has come", func() bool { return strings.Contains(book.String(), "node=a") })
 	endA()
-	await.True(t, "who has left is not missed", func() bool { return b.members.Known() == 1 && up(b) })
+	await.True(t, "who has left is not missed", func() bool { return b.nodeCounts.Known() == 1 && up(b) })
 	alone, _ := openParts(t, slog.New(slog.DiscardHandler), "c", map[string]string{"gossip-addr": "127.0.0.1:0", "join": at})
 	if up(alone) {
 		t.Error("one that has met nobody whom it was to join says that all is well")
@@ -304,7 +304,7 @@ func TestUnusableStoreIsLogged(t *testing.T) {
 	t.Parallel()
 	var book logbook.Book
 	tries := 0
-	late := newDeferredLimiter[*async.Limiter](nil)
+	late := newLazyLimiter[*async.Limiter](nil)
 	err := late.open(t.Context(), func(context.Context) (*async.Limiter, error) {
 		if tries++; tries == 1 {
 			return nil, context.DeadlineExceeded

@@ -15,11 +15,12 @@ import (
 	"github.com/headgate/headgate/server/fleet/region"
 )
 
-// regionLimiters share limits with other regions. There is one limiter for each consistency inside a region.
+// regionLimiters share limits with other regions. There is one limiter for each consistency that counts inside the
+// region.
 type regionLimiters struct {
 	store        *redisstore.Store // shared by all regions
-	exact, lease *deferredLimiter[*region.Limiter]
-	async        *deferredLimiter[*async.Limiter]
+	exact, lease *lazyLimiter[*region.Limiter]
+	async        *lazyLimiter[*async.Limiter]
 }
 
 // globalMode is the name of these limiters in logs and metrics.
@@ -27,21 +28,21 @@ const globalMode = "global"
 
 func (rl *regionLimiters) open(ctx context.Context, fl *Fleet) error {
 	log := fl.log.With("mode", globalMode)
-	rl.exact = newDeferredLimiter[*region.Limiter](fl.stores.guard)
-	rl.lease = newDeferredLimiter[*region.Limiter](fl.lease)
-	rl.async = newDeferredLimiter[*async.Limiter](fl.async)
+	rl.exact = newLazyLimiter[*region.Limiter](fl.stores.guardedRedis)
+	rl.lease = newLazyLimiter[*region.Limiter](fl.lease)
+	rl.async = newLazyLimiter[*async.Limiter](fl.async)
 	for _, r := range []struct {
-		target *deferredLimiter[*region.Limiter]
+		target *lazyLimiter[*region.Limiter]
 		local  headgate.Limiter
 		mode   rules.Consistency
-	}{{rl.exact, fl.stores.guard, rules.Exact}, {rl.lease, fl.lease, rules.Lease}} {
+	}{{rl.exact, fl.stores.guardedRedis, rules.Exact}, {rl.lease, fl.lease, rules.Lease}} {
 		create := func(ctx context.Context) (*region.Limiter, error) { return rl.newRegion(ctx, fl, r.local, r.mode) }
 		if err := r.target.open(ctx, create, log); err != nil {
 			return err
 		}
 	}
 	create := func(ctx context.Context) (*async.Limiter, error) {
-		return fl.openAsyncThrough(ctx, rl.store, rl.name(fl, rules.Async), fl.config.Fleet.GlobalInterval, globalMode)
+		return fl.openAsyncWith(ctx, rl.store, rl.name(fl, rules.Async), fl.config.Fleet.GlobalInterval, globalMode)
 	}
 	return rl.async.open(ctx, create, log)
 }
@@ -75,11 +76,11 @@ func (rl *regionLimiters) newRegion(
 	if err != nil {
 		return nil, err
 	}
-	g, err := region.New(fl.ledger(secret), local, regionStore, exchange, o)
+	limiter, err := region.New(fl.ledgerOptions(secret), local, regionStore, exchange, o)
 	if err == nil {
-		fl.syncClock(ctx, g)
+		fl.syncClock(ctx, limiter)
 	}
-	return g, err
+	return limiter, err
 }
 
 func (rl *regionLimiters) byConsistency() map[rules.Consistency]headgate.Limiter {
@@ -90,7 +91,7 @@ func (rl *regionLimiters) byConsistency() map[rules.Consistency]headgate.Limiter
 
 func (rl *regionLimiters) close() error {
 	var parts []func(context.Context) error
-	for _, r := range []*deferredLimiter[*region.Limiter]{rl.exact, rl.lease} {
+	for _, r := range []*lazyLimiter[*region.Limiter]{rl.exact, rl.lease} {
 		if r != nil {
 			parts = append(parts, r.close)
 		}
@@ -102,56 +103,56 @@ func (rl *regionLimiters) close() error {
 }
 
 // stats returns the sum over all limiters.
-func (rl *regionLimiters) stats() control.SyncFigures {
-	all := control.SyncFigures{Mode: globalMode, Up: true}
-	for _, r := range []*deferredLimiter[*region.Limiter]{rl.exact, rl.lease} {
-		if g, ok := r.get(); ok {
-			s := g.Stats()
-			n := asyncSync(globalMode, s.ExchangeStats)
-			n.Lost = s.Lost
+func (rl *regionLimiters) stats() control.SyncStats {
+	all := control.SyncStats{Mode: globalMode, Up: true}
+	for _, r := range []*lazyLimiter[*region.Limiter]{rl.exact, rl.lease} {
+		if limiter, ok := r.get(); ok {
+			s := limiter.Stats()
+			one := exchangeStats(globalMode, s.ExchangeStats)
+			one.Lost = s.Lost
 			if s.StoreClockOff.Abs() >= fleet.MaxClockSkew {
-				n.ClocksOff++
+				one.SkewedClocks++
 			}
-			addSync(&all, n)
+			addSync(&all, one)
 		} else {
 			all.Up = false
 		}
 	}
-	if g, ok := rl.async.get(); ok {
-		addSync(&all, asyncSync(globalMode, g.Stats()))
+	if limiter, ok := rl.async.get(); ok {
+		addSync(&all, exchangeStats(globalMode, limiter.Stats()))
 	} else {
 		all.Up = false
 	}
 	return all
 }
 
-// addSync adds the figures n to sum. It adds up counters, and keeps the maximum of other values.
-func addSync(sum *control.SyncFigures, n control.SyncFigures) {
+// addSync adds the statistics of one limiter to sum. It adds up counters, and keeps the maximum of other values.
+func addSync(sum *control.SyncStats, one control.SyncStats) {
 	for _, counter := range []struct {
 		sum *int64
 		n   int64
 	}{
-		{&sum.Keys, n.Keys},
-		{&sum.Waiting, n.Waiting},
-		{&sum.Applied, n.Applied},
-		{&sum.Over, n.Over},
-		{&sum.Lost, n.Lost},
-		{&sum.Sent, n.Sent},
-		{&sum.Received, n.Received},
-		{&sum.Failed, n.Failed},
-		{&sum.Refused, n.Refused},
-		{&sum.Evicted, n.Evicted},
-		{&sum.Full, n.Full},
-		{&sum.Lookups, n.Lookups},
-		{&sum.LookupWaits, n.LookupWaits},
-		{&sum.LookupsDropped, n.LookupsDropped},
+		{&sum.Keys, one.Keys},
+		{&sum.Waiting, one.Waiting},
+		{&sum.Applied, one.Applied},
+		{&sum.ExcessUnits, one.ExcessUnits},
+		{&sum.Lost, one.Lost},
+		{&sum.Sent, one.Sent},
+		{&sum.Received, one.Received},
+		{&sum.Failed, one.Failed},
+		{&sum.Refused, one.Refused},
+		{&sum.Evicted, one.Evicted},
+		{&sum.RefusedKeys, one.RefusedKeys},
+		{&sum.Lookups, one.Lookups},
+		{&sum.LookupWaits, one.LookupWaits},
+		{&sum.LookupsDropped, one.LookupsDropped},
 	} {
 		*counter.sum += counter.n
 	}
-	sum.OverMax, sum.ClocksOff = max(sum.OverMax, n.OverMax), max(sum.ClocksOff, n.ClocksOff)
-	sum.LagMS, sum.LagMaxMS = max(sum.LagMS, n.LagMS), max(sum.LagMaxMS, n.LagMaxMS)
-	if math.Abs(n.ClockAheadMS) > math.Abs(sum.ClockAheadMS) {
-		sum.ClockAheadMS = n.ClockAheadMS
+	sum.MaxExcess, sum.SkewedClocks = max(sum.MaxExcess, one.MaxExcess), max(sum.SkewedClocks, one.SkewedClocks)
+	sum.LagMS, sum.LagMaxMS = max(sum.LagMS, one.LagMS), max(sum.LagMaxMS, one.LagMaxMS)
+	if math.Abs(one.ClockAheadMS) > math.Abs(sum.ClockAheadMS) {
+		sum.ClockAheadMS = one.ClockAheadMS
 	}
-	sum.Up = sum.Up && n.Up
+	sum.Up = sum.Up && one.Up
 }

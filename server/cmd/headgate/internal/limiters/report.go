@@ -9,21 +9,21 @@ import (
 
 // Report returns the statistics of sharing limits, for heartbeats and the status of the node. It is nil if this node
 // shares none.
-func (fl *Fleet) Report() *control.FleetFigures {
-	if fl.members == nil {
+func (fl *Fleet) Report() *control.FleetStats {
+	if fl.nodeCounts == nil {
 		return nil
 	}
-	f := fl.Stats().FleetFigures
+	f := fl.Stats().FleetStats
 	f.Clamp()
 	return &f
 }
 
-// ledgerFigures returns the figures of a ledger. The caller adds the figures of its transport.
-func ledgerFigures(mode string, s *fleet.LedgerStats) control.SyncFigures {
-	return control.SyncFigures{
-		Mode: mode, LagMS: milliseconds(s.Lag), LagMaxMS: milliseconds(s.LagMax), Over: s.Over, OverMax: s.OverMax,
+// ledgerStats returns the statistics of a ledger. The caller adds those of the transport.
+func ledgerStats(mode string, s *fleet.LedgerStats) control.SyncStats {
+	return control.SyncStats{
+		Mode: mode, LagMS: milliseconds(s.Lag), LagMaxMS: milliseconds(s.LagMax), ExcessUnits: s.Over, MaxExcess: s.OverMax,
 		Applied: s.Applied, Keys: int64(s.Keys), Waiting: int64(s.Waiting), Refused: s.Refused, Evicted: s.Evicted,
-		Full: s.Full, Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
+		RefusedKeys: s.Full, Lookups: s.Lookups, LookupWaits: s.LookupWaits, LookupsDropped: s.LookupsDropped,
 	}
 }
 

@@ -24,14 +24,14 @@ const openTimeout = 5 * time.Second
 
 // Stores are the stores of a node's counters.
 type Stores struct {
-	Memory *memstore.Store   // always used
-	redis  *redisstore.Store // nil with store: memory
-	guard  *guard.Guard      // in front of redis
+	Memory       *memstore.Store   // always used
+	redis        *redisstore.Store // nil with store: memory
+	guardedRedis *guard.Guard      // in front of redis
 
-	membership atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
-	servers    atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
-	checked    atomic.Int64                             // time of the last check, in Unix milliseconds
-	missing    missingServers
+	nodes   atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
+	servers atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
+	checked atomic.Int64                             // time of the last check, in Unix milliseconds
+	missing missingServers
 }
 
 // StoreOptions are the parameters of OpenStores.
@@ -70,7 +70,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	}
 	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
 	g.OnCall = options.Metrics.ObserveShard
-	if s.guard, err = guard.New(options.Metrics.Timed("redis", s.redis), g); err != nil {
+	if s.guardedRedis, err = guard.New(options.Metrics.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if options.Secret == nil {
@@ -82,7 +82,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 
 // liveNodes returns how many nodes share the limits, or 1 if that is not known.
 func (s *Stores) liveNodes() int {
-	if m := s.membership.Load(); m != nil {
+	if m := s.nodes.Load(); m != nil {
 		return (*m).Live()
 	}
 	return 1
@@ -90,8 +90,8 @@ func (s *Stores) liveNodes() int {
 
 // Main returns the guarded Redis store, or the memory store if there is no Redis.
 func (s *Stores) Main() headgate.Limiter {
-	if s.guard != nil {
-		return s.guard
+	if s.guardedRedis != nil {
+		return s.guardedRedis
 	}
 	return s.Memory
 }
@@ -102,8 +102,8 @@ func (s *Stores) Shared() bool { return s.redis != nil }
 // Close closes the stores.
 func (s *Stores) Close() error {
 	var errs []error
-	if s.guard != nil {
-		errs = append(errs, s.guard.Close())
+	if s.guardedRedis != nil {
+		errs = append(errs, s.guardedRedis.Close())
 	}
 	if s.redis != nil {
 		errs = append(errs, s.redis.Close())
@@ -113,7 +113,7 @@ func (s *Stores) Close() error {
 
 // Status returns the state of the store, and whether a shard of it is unreachable or fails.
 func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
-	if s.guard == nil {
+	if s.guardedRedis == nil {
 		return telemetry.StoreStatus{Kind: "memory"}, false
 	}
 	status.Kind = "redis"
@@ -129,7 +129,7 @@ func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 // they hold other data, is up and has an error.
 func (s *Stores) shards() []telemetry.ShardStatus {
 	var list []telemetry.ShardStatus
-	for _, shard := range s.guard.Shards() {
+	for _, shard := range s.guardedRedis.Shards() {
 		err := shard.Refuses
 		if shard.Open {
 			err = shard.Err
@@ -158,10 +158,10 @@ func (s *Stores) shards() []telemetry.ShardStatus {
 // Measure adds the statistics of the stores to sources.
 func (s *Stores) Measure(sources *telemetry.Sources) {
 	sources.Memory = s.Memory.Stats
-	if s.guard == nil {
+	if s.guardedRedis == nil {
 		return
 	}
-	sources.Guard, sources.Shards = s.guard.Stats, s.shards
+	sources.Guard, sources.Shards = s.guardedRedis.Stats, s.shards
 	sources.LostRefunds = s.redis.LostRefunds
 	sources.Servers = func() []redisstore.ShardHealth { return *s.servers.Load() }
 }
@@ -196,12 +196,12 @@ func (s *Stores) checkServers(ctx context.Context) {
 	s.checked.Store(now.UnixMilli())
 }
 
-// ServerFigures returns the figures of the Redis servers as of the last check, nil if there are none.
-func (s *Stores) ServerFigures() []control.ServerFigures {
+// ServerStats returns the statistics of the Redis servers as of the last check, nil if there are none.
+func (s *Stores) ServerStats() []control.ServerStats {
 	checked := time.UnixMilli(s.checked.Load()).UTC()
-	var list []control.ServerFigures
+	var list []control.ServerStats
 	for _, h := range *s.servers.Load() {
-		f := control.ServerFigures{
+		f := control.ServerStats{
 			Shard: h.Shard, Server: h.Server, Role: control.RoleReplica, Up: h.Err == nil, Checked: checked, CPU: -1,
 		}
 		if h.Primary {

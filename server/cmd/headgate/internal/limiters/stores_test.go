@@ -32,7 +32,7 @@ func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = before.Close() }()
-	s := &Stores{redis: redis, guard: before}
+	s := &Stores{redis: redis, guardedRedis: before}
 	says := func(up bool, words ...string) error {
 		status, degraded := s.Status()
 		if len(status.Shards) == 0 && up && !degraded {

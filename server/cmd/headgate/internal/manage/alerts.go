@@ -18,7 +18,7 @@ import (
 // errFiring makes "headgate alerts --check" fail. The list says which alerts fire.
 var errFiring = errors.New("alerts are firing")
 
-func (p *commands) alertsCommand() *cobra.Command {
+func (p *program) alertsCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var out output.Format
 	var all, check bool

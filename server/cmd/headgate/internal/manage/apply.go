@@ -30,7 +30,7 @@ func (a *applyFlags) add(c *cobra.Command) {
 	output.AddFlag(c, &a.out)
 }
 
-func (p *commands) applyCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) applyCommand(f *cli.ServerFlags) *cobra.Command {
 	a := &applyFlags{}
 	var dryRun bool
 	c := &cobra.Command{
@@ -56,7 +56,7 @@ has a list of clients. The files are validated before anything is sent, and each
 	return c
 }
 
-func (p *commands) diffCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) diffCommand(f *cli.ServerFlags) *cobra.Command {
 	a := &applyFlags{}
 	c := &cobra.Command{
 		Use:   "diff -f FILE...",
@@ -80,7 +80,7 @@ The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 	return c
 }
 
-func (p *commands) apply(
+func (p *program) apply(
 	ctx context.Context, client *remote.Client, a *applyFlags, dryRun bool,
 ) (*edit.Result, error) {
 	body, err := rulesfile.LoadAll(a.files, p.Stdin)
@@ -95,7 +95,7 @@ func (p *commands) apply(
 }
 
 // printDiff prints the changes of each object.
-func (p *commands) printDiff(list []edit.Difference) {
+func (p *program) printDiff(list []edit.Difference) {
 	for i := range list {
 		p.Printf("%s %s %s\n", list[i].Action, list[i].Kind, list[i].ID)
 		for line := range strings.Lines(list[i].Text) {
@@ -105,7 +105,7 @@ func (p *commands) printDiff(list []edit.Difference) {
 }
 
 // showApplied prints the changes that were made, or that a dry run would make.
-func (p *commands) showApplied(result *edit.Result, out output.Format, dryRun bool) error {
+func (p *program) showApplied(result *edit.Result, out output.Format, dryRun bool) error {
 	if out != output.Table {
 		return p.Show(out, result, nil, nil)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-func (p *commands) auditCommand() *cobra.Command {
+func (p *program) auditCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var out output.Format
 	var kind, id string
@@ -75,7 +75,7 @@ object before and after the change. The command needs a token with the role admi
 
 var errLoginsHidden = errors.New("failed logins are shown only to tokens with access to all namespaces")
 
-func (p *commands) showLogins(failed *logins.Report, out output.Format) error {
+func (p *program) showLogins(failed *logins.Report, out output.Format) error {
 	if failed == nil {
 		return errLoginsHidden
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) backupCommand() *cobra.Command {
+func (p *program) backupCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "backup FILE",
@@ -39,7 +39,7 @@ you can read the file.`,
 }
 
 // backup saves the database to a file. If that fails, it leaves no incomplete file.
-func (p *commands) backup(ctx context.Context, client *remote.Client, name string) error {
+func (p *program) backup(ctx context.Context, client *remote.Client, name string) error {
 	part := name + ".part"
 	err := writeBackup(ctx, client, part)
 	if err == nil {
@@ -70,7 +70,7 @@ func writeBackup(ctx context.Context, client *remote.Client, name string) error 
 	return f.Close()
 }
 
-func (p *commands) restoreCommand() *cobra.Command {
+func (p *program) restoreCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var db string
 	var replace bool
@@ -122,7 +122,7 @@ with that database, and needs no token.`,
 }
 
 // restore opens a backup, calls apply with it, and shows progress.
-func (p *commands) restore(name string, apply func(io.Reader) error) error {
+func (p *program) restore(name string, apply func(io.Reader) error) error {
 	from := p.Stdin
 	if name != "-" {
 		f, err := os.Open(name)

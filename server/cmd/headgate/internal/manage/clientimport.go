@@ -29,7 +29,7 @@ const (
 	logProgressEvery      = 5 * time.Second
 )
 
-func (p *commands) importCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) importCommand(f *cli.ServerFlags) *cobra.Command {
 	var prune bool
 	var out output.Format
 	c := &cobra.Command{

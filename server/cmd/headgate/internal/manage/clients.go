@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) clientsCommand() *cobra.Command {
+func (p *program) clientsCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "clients",
@@ -28,7 +28,7 @@ func (p *commands) clientsCommand() *cobra.Command {
 	return c
 }
 
-func (p *commands) setClientCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) setClientCommand(f *cli.ServerFlags) *cobra.Command {
 	var request struct {
 		ID         string         `json:"id"`
 		Attributes map[string]any `json:"attributes,omitempty"`

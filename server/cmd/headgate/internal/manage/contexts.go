@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) writeContexts(file contexts.File) error {
+func (p *program) writeContexts(file contexts.File) error {
 	path, err := contexts.Path(p.Getenv)
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (p *commands) writeContexts(file contexts.File) error {
 }
 
 // changeContext changes the contexts file, if it has a context of that name.
-func (p *commands) changeContext(name string, change func(*contexts.File)) error {
+func (p *program) changeContext(name string, change func(*contexts.File)) error {
 	file, err := p.ReadContexts()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (p *commands) changeContext(name string, change func(*contexts.File)) error
 	return p.writeContexts(file)
 }
 
-func (p *commands) contextCommand() *cobra.Command {
+func (p *program) contextCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
 		Short: "Save rules services by name",
@@ -48,7 +48,7 @@ of token files, not the tokens. --context NAME selects another context for one c
 	return c
 }
 
-func (p *commands) setContextCommand() *cobra.Command {
+func (p *program) setContextCommand() *cobra.Command {
 	var target contexts.Target
 	c := &cobra.Command{
 		Use:     "set NAME --server URL",
@@ -93,7 +93,7 @@ func (p *commands) setContextCommand() *cobra.Command {
 	return c
 }
 
-func (p *commands) useContextCommand() *cobra.Command {
+func (p *program) useContextCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
 		Short:             "Make a context the current one",
@@ -110,7 +110,7 @@ func (p *commands) useContextCommand() *cobra.Command {
 	}
 }
 
-func (p *commands) removeContextCommand() *cobra.Command {
+func (p *program) removeContextCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NAME",
 		Short:             "Delete a context",
@@ -132,7 +132,7 @@ func (p *commands) removeContextCommand() *cobra.Command {
 	}
 }
 
-func (p *commands) listContextsCommand() *cobra.Command {
+func (p *program) listContextsCommand() *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:     "list",

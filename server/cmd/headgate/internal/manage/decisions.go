@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
-func (p *commands) decisionsCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) decisionsCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	var rule string
 	var denied bool

@@ -29,7 +29,7 @@ type enforceFlags struct {
 	out                     output.Format
 }
 
-func (p *commands) enforceCommand() *cobra.Command {
+func (p *program) enforceCommand() *cobra.Command {
 	f := &enforceFlags{}
 	c := &cobra.Command{
 		Use:   "enforce",
@@ -55,7 +55,7 @@ ends.`,
 	return c
 }
 
-func (p *commands) enforceOffCommand(f *enforceFlags) *cobra.Command {
+func (p *program) enforceOffCommand(f *enforceFlags) *cobra.Command {
 	var duration time.Duration
 	c := &cobra.Command{
 		Use:   "off [RULE]",
@@ -76,7 +76,7 @@ func (p *commands) enforceOffCommand(f *enforceFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) enforceOnCommand(f *enforceFlags) *cobra.Command {
+func (p *program) enforceOnCommand(f *enforceFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "on [RULE]",
 		Short: "Enforce a rule, or all rules, again",
@@ -94,7 +94,7 @@ func (p *commands) enforceOnCommand(f *enforceFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) enforceStatusCommand(f *enforceFlags) *cobra.Command {
+func (p *program) enforceStatusCommand(f *enforceFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show which rules are not enforced, and until when",
@@ -123,7 +123,7 @@ func (f *enforceFlags) path() string {
 }
 
 // switchEnforcement turns enforcement on or off. state is "on" or "off", and args may have the id of a rule.
-func (p *commands) switchEnforcement(
+func (p *program) switchEnforcement(
 	ctx context.Context, client *remote.Client, f *enforceFlags, state string, args []string, request map[string]any,
 ) error {
 	if len(args) > 0 {
@@ -136,7 +136,7 @@ func (p *commands) switchEnforcement(
 }
 
 // callEnforcement makes a call and shows its response.
-func (p *commands) callEnforcement(
+func (p *program) callEnforcement(
 	ctx context.Context, client *remote.Client, f *enforceFlags, method, path string, query url.Values, in any,
 ) error {
 	var report enforcementReport

@@ -97,7 +97,7 @@ func listRevisions(
 }
 
 // completeRevisions completes revision numbers, the latest first.
-func (p *commands) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
+func (p *program) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -112,7 +112,7 @@ func (p *commands) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
 	}
 }
 
-func (p *commands) historyCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) historyCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	limit := 20
 	c := &cobra.Command{
@@ -154,7 +154,7 @@ With the number of a revision, show the changes of that revision.`,
 	return c
 }
 
-func (p *commands) showRevision(ctx context.Context, client *remote.Client, n int64, out output.Format) error {
+func (p *program) showRevision(ctx context.Context, client *remote.Client, n int64, out output.Format) error {
 	var raw json.RawMessage
 	if err := client.Do(ctx, "GET", fmt.Sprintf("/v1/revisions/%d", n), nil, nil, &raw); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (p *commands) showRevision(ctx context.Context, client *remote.Client, n in
 	return nil
 }
 
-func (p *commands) rollbackCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) rollbackCommand(f *cli.ServerFlags) *cobra.Command {
 	var all, dryRun bool
 	var out output.Format
 	c := &cobra.Command{

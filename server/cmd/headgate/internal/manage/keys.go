@@ -25,7 +25,7 @@ func location(c *nodequery.Counter) string {
 
 // reportNodes prints the nodes that were not queried because they have not sent a heartbeat for some time. It returns
 // failures of the other nodes as an error.
-func (p *commands) reportNodes(nodes []nodequery.NodeStatus, failures string) error {
+func (p *program) reportNodes(nodes []nodequery.NodeStatus, failures string) error {
 	for _, n := range nodes {
 		if n.State == "silent" {
 			_, _ = fmt.Fprintf(p.Stderr, "headgate: node %s: %s\n", n.ID, n.Error)
@@ -47,7 +47,7 @@ func attributesQuery(args []string) (url.Values, error) {
 	return query, err
 }
 
-func (p *commands) keysCommand() *cobra.Command {
+func (p *program) keysCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "keys",
@@ -65,7 +65,7 @@ nodes are shown even then.`,
 	return c
 }
 
-func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "get ATTRIBUTE=VALUE...",
@@ -106,7 +106,7 @@ func (p *commands) getKeysCommand(f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 	var rule string
 	var out output.Format
 	c := &cobra.Command{

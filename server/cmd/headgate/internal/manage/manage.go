@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
-type commands struct{ *cli.Program }
+type program struct{ *cli.Program }
 
 // Commands returns the commands of this package.
-func Commands(program *cli.Program) []*cobra.Command {
-	p := &commands{program}
+func Commands(base *cli.Program) []*cobra.Command {
+	p := &program{base}
 	return []*cobra.Command{
 		p.rulesCommand(), p.clientsCommand(), p.overridesCommand(), p.keysCommand(), p.topCommand(), p.trafficCommand(),
 		p.enforceCommand(), p.alertsCommand(), p.nodesCommand(), p.tokensCommand(), p.webhooksCommand(), p.auditCommand(),

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) nodesCommand() *cobra.Command {
+func (p *program) nodesCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var out output.Format
 	c := &cobra.Command{
@@ -58,7 +58,7 @@ func (p *commands) nodesCommand() *cobra.Command {
 	return c
 }
 
-func (p *commands) deleteNodesCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) deleteNodesCommand(f *cli.ServerFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:   "delete ID...",
 		Short: "Remove stopped nodes from the list",
@@ -71,7 +71,7 @@ next heartbeat.`,
 }
 
 // completeNodes completes ids of nodes.
-func (p *commands) completeNodes(f *cli.ServerFlags) cobra.CompletionFunc {
+func (p *program) completeNodes(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, err := client.Nodes(ctx)
@@ -82,7 +82,7 @@ func (p *commands) completeNodes(f *cli.ServerFlags) cobra.CompletionFunc {
 }
 
 // syncText returns the lag of updates and the over-admission of each mode in which a node shares limits.
-func syncText(f *control.FleetFigures) string {
+func syncText(f *control.FleetStats) string {
 	if f == nil {
 		return "-"
 	}
@@ -94,7 +94,7 @@ func syncText(f *control.FleetFigures) string {
 			continue
 		}
 		lag := time.Duration(n.LagMS * float64(time.Millisecond)).Round(time.Millisecond)
-		list = append(list, fmt.Sprintf("%s %v, %d over", n.Mode, lag, n.Over))
+		list = append(list, fmt.Sprintf("%s %v, %d over", n.Mode, lag, n.ExcessUnits))
 	}
 	return output.OrDash(strings.Join(list, "; "))
 }

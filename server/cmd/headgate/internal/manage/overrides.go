@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) overridesCommand() *cobra.Command {
+func (p *program) overridesCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "overrides",
@@ -28,7 +28,7 @@ func (p *commands) overridesCommand() *cobra.Command {
 	return c
 }
 
-func (p *commands) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
 	var attributes []string
 	var expires string
 	out := output.YAML

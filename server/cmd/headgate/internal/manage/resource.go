@@ -146,7 +146,7 @@ func (s *resource) row(o *edit.Resource) []string {
 	return append(s.cells(&e), fmt.Sprint(o.Revision), output.Ago(o.Updated), output.OrDash(o.By))
 }
 
-func (p *commands) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	var search string
 	limit := 1000
@@ -189,7 +189,7 @@ func (p *commands) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	out := output.YAML
 	c := &cobra.Command{
 		Use:   "get ID",
@@ -222,7 +222,7 @@ func (p *commands) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) deleteCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) deleteCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	baseRevision := control.Any
 	c := &cobra.Command{
 		Use:               "delete ID...",
@@ -246,7 +246,7 @@ func (p *commands) deleteCommand(s *resource, f *cli.ServerFlags) *cobra.Command
 }
 
 // completeIDs completes the ids of a resource.
-func (p *commands) completeIDs(s *resource, f *cli.ServerFlags) cobra.CompletionFunc {
+func (p *program) completeIDs(s *resource, f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			return findIDs(ctx, client, s, prefix)
@@ -256,7 +256,7 @@ func (p *commands) completeIDs(s *resource, f *cli.ServerFlags) cobra.Completion
 
 // deleteByIDCommand makes c delete the objects whose ids are its arguments, below the path of their collection. Its
 // messages use done, such as "revoked", and noun, such as "token".
-func (p *commands) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
+func (p *program) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)
 	cli.AddNoteFlag(c, f)
@@ -297,7 +297,7 @@ func listAll[T token.Token | webhook.Webhook](ctx context.Context, client *remot
 }
 
 // writeSecret writes the secret of a created object to a file that only the user can read.
-func (p *commands) writeSecret(path, noun, id, secret string) error {
+func (p *program) writeSecret(path, noun, id, secret string) error {
 	if err := contexts.ReplaceFile(path, []byte(secret+"\n"), 0o600); err != nil {
 		return fmt.Errorf("%s %s was created, but its secret could not be written: %w; delete it and create another",
 			noun, id, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/tryrules"
 )
 
-func (p *commands) rulesCommand() *cobra.Command {
+func (p *program) rulesCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "rules",

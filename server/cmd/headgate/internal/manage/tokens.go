@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-func (p *commands) tokensCommand() *cobra.Command {
+func (p *program) tokensCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "tokens",
@@ -30,7 +30,7 @@ when it is created.`,
 	return c
 }
 
-func (p *commands) createTokenCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) createTokenCommand(f *cli.ServerFlags) *cobra.Command {
 	var request struct {
 		ID          string   `json:"id,omitempty"`
 		Role        string   `json:"role"`
@@ -84,7 +84,7 @@ func listTokens(ctx context.Context, client *remote.Client) ([]token.Token, erro
 	return listAll[token.Token](ctx, client, "/v1/tokens")
 }
 
-func (p *commands) listTokensCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) listTokensCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:     "list",
@@ -110,7 +110,7 @@ func (p *commands) listTokensCommand(f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) revokeTokenCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) revokeTokenCommand(f *cli.ServerFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:     "revoke ID...",
 		Short:   "Revoke tokens immediately",

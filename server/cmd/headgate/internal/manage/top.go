@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
-func (p *commands) topCommand() *cobra.Command {
+func (p *program) topCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	var format output.Format
 	var once bool
@@ -66,7 +66,7 @@ once.`,
 }
 
 // showTop prints figures once.
-func (p *commands) showTop(format output.Format, figures *top.Figures, order top.Order) error {
+func (p *program) showTop(format output.Format, figures *top.Figures, order top.Order) error {
 	if format != output.Table {
 		return p.Show(format, figures, nil, nil)
 	}

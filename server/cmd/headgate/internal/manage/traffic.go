@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-func (p *commands) trafficCommand() *cobra.Command {
+func (p *program) trafficCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "traffic",
@@ -26,7 +26,7 @@ func (p *commands) trafficCommand() *cobra.Command {
 	return c
 }
 
-func (p *commands) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "erase ATTRIBUTE=VALUE...",

@@ -23,7 +23,7 @@ func webhookRow(w *webhook.Webhook) []string {
 	return []string{w.ID, w.URL, output.Ago(w.Created), output.OrDash(w.By), w.Description}
 }
 
-func (p *commands) webhooksCommand() *cobra.Command {
+func (p *program) webhooksCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "webhooks",
@@ -48,7 +48,7 @@ func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook.Webhook
 }
 
 // completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
-func (p *commands) completeWebhooks(f *cli.ServerFlags) cobra.CompletionFunc {
+func (p *program) completeWebhooks(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && c.Name() != "delete" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -61,7 +61,7 @@ func (p *commands) completeWebhooks(f *cli.ServerFlags) cobra.CompletionFunc {
 	}
 }
 
-func (p *commands) listWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) listWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:     "list",
@@ -86,7 +86,7 @@ func (p *commands) listWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
 
 func webhookPath(id string) string { return "/v1/webhooks/" + url.PathEscape(id) }
 
-func (p *commands) getWebhookCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) getWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	out := output.YAML
 	c := &cobra.Command{
 		Use:               "get ID",
@@ -106,7 +106,7 @@ func (p *commands) getWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	var request struct {
 		ID          string   `json:"id,omitempty"`
 		URL         string   `json:"url"`
@@ -169,7 +169,7 @@ func (p *commands) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) deleteWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) deleteWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
 	return p.deleteByIDCommand(f, &cobra.Command{
 		Use:               "delete ID...",
 		Short:             "Delete webhooks and their pending deliveries",
@@ -178,7 +178,7 @@ func (p *commands) deleteWebhooksCommand(f *cli.ServerFlags) *cobra.Command {
 	}, "deleted", "webhook", "/v1/webhooks/")
 }
 
-func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	var dead bool
 	c := &cobra.Command{
@@ -219,7 +219,7 @@ func (p *commands) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *commands) retryCommand(f *cli.ServerFlags) *cobra.Command {
+func (p *program) retryCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "retry ID NUMBER...",
 		Short:             "Send dead or accepted deliveries again",

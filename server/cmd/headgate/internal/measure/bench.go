@@ -13,15 +13,15 @@ import (
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
-type commands struct{ *cli.Program }
+type program struct{ *cli.Program }
 
 // Commands returns the commands of this package.
-func Commands(program *cli.Program) []*cobra.Command {
-	p := &commands{program}
+func Commands(base *cli.Program) []*cobra.Command {
+	p := &program{base}
 	return []*cobra.Command{p.benchCommand(), p.planCommand(), p.demoCommand(), p.simulateCommand()}
 }
 
-func (p *commands) benchCommand() *cobra.Command {
+func (p *program) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a limiter",
@@ -58,8 +58,8 @@ func (f *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token of the decision service")
 }
 
-// options returns the options for a target.
-func (f *targetFlags) options(address string) (target.Options, error) {
+// targetOptions returns the options for a target.
+func (f *targetFlags) targetOptions(address string) (target.Options, error) {
 	o := target.Options{Address: address, Rule: f.rule}
 	if f.tokenFile == "" {
 		return o, nil
@@ -74,7 +74,7 @@ func (f *targetFlags) options(address string) (target.Options, error) {
 
 // showMeasured prints a report, with printTable as a table. The exit code says whether the measurement was interrupted,
 // or its result is not as wanted.
-func (p *commands) showMeasured(
+func (p *program) showMeasured(
 	out output.Format, report any, interrupted, unwanted bool, printTable func() error,
 ) error {
 	show := printTable

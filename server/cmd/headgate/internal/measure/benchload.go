@@ -43,11 +43,11 @@ type loadReport struct {
 	Targets     []loadgen.Report `json:"targets"`
 }
 
-func (p *commands) loadCommand() *cobra.Command {
+func (p *program) loadCommand() *cobra.Command {
 	f := &loadFlags{}
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Send requests at a constant rate, and measure latency without leaving out those that had to wait",
+		Short: "Send requests at a constant rate, and measure latency including the time that requests had to wait",
 		Long: `Send requests at a constant rate, whether or not the target answers, and measure latency from the time at which
 each request was due. A target that stalls for a second delays all requests of that second, and all of them are
 counted. LATENCY is that time; SERVICE is counted from when a request was really sent, which is later if all
@@ -59,7 +59,7 @@ latency is that of a saturated target.
 With two targets, both get the whole rate at the same time and are shown side by side. Live figures are drawn on
 standard error if that is a terminal.` + targetsHelp + `
 
-Limits deny requests like any others: "denied" is a good answer. The exit code is 0 if all requests were sent and
+A benchmark may be denied like any other client: "denied" is a good answer. The exit code is 0 if all requests were sent and
 answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ctrl-C, with the figures until then.`,
 		Example: `  # a store in this process
   headgate bench load --rate 10000 --duration 2s
@@ -78,8 +78,8 @@ answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ct
 	flags.StringArrayVar(&f.addresses, "target", []string{target.Memory}, "`TARGET` to send to; can be given twice")
 	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of each client, where no rule of the target applies")
 	flags.StringVar(&f.rate, "rate", "1000", "requests per second, or max: `N`")
-	flags.DurationVar(&f.options.Duration, "duration", 10*time.Second, "`TIME` for which requests are due")
-	flags.IntVar(&f.options.Connections, "connections", loadgen.DefaultConnections, "most requests in flight: `N`")
+	flags.DurationVar(&f.options.Duration, "duration", 10*time.Second, "send requests for this `TIME`")
+	flags.IntVar(&f.options.Connections, "connections", loadgen.DefaultConnections, "keep at most `N` requests in flight")
 	flags.IntVar(&f.options.Clients, "clients", loadgen.DefaultClients, "spread requests over `N` clients")
 	flags.DurationVar(&f.options.Timeout, "timeout", loadgen.DefaultTimeout, "`TIME` after which a request has failed")
 	flags.BoolVar(&f.options.Poisson, "poisson", false, "send at random times with that average rate")
@@ -116,15 +116,15 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 		return nil, closeAll, err
 	}
 	if limit.Algorithm == headgate.Concurrency {
-		return nil, closeAll, errors.New("--limit: slots of concurrency are held, not taken; want a limit such as 100/s")
+		return nil, closeAll, fmt.Errorf("--limit %s: bench load cannot measure concurrency limits; want a limit such as 100/s", f.limit)
 	}
 	if f.rate != maxRateName {
-		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || !(f.options.Rate > 0) { // NaN is not
+		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || !(f.options.Rate > 0) { // also refuses NaN
 			return nil, closeAll, fmt.Errorf("--rate %s: want a number of requests per second, or max", f.rate)
 		}
 	}
 	for _, address := range f.addresses {
-		o, err := f.targetFlags.options(address)
+		o, err := f.targetOptions(address)
 		if err != nil {
 			return nil, closeAll, err
 		}
@@ -145,7 +145,7 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 	return runs, closeAll, nil
 }
 
-func (p *commands) load(ctx context.Context, f *loadFlags) error {
+func (p *program) load(ctx context.Context, f *loadFlags) error {
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	runs, closeAll, err := f.runs(ctx)
@@ -173,8 +173,8 @@ func (p *commands) load(ctx context.Context, f *loadFlags) error {
 	return p.showLoad(f, &report)
 }
 
-// watchLoad draws the figures until done is closed.
-func (p *commands) watchLoad(runs []*loadgen.Run, done <-chan struct{}) {
+// watchLoad draws live results until done is closed.
+func (p *program) watchLoad(runs []*loadgen.Run, done <-chan struct{}) {
 	screen := &terminal.Screen{W: p.Stderr, Live: terminal.CanRedraw(p.Stderr, p.Environ)}
 	if !screen.Live {
 		<-done
@@ -208,13 +208,13 @@ func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
 	return []string{
 		s.Paint(terminal.Bold, r.Target) + fmt.Sprintf("  %.1f s", r.Seconds) + failed,
 		fmt.Sprintf("  %8.0f/s  p50 %8s  p99 %8s  max %8s", r.Achieved, latencyText(r.Latency.At(50)),
-			latencyText(r.Latency.At(99)), latencyText(time.Duration(r.Latency.Max*1e3))),
+			latencyText(r.Latency.At(99)), latencyText(r.Latency.Max())),
 		"  " + s.Paint(terminal.Cyan, secondsPlot(r.PerSecond)),
 	}
 }
 
 // showLoad prints the report. Requests that failed or were not sent determine the exit code.
-func (p *commands) showLoad(f *loadFlags, report *loadReport) error {
+func (p *program) showLoad(f *loadFlags, report *loadReport) error {
 	failed := slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 })
 	return p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })
 }

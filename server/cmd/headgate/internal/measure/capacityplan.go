@@ -33,7 +33,7 @@ type planFlags struct {
 	out                                 output.Format
 }
 
-func (p *commands) planCommand() *cobra.Command {
+func (p *program) planCommand() *cobra.Command {
 	f := &planFlags{}
 	c := &cobra.Command{
 		Use:   "plan",
@@ -101,7 +101,7 @@ func (f *planFlags) read() (plan.Input, error) {
 	return in, in.Validate()
 }
 
-func (p *commands) plan(ctx context.Context, f *planFlags) error {
+func (p *program) plan(ctx context.Context, f *planFlags) error {
 	in, err := f.read()
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (p *commands) plan(ctx context.Context, f *planFlags) error {
 	return p.printPlan(result, f.calibrate)
 }
 
-func (p *commands) printPlan(result *plan.Plan, calibrated bool) error {
+func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
 	var rows [][]string
 	section := ""
 	for _, l := range result.Lines {
@@ -177,7 +177,7 @@ func (p *commands) printPlan(result *plan.Plan, calibrated bool) error {
 const calibrateRules = "rules:\n  - { id: calibrate, key: user, limits: 1000/s }\n"
 
 // calibrate measures constants and shows what it is doing on standard error.
-func (p *commands) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c *plan.Constants) error {
+func (p *program) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c *plan.Constants) error {
 	if f.duration <= 0 || f.duration > 10*time.Minute {
 		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.duration)
 	}
@@ -217,7 +217,7 @@ func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Const
 const nodeStartTime = 30 * time.Second
 
 // calibrateNode starts a node of this program on a free port and measures it over gRPC.
-func (p *commands) calibrateNode(ctx context.Context, c *plan.Constants, duration time.Duration) (err error) {
+func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration time.Duration) (err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/tour"
 )
 
-func (p *commands) demoCommand() *cobra.Command {
+func (p *program) demoCommand() *cobra.Command {
 	var flood time.Duration
 	c := &cobra.Command{
 		Use:   "demo",

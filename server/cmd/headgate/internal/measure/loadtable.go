@@ -33,7 +33,7 @@ func secondsPlot(perSecond []int64) string {
 }
 
 // printLoad prints the figures, with a column for each target.
-func (p *commands) printLoad(report *loadReport) error {
+func (p *program) printLoad(report *loadReport) error {
 	header := []string{""}
 	figures := []struct {
 		name string
@@ -111,7 +111,7 @@ func latencyRows(report *loadReport) [][]string {
 	}
 	row := []string{"max"}
 	for _, r := range report.Targets {
-		row = append(row, latencyText(time.Duration(r.Latency.Max*1e3)), "", latencyText(time.Duration(r.Service.Max*1e3)))
+		row = append(row, latencyText(r.Latency.Max()), "", latencyText(r.Service.Max()))
 	}
 	return append(rows, row)
 }

@@ -45,7 +45,7 @@ type rampReport struct {
 	Steps       []ladder.Result `json:"steps"`
 }
 
-func (p *commands) rampCommand() *cobra.Command {
+func (p *program) rampCommand() *cobra.Command {
 	f := &rampFlags{}
 	c := &cobra.Command{
 		Use:   "ramp",
@@ -145,7 +145,7 @@ func (f *rampFlags) ladder() ([]ladder.Step, error) {
 	return steps, nil
 }
 
-func (p *commands) ramp(ctx context.Context, f *rampFlags) error {
+func (p *program) ramp(ctx context.Context, f *rampFlags) error {
 	limits, err := f.limits()
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (f *rampFlags) climb(
 		Algorithm: limit.Algorithm.String(), Limit: limit, Steps: steps, Clock: ladder.SystemClock{},
 		Client: "ramp-" + rand.Text(), Progress: progress,
 	}
-	t, err := f.options(f.address)
+	t, err := f.targetOptions(f.address)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 }
 
 // showRamp prints the report. Steps that are not within one period determine the exit code.
-func (p *commands) showRamp(f *rampFlags, report *rampReport) error {
+func (p *program) showRamp(f *rampFlags, report *rampReport) error {
 	if f.svg != "" {
 		if err := os.WriteFile(f.svg, []byte(rampChart(report).SVG(true)), 0o644); err != nil {
 			return err
@@ -252,7 +252,7 @@ func rampChart(report *rampReport) *chart.BarChart {
 	return c
 }
 
-func (p *commands) printRamp(report *rampReport) error {
+func (p *program) printRamp(report *rampReport) error {
 	highest, longest := 0.0, 0.0
 	for _, r := range report.Steps {
 		highest, longest = max(highest, r.Achieved), max(longest, r.Seconds)

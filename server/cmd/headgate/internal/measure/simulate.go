@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-func (p *commands) simulateCommand() *cobra.Command {
+func (p *program) simulateCommand() *cobra.Command {
 	o := simulateOptions{seed: -1, figure: string(report.Admitted)}
 	c := &cobra.Command{
 		Use:   "simulate SCENARIO",
@@ -156,7 +156,7 @@ const simulationGCPercent = 300
 const simulationMemory = 8 << 30
 
 // simulate runs a scenario and prints its results.
-func (p *commands) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
+func (p *program) simulate(ctx context.Context, s *scenario.Scenario, o simulateOptions) error {
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	if os.Getenv("GOGC") == "" {
@@ -233,7 +233,7 @@ func microseconds(us float64) string {
 }
 
 // printSimulationNotes prints what the table does not say.
-func (p *commands) printSimulationNotes(results *sim.Results, took time.Duration) {
+func (p *program) printSimulationNotes(results *sim.Results, took time.Duration) {
 	simulated := 0.0
 	for _, r := range results.Results {
 		simulated += r.Simulated

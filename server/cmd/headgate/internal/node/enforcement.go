@@ -20,12 +20,12 @@ import (
 // from the rules service and from the admin listener of this node. The suspensions from the admin listener are lost
 // when the process ends.
 type enforcement struct {
-	engine  *engine.Engine
-	shared  bool // see telemetry.RuleLoad
-	metrics *telemetry.Metrics
-	log     *slog.Logger
-	now     func() time.Time
-	wake    chan struct{} // receives if the time of the next expiry may have changed
+	engine       *engine.Engine
+	storesShared bool // see telemetry.RuleLoad
+	metrics      *telemetry.Metrics
+	log          *slog.Logger
+	now          func() time.Time
+	wake         chan struct{} // receives if the time of the next expiry may have changed
 
 	mu               sync.Mutex
 	loaded           *match.Set // the rules as they were loaded; nil until then
@@ -37,7 +37,7 @@ type enforcement struct {
 
 func newEnforcement(e *engine.Engine, shared bool, m *telemetry.Metrics, log *slog.Logger) *enforcement {
 	return &enforcement{
-		engine: e, shared: shared, metrics: m, log: log, now: time.Now, wake: make(chan struct{}, 1),
+		engine: e, storesShared: shared, metrics: m, log: log, now: time.Now, wake: make(chan struct{}, 1),
 		nodeSuspensions: map[string]control.Suspension{},
 	}
 }
@@ -48,9 +48,9 @@ func (e *enforcement) apply(set *match.Set) (*match.Set, error) {
 	defer e.mu.Unlock()
 	e.updateActive()
 	effective, offCount := set.Shadowed(e.suspensionFilter())
-	e.metrics.ExpectRules(effective, e.shared)
+	e.metrics.ExpectRules(effective, e.storesShared)
 	if err := e.engine.SetRules(effective); err != nil {
-		e.metrics.KeepRules(e.engine.Rules(), e.shared)
+		e.metrics.KeepRules(e.engine.Rules(), e.storesShared)
 		return nil, err
 	}
 	e.loaded, e.rulesOff = set, offCount
@@ -113,13 +113,13 @@ func (e *enforcement) refresh() {
 		return // apply has not been called yet, and will use e.active
 	}
 	effective, offCount := e.loaded.Shadowed(e.suspensionFilter())
-	e.metrics.ExpectRules(effective, e.shared)
+	e.metrics.ExpectRules(effective, e.storesShared)
 	if err := e.engine.SetRules(effective); err != nil {
 		e.log.Error("enforcement not changed", "err", err.Error())
 	} else {
 		e.rulesOff = offCount
 	}
-	e.metrics.KeepRules(e.engine.Rules(), e.shared)
+	e.metrics.KeepRules(e.engine.Rules(), e.storesShared)
 }
 
 // updateActive sets active to the suspensions that have not expired, and removes expired suspensions of this node.
@@ -192,7 +192,7 @@ func (e *enforcement) activeSuspensions() []control.Suspension {
 	return slices.Clone(e.active)
 }
 
-// stats returns the figures for the metrics.
+// stats returns the statistics for the metrics.
 func (e *enforcement) stats() telemetry.Enforcement {
 	e.mu.Lock()
 	defer e.mu.Unlock()

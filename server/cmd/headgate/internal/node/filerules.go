@@ -23,12 +23,12 @@ import (
 
 // fileRules applies the rules of a file to the engine, at the start and whenever the file changes.
 type fileRules struct {
-	path        string
-	shared      bool
-	prefixes    clientip.PrefixLengths
-	enforcement *enforcement
-	metrics     *telemetry.Metrics
-	log         *slog.Logger
+	path         string
+	storesShared bool
+	prefixes     clientip.PrefixLengths
+	enforcement  *enforcement
+	metrics      *telemetry.Metrics
+	log          *slog.Logger
 
 	reloadMu sync.Mutex // serializes reload
 
@@ -133,7 +133,7 @@ func (r *fileRules) setLoaded(set *match.Set) {
 	r.state = telemetry.RulesStatus{
 		Source: r.path, Revision: r.state.Revision + 1, Count: set.Len(), Loaded: time.Now().UTC(),
 	}
-	r.metrics.SetRules(telemetry.RuleLoad{Set: set, Shared: r.shared, Revision: r.state.Revision, Loaded: r.state.Loaded})
+	r.metrics.SetRules(telemetry.RuleLoad{Set: set, Shared: r.storesShared, Revision: r.state.Revision, Loaded: r.state.Loaded})
 }
 
 func (r *fileRules) setUnchanged() {

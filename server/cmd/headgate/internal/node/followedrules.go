@@ -15,12 +15,12 @@ import (
 
 // followedRules applies the rules of a rules service, in this process or remote, to the engine.
 type followedRules struct {
-	follower    *follow.Follower           // nil until it is opened
-	mirror      atomic.Pointer[fileMirror] // nil unless the database follows a file
-	enforcement *enforcement
-	shared      bool
-	metrics     *telemetry.Metrics
-	revision    atomic.Uint64
+	follower     *follow.Follower           // nil until it is opened
+	mirror       atomic.Pointer[fileMirror] // nil unless the database mirrors a file
+	enforcement  *enforcement
+	storesShared bool
+	metrics      *telemetry.Metrics
+	revision     atomic.Uint64
 
 	mu         sync.Mutex
 	lastStatus follow.Status
@@ -33,7 +33,7 @@ func (f *followedRules) apply(set *match.Set) error {
 		return err
 	}
 	f.metrics.SetRules(telemetry.RuleLoad{
-		Set: effective, Shared: f.shared, Revision: f.revision.Load(),
+		Set: effective, Shared: f.storesShared, Revision: f.revision.Load(),
 		Loaded: time.Now().UTC(),
 	})
 	return nil
@@ -54,7 +54,7 @@ func (f *followedRules) onStatus(status follow.Status) {
 	}
 }
 
-// reload copies the rules file to the database, if it follows a file, and makes the follower poll now.
+// reload copies the rules file to the database, if it mirrors a file, and makes the follower poll now.
 func (f *followedRules) reload() {
 	if m := f.mirror.Load(); m != nil {
 		m.reload()
@@ -69,11 +69,11 @@ func (f *followedRules) ready() bool { return f.follower.Status().Ready }
 func (f *followedRules) status() telemetry.RulesStatus {
 	s := f.follower.Status()
 	result := telemetry.RulesStatus{
-		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.Refused,
+		Source: s.Source, Revision: uint64(s.Revision), Count: s.Rules, Loaded: s.Loaded.UTC(), Error: s.RefusalReason,
 		Follow: &telemetry.FollowStatus{
 			Namespace: s.Namespace, Clients: s.Clients, Overrides: s.Overrides, Checked: s.Checked.UTC(),
 			LagMS:    s.Lag.Milliseconds(),
-			FromDisk: s.FromDisk, Push: s.Push, Unreachable: s.Unreachable, DiskError: s.DiskError, Suspicious: s.Suspicious,
+			FromDisk: s.FromDisk, Push: s.Push, Unreachable: s.UnreachableReason, DiskError: s.DiskError, SuspiciousClient: s.SuspiciousClient,
 		},
 	}
 	if m := f.mirror.Load(); m != nil && result.Error == "" {
@@ -82,8 +82,8 @@ func (f *followedRules) status() telemetry.RulesStatus {
 	return result
 }
 
-// openDeferred opens the database and its API. It returns false if that fails.
-func (n *Node) openDeferred(ctx context.Context) bool {
+// tryOpenDatabase opens the database and its API. It returns false if that fails.
+func (n *Node) tryOpenDatabase(ctx context.Context) bool {
 	s := n.rulesService
 	if err := n.openDatabase(ctx); err != nil {
 		s.deferred.Fail(err)
@@ -104,8 +104,8 @@ func (n *Node) retryDatabase(ctx context.Context) bool {
 			return false
 		case <-timer.C:
 		}
-		if !n.openDeferred(ctx) {
-			if err := n.rulesService.deferred.Err(); errors.Is(err, control.ErrNewer) {
+		if !n.tryOpenDatabase(ctx) {
+			if err := n.rulesService.deferred.Err(); errors.Is(err, control.ErrNewerSchema) { // permanent, unlike an unreachable database
 				n.log.Error("database not opened", "err", err.Error())
 			}
 			continue

@@ -16,7 +16,7 @@ type healthMeter struct {
 	measuredAt  time.Time
 	failingOpen map[string]uint64
 	calls       telemetry.Distribution
-	figures     control.HealthFigures // the rates of the last measurement
+	stats       control.HealthStats // the rates of the last measurement
 }
 
 // minInterval is the shortest time that rates are measured over. A heartbeat that follows sooner has the same rates as
@@ -24,32 +24,32 @@ type healthMeter struct {
 const minInterval = time.Second
 
 // measure returns the rates since the last measurement.
-func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control.HealthFigures {
+func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control.HealthStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	elapsed := now.Sub(m.measuredAt)
 	if elapsed < minInterval {
-		return m.figures
+		return m.stats
 	}
 	failingOpen, calls := metrics.FailingOpen(), metrics.StoreCalls()
 	if !m.measuredAt.IsZero() {
-		m.figures = control.HealthFigures{StoreP99MS: 1000 * calls.QuantileSince(m.calls, 0.99)}
+		m.stats = control.HealthStats{StoreP99MS: 1000 * calls.QuantileSince(m.calls, 0.99)}
 		for rule, n := range failingOpen {
 			if n > m.failingOpen[rule] {
 				rate := float64(n-m.failingOpen[rule]) / elapsed.Seconds()
-				m.figures.FailingOpen = append(m.figures.FailingOpen, control.RuleRate{Rule: rule, PerSecond: rate})
+				m.stats.FailingOpen = append(m.stats.FailingOpen, control.RuleRate{Rule: rule, PerSecond: rate})
 			}
 		}
-		slices.SortFunc(m.figures.FailingOpen, func(a, b control.RuleRate) int {
+		slices.SortFunc(m.stats.FailingOpen, func(a, b control.RuleRate) int {
 			return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Rule, b.Rule))
 		})
 	}
 	m.measuredAt, m.failingOpen, m.calls = now, failingOpen, calls
-	return m.figures
+	return m.stats
 }
 
-// healthFigures returns the figures of this node that alerts depend on.
-func (n *Node) healthFigures(now time.Time) *control.HealthFigures {
+// healthStats returns the statistics of this node that alerts depend on.
+func (n *Node) healthStats(now time.Time) *control.HealthStats {
 	f := n.health.measure(n.metrics, now)
 	f.FailingOpen = slices.Clone(f.FailingOpen)
 	status, _ := n.stores.Status()
@@ -60,7 +60,7 @@ func (n *Node) healthFigures(now time.Time) *control.HealthFigures {
 	}
 	memory := n.stores.Memory.Stats()
 	f.MemoryBytes, f.MemoryMaxBytes = memory.Bytes, memory.MaxBytes
-	f.Servers = n.stores.ServerFigures()
+	f.Servers = n.stores.ServerStats()
 	if n.gateway != nil {
 		earliest := map[string]time.Time{} // by listener
 		for _, c := range n.gateway.Stats().Certificates {

@@ -26,7 +26,7 @@ func (n *Node) describe() control.Node {
 	}
 	result.Counters = n.config.SharedCountersID()
 	result.Fleet = n.fleet.Report()
-	result.Health = n.healthFigures(time.Now())
+	result.Health = n.healthStats(time.Now())
 	if status, degraded := n.stores.Status(); degraded {
 		result.Store = status.Kind + " is unreachable"
 		for _, shard := range status.Shards {

@@ -262,7 +262,7 @@ func (n *Node) openEngine(ctx context.Context, secret, secondSecret []byte) erro
 	}
 	n.enforcement = newEnforcement(n.engine, n.stores.Shared(), n.metrics, n.componentLogger("rules"))
 	n.followedRules = &followedRules{
-		enforcement: n.enforcement, shared: n.stores.Shared(), metrics: n.metrics,
+		enforcement: n.enforcement, storesShared: n.stores.Shared(), metrics: n.metrics,
 	}
 	return n.openControl(ctx)
 }
@@ -270,7 +270,7 @@ func (n *Node) openEngine(ctx context.Context, secret, secondSecret []byte) erro
 // openFileRules loads the rules file and creates the engine with its rules.
 func (n *Node) openFileRules(ctx context.Context, settings engine.Config) error {
 	n.fileRules = &fileRules{
-		path: n.config.Rules, shared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics,
+		path: n.config.Rules, storesShared: n.stores.Shared(), prefixes: clientip.New(n.config), metrics: n.metrics,
 		log: n.componentLogger("rules"),
 	}
 	set, err := n.fileRules.loadFirst()

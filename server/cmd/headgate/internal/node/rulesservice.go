@@ -70,7 +70,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	if deferred == nil {
 		return nil
 	}
-	if dbErr := deferred.Err(); !f.ready() || errors.Is(dbErr, control.ErrNewer) {
+	if dbErr := deferred.Err(); !f.ready() || errors.Is(dbErr, control.ErrNewerSchema) {
 		return dbErr // there are no rules on disk either, or the database needs a newer version of Headgate
 	}
 	return nil
@@ -93,7 +93,7 @@ func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	s.deferred = follow.NewDeferred(c.DB, c.ControlNamespace())
 	openCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
-	n.openDeferred(openCtx)
+	n.tryOpenDatabase(openCtx)
 	return s.deferred, n.nodeDir(), nil
 }
 
@@ -207,7 +207,7 @@ func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 			return db, nil
 		}
 	}
-	if c.IsSet("data-dir") || errors.Is(err, control.ErrNewer) {
+	if c.IsSet("data-dir") || errors.Is(err, control.ErrNewerSchema) {
 		return nil, fmt.Errorf("%s: %w", c.Origin("data-dir"), err)
 	}
 	n.log.Warn("no database, rules and tokens are lost when this process ends; set --data-dir or --db", "err", err.Error())

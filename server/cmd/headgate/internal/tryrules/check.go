@@ -44,7 +44,7 @@ Attributes: ip, user, api_key, method, host, path, header.<name>, cookie.<name>,
 namespace.`
 
 // add adds the flags to a command.
-func (q *requestFlags) add(p *commands, c *cobra.Command) {
+func (q *requestFlags) add(p *program, c *cobra.Command) {
 	p.AddServerFlags(c, &q.server)
 	flags := c.Flags()
 	q.settings = cli.AddSettingFlags(flags, []string{"rules", "store", "key-secret-file", "region"})
@@ -55,7 +55,7 @@ func (q *requestFlags) add(p *commands, c *cobra.Command) {
 	output.AddFlag(c, &q.out)
 }
 
-func (p *commands) checkCommand() *cobra.Command {
+func (p *program) checkCommand() *cobra.Command {
 	q := &requestFlags{}
 	c := &cobra.Command{
 		Use:   "check",
@@ -102,7 +102,7 @@ func (q *requestFlags) validate() error {
 
 // decideRequest decides the request of the flags: with a rules file by calling local, else by asking the rules service
 // and calling show with its response.
-func (p *commands) decideRequest(
+func (p *program) decideRequest(
 	cmd *cobra.Command, q *requestFlags,
 	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error,
 	show func(*decision.Explanation) error,
@@ -145,7 +145,7 @@ func (p *commands) decideRequest(
 }
 
 // explainRemotely asks the rules service for a decision and calls show with it.
-func (p *commands) explainRemotely(
+func (p *program) explainRemotely(
 	cmd *cobra.Command, q *requestFlags, flags map[string]string, values identity.Values,
 	show func(*decision.Explanation) error,
 ) error {
@@ -192,7 +192,7 @@ func (q *requestFlags) values() (identity.Values, error) {
 	return v, nil
 }
 
-func (p *commands) decide(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
+func (p *program) decide(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
 	results := make([]decision.Decision, 0, min(q.repeat, 1000))
 	var open []*engine.Verdict // settled at the end, as if all requests ran at the same time
 	v := new(engine.Verdict)
@@ -218,7 +218,7 @@ func (p *commands) decide(ctx context.Context, e *engine.Engine, subject rules.S
 }
 
 // showDecisions prints decisions. The last one determines the exit code.
-func (p *commands) showDecisions(q *requestFlags, results []decision.Decision) error {
+func (p *program) showDecisions(q *requestFlags, results []decision.Decision) error {
 	var value any = results
 	if q.repeat == 1 {
 		value = results[0]

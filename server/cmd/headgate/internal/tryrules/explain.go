@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 )
 
-func (p *commands) explainCommand() *cobra.Command {
+func (p *program) explainCommand() *cobra.Command {
 	q := &requestFlags{repeat: 1}
 	c := &cobra.Command{
 		Use:   "explain",
@@ -39,7 +39,7 @@ The exit code is 0 if the request would pass, 3 if it would be denied, and 1 on 
 	return c
 }
 
-func (p *commands) explain(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
+func (p *program) explain(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
 	x, err := e.ExplainWith(ctx, subject, q.options)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (p *commands) explain(ctx context.Context, e *engine.Engine, subject rules.
 }
 
 // showExplanation prints an explanation. Its verdict determines the exit code.
-func (p *commands) showExplanation(q *requestFlags, x *decision.Explanation) error {
+func (p *program) showExplanation(q *requestFlags, x *decision.Explanation) error {
 	if q.out != output.Table {
 		if err := p.Show(q.out, x, nil, nil); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (p *commands) showExplanation(q *requestFlags, x *decision.Explanation) err
 	return nil
 }
 
-func (p *commands) printExplanation(x *decision.Explanation) error {
+func (p *program) printExplanation(x *decision.Explanation) error {
 	if len(x.Rules) == 0 {
 		p.Printf("No rule matches: the request passes.\n")
 		return nil

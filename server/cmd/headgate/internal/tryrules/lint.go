@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
 )
 
-func (p *commands) lintCommand() *cobra.Command {
+func (p *program) lintCommand() *cobra.Command {
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "lint FILE...",
@@ -32,7 +32,7 @@ The exit code is 0 if all files are valid, even with warnings, and else 1.`,
 	return c
 }
 
-func (p *commands) lint(names []string, out output.Format) error {
+func (p *program) lint(names []string, out output.Format) error {
 	results := make([]rulesfile.LintResult, len(names))
 	failed := false
 	for i, name := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/rulesfile"
 )
 
-func (p *commands) testCommand() *cobra.Command {
+func (p *program) testCommand() *cobra.Command {
 	var out output.Format
 	var rulesPath string
 	var verbose bool
@@ -43,7 +43,7 @@ The exit code is 0 if all cases pass, else 1.`,
 	return c
 }
 
-func (p *commands) test(names []string, rulesPath string, verbose bool, out output.Format) error {
+func (p *program) test(names []string, rulesPath string, verbose bool, out output.Format) error {
 	results := make([]rulesfile.TestResult, len(names))
 	failed := false
 	for i, name := range names {
@@ -66,7 +66,7 @@ func (p *commands) test(names []string, rulesPath string, verbose bool, out outp
 	return nil
 }
 
-func (p *commands) printTestResult(t *rulesfile.TestResult, verbose bool) {
+func (p *program) printTestResult(t *rulesfile.TestResult, verbose bool) {
 	for _, c := range t.Cases {
 		switch {
 		case !c.OK:
@@ -90,7 +90,7 @@ func (p *commands) printTestResult(t *rulesfile.TestResult, verbose bool) {
 	}
 }
 
-func (p *commands) printTestTotal(results []rulesfile.TestResult) {
+func (p *program) printTestTotal(results []rulesfile.TestResult) {
 	failedFiles, passed, failed := 0, 0, 0
 	for _, r := range results {
 		passed += r.Passed

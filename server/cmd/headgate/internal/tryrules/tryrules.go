@@ -8,17 +8,17 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
-type commands struct{ *cli.Program }
+type program struct{ *cli.Program }
 
 // Commands returns the commands check and explain.
-func Commands(program *cli.Program) []*cobra.Command {
-	p := &commands{program}
+func Commands(base *cli.Program) []*cobra.Command {
+	p := &program{base}
 	return []*cobra.Command{p.checkCommand(), p.explainCommand()}
 }
 
 // RulesCommands returns the subcommands lint, test and whatif of "headgate rules". f has the values of the flags of
 // "headgate rules", which say which server to call.
-func RulesCommands(program *cli.Program, f *cli.ServerFlags) []*cobra.Command {
-	p := &commands{program}
+func RulesCommands(base *cli.Program, f *cli.ServerFlags) []*cobra.Command {
+	p := &program{base}
 	return []*cobra.Command{p.lintCommand(), p.testCommand(), p.whatIfCommand(f)}
 }

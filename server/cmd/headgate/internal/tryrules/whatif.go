@@ -33,7 +33,7 @@ type whatIfFlags struct {
 	out           output.Format
 }
 
-func (p *commands) whatIfCommand(server *cli.ServerFlags) *cobra.Command {
+func (p *program) whatIfCommand(server *cli.ServerFlags) *cobra.Command {
 	f := &whatIfFlags{}
 	c := &cobra.Command{
 		Use:   "whatif --rule FILE [--log FILE]",
@@ -111,7 +111,7 @@ func (f *whatIfFlags) validate(changed func(name string) bool) error {
 const maxWhatIfTop = 100
 
 // whatIfRemotely replays what the nodes of a rules service have sampled.
-func (p *commands) whatIfRemotely(ctx context.Context, client *remote.Client, f *whatIfFlags) error {
+func (p *program) whatIfRemotely(ctx context.Context, client *remote.Client, f *whatIfFlags) error {
 	doc, err := readDocument(f.rule, p)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (p *commands) whatIfRemotely(ctx context.Context, client *remote.Client, f 
 	return nil
 }
 
-func (p *commands) whatIf(ctx context.Context, f *whatIfFlags) error {
+func (p *program) whatIf(ctx context.Context, f *whatIfFlags) error {
 	set, err := readRules(f.rule, p)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *commands) whatIf(ctx context.Context, f *whatIfFlags) error {
 }
 
 // readRules reads a rules file, or a file with one rule.
-func readRules(name string, p *commands) (*match.Set, error) {
+func readRules(name string, p *program) (*match.Set, error) {
 	doc, err := readDocument(name, p)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func readRules(name string, p *commands) (*match.Set, error) {
 	return doc.Compile()
 }
 
-func readDocument(name string, p *commands) (*file.Document, error) {
+func readDocument(name string, p *program) (*file.Document, error) {
 	data, err := rulesfile.Read(name, p.Stdin)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func readDocument(name string, p *commands) (*file.Document, error) {
 }
 
 // replayLog reads the log and replays it under each rule.
-func (p *commands) replayLog(ctx context.Context, f *whatIfFlags, set, current *match.Set) (*whatIfResult, error) {
+func (p *program) replayLog(ctx context.Context, f *whatIfFlags, set, current *match.Set) (*whatIfResult, error) {
 	if set.Len() == 0 {
 		return nil, fmt.Errorf("%s: no rule is enabled", f.rule)
 	}

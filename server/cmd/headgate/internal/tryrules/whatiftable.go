@@ -12,7 +12,7 @@ import (
 )
 
 // printWhatIf prints the results of all rules.
-func (p *commands) printWhatIf(result *whatIfResult) error {
+func (p *program) printWhatIf(result *whatIfResult) error {
 	if s := result.Log; s != nil {
 		p.Printf("%s log, %d lines: %d requests, %d skipped\n", s.Format, s.Lines, s.Requests, s.Skipped)
 		for _, e := range s.Examples {
@@ -27,7 +27,7 @@ func (p *commands) printWhatIf(result *whatIfResult) error {
 	return nil
 }
 
-func (p *commands) printWhatIfRule(r *whatif.Result) error {
+func (p *program) printWhatIfRule(r *whatif.Result) error {
 	p.Printf("\n%s with %s, %s to %s\n", r.Rule, strings.Join(r.Limits, ", "), output.LocalTime(r.From), output.LocalTime(r.To))
 	rows := [][]string{
 		{"requests", estimateText(r.Requests, r.Requests.Value)},

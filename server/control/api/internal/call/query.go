@@ -27,19 +27,20 @@ func (c *Call) Flag(name string) (bool, error) {
 	}
 }
 
-// IsDryRun reports whether the call asks for a dry run. An invalid dry_run counts as false; Terms returns its error.
+// IsDryRun reports whether the call asks for a dry run. An invalid dry_run counts as false; CommitOptions returns its
+// error.
 func (c *Call) IsDryRun() bool {
 	dry, err := c.Flag("dry_run")
 	return err == nil && dry
 }
 
-// Terms reads dry_run and If-Match of a change of several objects.
-func (c *Call) Terms() (t edit.Terms, err error) {
-	if t.DryRun, err = c.Flag("dry_run"); err != nil {
-		return t, err
+// CommitOptions reads dry_run and If-Match of a request that changes several objects.
+func (c *Call) CommitOptions() (o edit.CommitOptions, err error) {
+	if o.DryRun, err = c.Flag("dry_run"); err != nil {
+		return o, err
 	}
-	t.Match, err = c.Condition("If-Match")
-	return t, err
+	o.Match, err = c.Condition("If-Match")
+	return o, err
 }
 
 // Number reads an integer parameter.

@@ -18,9 +18,9 @@ const (
 	maxDecisions     = 500
 )
 
-// storedClient returns the client that the query parameters name, with the attribute values that statistics store:
+// clientFromQuery returns the client that the query parameters name, with attribute values as statistics store them:
 // secrets are hashed. It skips the route's own parameters.
-func (h *Handlers) storedClient(c *call.Call) (map[string]string, error) {
+func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
 	given, stored := map[string]string{}, map[string]string{}
 	for name, values := range c.Query {
 		if name == "namespace" || slices.Contains(c.Parameters, name) {
@@ -60,7 +60,7 @@ func (h *Handlers) GetDecisions(c *call.Call) error {
 	if q.Denied, err = c.Flag("denied"); err != nil {
 		return err
 	}
-	if q.Client, err = h.storedClient(c); err != nil {
+	if q.Client, err = h.clientFromQuery(c); err != nil {
 		return err
 	}
 	poll, responses, err := h.poll(c, traffic.NodeQuery{Decisions: &q}, nil)

@@ -31,12 +31,12 @@ type Options struct {
 	LocalNamespace string
 	// MaxStreams is the maximum number of concurrent live streams.
 	MaxStreams int
-	// KeepAlive returns the interval between two checks of a live stream's token.
-	KeepAlive func() time.Duration
-	// StillValid reports whether the token of a live stream is still valid.
-	StillValid func(*call.Call) bool
-	// Ended is done when live streams must end.
-	Ended context.Context
+	// TokenCheckInterval returns the time between two checks of a live stream's token.
+	TokenCheckInterval func() time.Duration
+	// TokenValid reports whether the token of a live stream is still valid.
+	TokenValid func(*call.Call) bool
+	// StreamContext ends when live streams must end.
+	StreamContext context.Context
 	// RecordEvent adds an event to the audit log.
 	RecordEvent func(c *call.Call, namespace, name string, event any)
 }

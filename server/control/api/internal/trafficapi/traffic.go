@@ -21,34 +21,40 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
+// errTooManyNamespaces returns the problem for fleettraffic.ErrTooMany.
+func errTooManyNamespaces() error {
+	return problem.New(http.StatusServiceUnavailable,
+		"Traffic statistics are already kept for the maximum number of namespaces.")
+}
+
 // history returns the statistics of the namespace of a call.
 func (h *Handlers) history(c *call.Call) (*traffic.History, error) {
 	history, err := h.options.Store.History(c.R.Context(), c.Namespace)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
-		return nil, problem.New(http.StatusServiceUnavailable, "There is no room for the traffic of another namespace.")
+		return nil, errTooManyNamespaces()
 	}
 	return history, err
 }
 
 // readWindow reads the parameter window.
-func readWindow(c *call.Call, least time.Duration) (time.Duration, error) {
+func readWindow(c *call.Call, minimum time.Duration) (time.Duration, error) {
 	text := c.Query.Get("window")
 	if text == "" {
 		return defaultWindow, nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > traffic.MaxWindow {
-		return 0, problem.InvalidQuery("window", text, traffic.Short(least)+" to "+traffic.Short(traffic.MaxWindow))
+	if err != nil || d < minimum || d > traffic.MaxWindow {
+		return 0, problem.InvalidQuery("window", text, traffic.Short(minimum)+" to "+traffic.Short(traffic.MaxWindow))
 	}
 	return d, nil
 }
 
-// The defaults of the parameters, and the largest limit.
+// The defaults of the query parameters, and the maximum of the parameter limit.
 const (
-	defaultWindow  = 10 * time.Minute
-	defaultRules   = 100
-	defaultClients = 20
-	maxTraffic     = 1000
+	defaultWindow      = 10 * time.Minute
+	defaultRuleLimit   = 100
+	defaultClientLimit = 20
+	maxLimitParam      = 1000
 )
 
 // Get serves GET /v1/traffic.
@@ -57,13 +63,13 @@ func (h *Handlers) Get(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.Number("limit", defaultRules, 1, maxTraffic)
+	limit, err := c.Number("limit", defaultRuleLimit, 1, maxLimitParam)
 	if err != nil {
 		return err
 	}
 	q := traffic.SeriesQuery{Rule: c.Query.Get("rule"), Window: window, Limit: int(limit)}
 	if node, region := c.Query.Get("node"), c.Query.Get("region"); node != "" || region != "" {
-		return h.getNodes(c, q, node, region)
+		return h.getFromNodes(c, q, node, region)
 	}
 	history, err := h.history(c)
 	if err != nil {
@@ -78,8 +84,8 @@ const EventErase = "traffic.erase"
 // maxNodeWindow is the time for which nodes keep their own statistics.
 const maxNodeWindow = 24 * time.Hour
 
-// getNodes responds with the series of one node, or of the nodes of a region, which the nodes themselves keep.
-func (h *Handlers) getNodes(c *call.Call, q traffic.SeriesQuery, node, region string) error {
+// getFromNodes responds with the series that one node, or the nodes of a region, keep themselves.
+func (h *Handlers) getFromNodes(c *call.Call, q traffic.SeriesQuery, node, region string) error {
 	if q.Window > maxNodeWindow {
 		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(maxNodeWindow)+" with node or region")
 	}
@@ -98,17 +104,17 @@ func (h *Handlers) getNodes(c *call.Call, q traffic.SeriesQuery, node, region st
 	for i := range responses {
 		list = append(list, responses[i].Series)
 	}
-	statuses, failures := poll.Statuses()
+	statuses, failureText := poll.Statuses()
 	merged := traffic.MergeSeries(list, q.Limit)
 	if merged == nil {
-		return problem.New(http.StatusBadGateway, "None of the %d nodes has responded: %s.", len(poll.Nodes),
-			cmp.Or(failures, nodequery.ErrSilent.Error()))
+		return problem.New(http.StatusBadGateway, "No node has responded: %s.",
+			cmp.Or(failureText, nodequery.AllSilent))
 	}
 	return c.Respond(http.StatusOK, struct {
 		*traffic.Series
 		Nodes []nodequery.NodeStatus `json:"nodes"`
 		Error string                 `json:"error,omitempty"`
-	}{merged, statuses, failures})
+	}{merged, statuses, failureText})
 }
 
 // GetClients serves GET /v1/traffic/clients.
@@ -117,7 +123,7 @@ func (h *Handlers) GetClients(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.Number("limit", defaultClients, 1, maxTraffic)
+	limit, err := c.Number("limit", defaultClientLimit, 1, maxLimitParam)
 	if err != nil {
 		return err
 	}
@@ -127,7 +133,7 @@ func (h *Handlers) GetClients(c *call.Call) error {
 	if q.Series, err = c.Flag("series"); err != nil {
 		return err
 	}
-	if q.Client, err = h.storedClient(c); err != nil {
+	if q.Client, err = h.clientFromQuery(c); err != nil {
 		return err
 	}
 	switch order := c.Query.Get("order"); order {
@@ -146,7 +152,7 @@ func (h *Handlers) GetClients(c *call.Call) error {
 
 // Live serves GET /v1/traffic/live with an event each second.
 func (h *Handlers) Live(c *call.Call) error {
-	limit, err := c.Number("limit", defaultRules, 1, maxTraffic)
+	limit, err := c.Number("limit", defaultRuleLimit, 1, maxLimitParam)
 	if err != nil {
 		return err
 	}
@@ -167,8 +173,8 @@ func (h *Handlers) Live(c *call.Call) error {
 	checked := h.options.Now()
 	for {
 		now := h.options.Now()
-		if now.Sub(checked) >= h.options.KeepAlive() {
-			if checked = now; !h.options.StillValid(c) {
+		if now.Sub(checked) >= h.options.TokenCheckInterval() {
+			if checked = now; !h.options.TokenValid(c) {
 				return nil
 			}
 		}
@@ -182,7 +188,7 @@ func (h *Handlers) Live(c *call.Call) error {
 		select {
 		case <-c.R.Context().Done():
 			return nil
-		case <-h.options.Ended.Done():
+		case <-h.options.StreamContext.Done():
 			return nil
 		case <-tick.C:
 		}
@@ -212,11 +218,11 @@ func (h *Handlers) Report(c *call.Call) error {
 	if ok, err := h.options.Nodes.MayRegister(c.R.Context(), c.Namespace, r.Node, c.Caller.ID); err != nil {
 		return err
 	} else if !ok {
-		return problem.New(http.StatusForbidden, "The node %s is registered by another token than %s.", r.Node, c.Caller.ID)
+		return problem.New(http.StatusForbidden, "The node %s is registered with a token other than %s.", r.Node, c.Caller.ID)
 	}
 	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, r)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
-		return problem.New(http.StatusServiceUnavailable, "There is no room for the traffic of another namespace.")
+		return errTooManyNamespaces()
 	} else if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// HealthFigures are figures of a node that alerts depend on. Rates are averages since the last heartbeat.
-type HealthFigures struct {
+// HealthStats are the statistics of a node that alerts depend on. Rates are averages since the last heartbeat.
+type HealthStats struct {
 	// FailingOpen are the rules under which requests are admitted without a limit, because the store is unreachable.
 	FailingOpen []RuleRate `json:"failing_open,omitempty"`
 	// OpenShards are the shards of the store whose circuit is open.
@@ -22,7 +22,7 @@ type HealthFigures struct {
 	// Certificates are the certificates of the node's listeners.
 	Certificates []CertificateExpiry `json:"certificates,omitempty"`
 	// Servers are the Redis servers, as this node sees them.
-	Servers []ServerFigures `json:"servers,omitempty"`
+	Servers []ServerStats `json:"servers,omitempty"`
 }
 
 // A RuleRate is a rate of requests under a rule.
@@ -37,12 +37,12 @@ type CertificateExpiry struct {
 	Expires  time.Time `json:"expires"`
 }
 
-// ServerFigures are figures of a Redis server. Counters start at 0 when the server starts.
-type ServerFigures struct {
+// ServerStats are the statistics of a Redis server. Counters start at 0 when the server starts.
+type ServerStats struct {
 	Shard  string `json:"shard"`
 	Server string `json:"server"` // the server's address
 	Role   string `json:"role"`   // RolePrimary or RoleReplica
-	// Up reports whether the server responds. If not, Error says why, and the other figures are 0.
+	// Up reports whether the server responds. If not, Error says why, and the numbers below are 0.
 	Up    bool   `json:"up"`
 	Error string `json:"error,omitempty"`
 	// Checked is when the node last queried the server.
@@ -71,7 +71,7 @@ const (
 	RoleReplica = "replica"
 )
 
-// The maximum lengths of the lists in HealthFigures, and of their texts in bytes.
+// The maximum lengths of the lists in HealthStats, and of their texts in bytes.
 const (
 	MaxFailingOpen  = 20
 	MaxOpenShards   = 100
@@ -81,7 +81,7 @@ const (
 )
 
 // Clamp shortens lists and texts that are too long, so that a heartbeat is not refused because of them.
-func (f *HealthFigures) Clamp() {
+func (f *HealthStats) Clamp() {
 	f.FailingOpen = f.FailingOpen[:min(len(f.FailingOpen), MaxFailingOpen)]
 	f.OpenShards = f.OpenShards[:min(len(f.OpenShards), MaxOpenShards)]
 	f.Certificates = f.Certificates[:min(len(f.Certificates), MaxCertificates)]
@@ -92,13 +92,13 @@ func (f *HealthFigures) Clamp() {
 	for i := range f.Servers {
 		f.Servers[i].Error = clampText(f.Servers[i].Error)
 	}
-	f.StoreP99MS = min(max(f.StoreP99MS, 0), MaxFigureMS)
+	f.StoreP99MS = min(max(f.StoreP99MS, 0), MaxStatMS)
 }
 
 func clampText(text string) string { return text[:min(len(text), maxHealthText)] }
 
-// Problems returns the invalid figures.
-func (f *HealthFigures) Problems() (list []source.Problem) {
+// Problems returns the invalid statistics.
+func (f *HealthStats) Problems() (list []source.Problem) {
 	add := func(path, value, want string) {
 		list = append(list, source.Problem{Path: path, Value: value, Want: want})
 	}
@@ -122,8 +122,8 @@ func (f *HealthFigures) Problems() (list []source.Problem) {
 		}
 	}
 	checkNumber := func(path string, value float64) {
-		if math.IsNaN(value) || value < -1 || value > MaxFigure { // -1 means that the CPU time is not known
-			add(path, fmt.Sprint(value), fmt.Sprintf("-1 to %d", int64(MaxFigure)))
+		if math.IsNaN(value) || value < -1 || value > MaxStat { // -1 means that the CPU time is not known
+			add(path, fmt.Sprint(value), fmt.Sprintf("-1 to %d", int64(MaxStat)))
 		}
 	}
 	checkNumber("store_p99_ms", f.StoreP99MS)
@@ -166,6 +166,6 @@ const (
 
 // IsHot reports whether a server has far more traffic than the others. primaries is their number, and total the
 // operations per second of all of them.
-func (s *ServerFigures) IsHot(primaries int, total int64) bool {
+func (s *ServerStats) IsHot(primaries int, total int64) bool {
 	return s.Up && s.Role == RolePrimary && s.OpsPerSecond > hotOps && s.OpsPerSecond*int64(primaries) > hotFactor*total
 }

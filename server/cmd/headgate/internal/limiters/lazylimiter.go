@@ -19,8 +19,8 @@ type closer interface {
 	Close(ctx context.Context) error
 }
 
-// A deferredLimiter is a limiter that is created once its store responds. Until then, the fallback decides.
-type deferredLimiter[L closer] struct {
+// A lazyLimiter is a limiter that is created once its store responds. Until then, the fallback decides.
+type lazyLimiter[L closer] struct {
 	fallback headgate.Limiter
 	limiter  atomic.Pointer[L]
 
@@ -28,8 +28,8 @@ type deferredLimiter[L closer] struct {
 	done   chan struct{}
 }
 
-func newDeferredLimiter[L closer](fallback headgate.Limiter) *deferredLimiter[L] {
-	return &deferredLimiter[L]{fallback: fallback, cancel: func() {}}
+func newLazyLimiter[L closer](fallback headgate.Limiter) *lazyLimiter[L] {
+	return &lazyLimiter[L]{fallback: fallback, cancel: func() {}}
 }
 
 // The timeout of one attempt to create the limiter, and the time between attempts.
@@ -40,10 +40,10 @@ const (
 
 // open creates the limiter. If the store is unreachable, open returns nil, and a goroutine tries again until the store
 // responds. Other errors are returned.
-func (d *deferredLimiter[L]) open(
+func (l *lazyLimiter[L]) open(
 	ctx context.Context, create func(context.Context) (L, error), log *slog.Logger,
 ) error {
-	err := d.try(ctx, create)
+	err := l.try(ctx, create)
 	if err == nil {
 		return nil
 	}
@@ -52,16 +52,16 @@ func (d *deferredLimiter[L]) open(
 	}
 	log.Warn("store unreachable, counting on this node only until it responds", "err", err.Error())
 	retryCtx, cancel := context.WithCancel(context.Background())
-	d.cancel, d.done = cancel, make(chan struct{})
+	l.cancel, l.done = cancel, make(chan struct{})
 	go func() {
-		defer close(d.done)
-		d.retry(retryCtx, create, log)
+		defer close(l.done)
+		l.retry(retryCtx, create, log)
 	}()
 	return nil
 }
 
 // retry tries to create the limiter until it succeeds or ctx ends. It logs each permanent error once.
-func (d *deferredLimiter[L]) retry(ctx context.Context, create func(context.Context) (L, error), log *slog.Logger) {
+func (l *lazyLimiter[L]) retry(ctx context.Context, create func(context.Context) (L, error), log *slog.Logger) {
 	tick := time.NewTicker(createRetry)
 	defer tick.Stop()
 	logged := ""
@@ -71,7 +71,7 @@ func (d *deferredLimiter[L]) retry(ctx context.Context, create func(context.Cont
 			return
 		case <-tick.C:
 		}
-		err := d.try(ctx, create)
+		err := l.try(ctx, create)
 		if err == nil {
 			log.Info("store reachable, sharing limits with other nodes")
 			return
@@ -89,76 +89,76 @@ func isTemporary(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-func (d *deferredLimiter[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {
+func (l *lazyLimiter[L]) try(ctx context.Context, create func(context.Context) (L, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	limiter, err := create(ctx)
 	if err == nil {
-		d.limiter.Store(&limiter)
+		l.limiter.Store(&limiter)
 	}
 	return err
 }
 
 // get returns the limiter, if it has been created.
-func (d *deferredLimiter[L]) get() (limiter L, ok bool) {
-	if p := d.limiter.Load(); p != nil {
+func (l *lazyLimiter[L]) get() (limiter L, ok bool) {
+	if p := l.limiter.Load(); p != nil {
 		return *p, true
 	}
 	return limiter, false
 }
 
-func (d *deferredLimiter[L]) close(ctx context.Context) error {
-	d.cancel()
-	if d.done != nil {
-		<-d.done
+func (l *lazyLimiter[L]) close(ctx context.Context) error {
+	l.cancel()
+	if l.done != nil {
+		<-l.done
 	}
-	if limiter, ok := d.get(); ok {
+	if limiter, ok := l.get(); ok {
 		return limiter.Close(ctx)
 	}
 	return nil
 }
 
 // active returns the limiter that decides now.
-func (d *deferredLimiter[L]) active() headgate.Limiter {
-	if p := d.limiter.Load(); p != nil {
+func (l *lazyLimiter[L]) active() headgate.Limiter {
+	if p := l.limiter.Load(); p != nil {
 		return *p
 	}
-	return d.fallback
+	return l.fallback
 }
 
-func (d *deferredLimiter[L]) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return d.active().Take(ctx, c)
+func (l *lazyLimiter[L]) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return l.active().Take(ctx, c)
 }
 
-func (d *deferredLimiter[L]) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return d.active().Peek(ctx, c)
+func (l *lazyLimiter[L]) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return l.active().Peek(ctx, c)
 }
 
-func (d *deferredLimiter[L]) TakeAll(
+func (l *lazyLimiter[L]) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	return d.active().TakeAll(ctx, checks, dst)
+	return l.active().TakeAll(ctx, checks, dst)
 }
 
-func (d *deferredLimiter[L]) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	return d.active().Charge(ctx, c)
+func (l *lazyLimiter[L]) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
+	return l.active().Charge(ctx, c)
 }
 
-func (d *deferredLimiter[L]) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	return d.active().Give(ctx, c, r)
+func (l *lazyLimiter[L]) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
+	return l.active().Give(ctx, c, r)
 }
 
-func (d *deferredLimiter[L]) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	return d.active().Renew(ctx, c, r)
+func (l *lazyLimiter[L]) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
+	return l.active().Renew(ctx, c, r)
 }
 
-func (d *deferredLimiter[L]) Reset(ctx context.Context, c headgate.Check) error {
-	return d.active().Reset(ctx, c)
+func (l *lazyLimiter[L]) Reset(ctx context.Context, c headgate.Check) error {
+	return l.active().Reset(ctx, c)
 }
 
-// A borrowingLimiter is a deferredLimiter that keeps no strings of a check after a call, because neither L nor the
+// A borrowingLimiter is a lazyLimiter that keeps no strings of a check after a call, because neither L nor the
 // fallback does.
-type borrowingLimiter[L closer] struct{ *deferredLimiter[L] }
+type borrowingLimiter[L closer] struct{ *lazyLimiter[L] }
 
 var _ engine.Borrower = borrowingLimiter[*async.Limiter]{}
 
