@@ -271,18 +271,18 @@ func TestClosedPoolRefusesRequestsAndKeepsNoConns(t *testing.T) {
 
 func TestInvalidConfigIsRefusedByField(t *testing.T) {
 	for want, c := range map[string]Config{
-		`Address ""`:            {},
-		`Address "a"`:           {Address: "a"},
-		`Address ":80"`:         {Address: ":80"},
-		`Address "unix:"`:       {Address: "unix:"},
-		"DialTimeout -1ns":      {Address: "a:80", DialTimeout: -1},
-		"ExpectTimeout -1ns":    {Address: "a:80", ExpectTimeout: -1},
-		"IdleTimeout -1ns":      {Address: "a:80", IdleTimeout: -1},
-		"WaitTimeout -1ns":      {Address: "a:80", WaitTimeout: -1},
-		"MaxConns -1":           {Address: "a:80", MaxConns: -1},
-		"MaxHeaderBytes 100":    {Address: "a:80", MaxHeaderBytes: 100},
-		"MaxHeaderBytes 100000": {Address: "a:80", MaxHeaderBytes: 100_000_000},
-		"MaxBufferedBody 100000":     {Address: "a:80", MaxBufferedBody: 100_000_000},
+		`Address ""`:             {},
+		`Address "a"`:            {Address: "a"},
+		`Address ":80"`:          {Address: ":80"},
+		`Address "unix:"`:        {Address: "unix:"},
+		"DialTimeout -1ns":       {Address: "a:80", DialTimeout: -1},
+		"ExpectTimeout -1ns":     {Address: "a:80", ExpectTimeout: -1},
+		"IdleTimeout -1ns":       {Address: "a:80", IdleTimeout: -1},
+		"WaitTimeout -1ns":       {Address: "a:80", WaitTimeout: -1},
+		"MaxConns -1":            {Address: "a:80", MaxConns: -1},
+		"MaxHeaderBytes 100":     {Address: "a:80", MaxHeaderBytes: 100},
+		"MaxHeaderBytes 100000":  {Address: "a:80", MaxHeaderBytes: 100_000_000},
+		"MaxBufferedBody 100000": {Address: "a:80", MaxBufferedBody: 100_000_000},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want one about %s", err, want)
