@@ -33,7 +33,7 @@ func (c *counters) addOver(debt, increase int64) {
 
 // An ageSum sums up the ages of updates.
 type ageSum struct {
-	updates      time.Duration // their number
+	updates      int
 	sum, highest time.Duration
 }
 
@@ -50,7 +50,8 @@ func (c *counters) addLag(ages *ageSum, now time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lag += (ages.sum - ages.updates*c.lag) / max(weight, ages.updates)
+	average := ages.sum / time.Duration(ages.updates)
+	c.lag += (average - c.lag) * time.Duration(min(ages.updates, weight)) / weight
 	if now-c.lagMaxSince >= time.Minute {
 		c.lagMax = [2]time.Duration{0, c.lagMax[0]}
 		c.lagMaxSince = now
