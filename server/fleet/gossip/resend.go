@@ -44,8 +44,10 @@ func (r *weightRanking) add(t *tally.Tally) {
 	}
 	r.entries = append(r.entries, keyWeight{key: t.Key, permil: permil})
 	if len(r.entries) >= 2*r.size {
-		r.prune()
-		r.minWeight = r.entries[r.size-1].permil
+		r.prune() // removes keys that several hosts sent, so there may be fewer than size
+		if len(r.entries) == r.size {
+			r.minWeight = r.entries[r.size-1].permil
+		}
 	}
 }
 
