@@ -50,7 +50,8 @@ func newOutside(t *testing.T) *outside {
 
 func (o *outside) run(dir, name string, args ...string) string {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	// With an empty build cache, beside other tests, the command takes minutes to build.
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, o.env
