@@ -96,8 +96,8 @@ func TestRecordedTrafficReplaysWithinTwoPercent(t *testing.T) {
 func TestBusyNodesSampleAsManyClientsAsFit(t *testing.T) {
 	inForce := compile(t, `rules: [{ id: a, key: user, limits: 1000/s }]`)
 	var list []request
-	for i := range 60_000 {
-		list = append(list, request{start.Add(time.Duration(i) * time.Second / 6000), fmt.Sprint(i % 3000)})
+	for i := range 30_000 {
+		list = append(list, request{start.Add(time.Duration(i) * time.Second / 3000), fmt.Sprint(i % 3000)})
 	}
 	sample := record(t, inForce, list, 1, 0)[0]
 	if n := len(sample.Clients); sample.OneIn != 4 || n < 600 || n > 900 {
