@@ -92,7 +92,7 @@ func TestRecordedTrafficReplaysWithinTwoPercent(t *testing.T) {
 	}
 }
 
-// 6,000 requests a second are sampled as one client in 4, because a node samples at most 2,048.
+// 3,000 requests a second are sampled as one client in 4, because a node samples at most 1,024.
 func TestBusyNodesSampleAsManyClientsAsFit(t *testing.T) {
 	inForce := compile(t, `rules: [{ id: a, key: user, limits: 1000/s }]`)
 	var list []request
