@@ -42,7 +42,8 @@ var algorithms = [...]struct {
 	Concurrency:    {"concurrency", ttlSetting | growingState},
 }
 
-// settings is a bit set: the fields that an algorithm's Limit has besides Count and Period, and growingState.
+// settings is a bit set of the fields that an algorithm's Limit has besides Count and Period. It also holds
+// growingState, which is a property of the algorithm.
 type settings uint8
 
 const (
@@ -98,8 +99,8 @@ func algorithmNames() []string {
 
 func algorithmList() string { return "one of " + strings.Join(algorithmNames(), ", ") }
 
-// algorithmsWith lists the algorithms that have a setting, followed by the verb in the singular or plural form:
-// "fixed-window can".
+// algorithmsWith returns the algorithms that have a setting as the subject of a sentence, with the verb that fits their
+// number: "fixed-window can".
 func algorithmsWith(s settings, singular, plural string) string {
 	var names []string
 	for i := range algorithms {

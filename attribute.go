@@ -1,6 +1,9 @@
 package headgate
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // An Attribute names a property of a request, such as the client's address, a header or the path. The zero value has
 // the kind AttrNone. Attributes are comparable.
@@ -14,7 +17,7 @@ type Attribute struct {
 // An AttributeKind says which property an Attribute names. In text it is the part before the dot: "header.x-plan".
 type AttributeKind uint8
 
-// The kinds of attributes, each with its text form. Attributes of the kinds from AttrHeader on have a name.
+// The kinds of attributes, each with its text form. AttrHeader and the kinds below it have a name.
 const (
 	AttrNone       AttributeKind = iota
 	AttrIP                       // ip: the client's address, or its network
@@ -80,7 +83,7 @@ func ParseAttribute(text string) (Attribute, error) {
 		case kind.Named() && name == "":
 			return Attribute{}, badCheck("attribute", quote(text), kindName+".<name>")
 		case len(name) > MaxAttributeName:
-			return Attribute{}, badCheck("attribute", quote(text), "a name of at most 256 bytes")
+			return Attribute{}, badCheck("attribute", quote(text), "a name of at most "+strconv.Itoa(MaxAttributeName)+" bytes")
 		case kind == AttrHeader:
 			name = strings.ToLower(name)
 		case kind == AttrSegment && (!isNumber(name) || len(name) > 2 || name[0] == '0'):

@@ -15,7 +15,7 @@ type Bound struct {
 	limiter  Limiter
 	limit    Limit
 	policy   Policy
-	prepared PreparedLimit // of type unprepared if the limiter does not implement Preparer
+	prepared PreparedLimit // an unprepared if the limiter does not implement Preparer
 }
 
 // Bind returns a Bound, which applies the limit to each key. It works with every Limiter.
@@ -74,9 +74,10 @@ func (l Limit) validateForBind() error {
 
 var errNilLimiter = errors.New("nil limiter: pass one such as a memstore.Store")
 
-// WithPolicy returns a copy of b that uses policy p when the Limiter fails. The default is Open. The policy applies to
-// Allow and AllowN. If the Limiter itself supports policies, as guard.Guard does, it applies to all methods. Local
-// requires such a Limiter; with any other Limiter, Local behaves like Open.
+// WithPolicy returns a copy of b that uses policy p when the Limiter fails. The default is Open.
+//
+// If the Limiter supports policies, as guard.Guard does, the policy applies to all methods. With other Limiters it
+// applies to Allow and AllowN only, and Local behaves like Open.
 func (b *Bound) WithPolicy(p Policy) *Bound {
 	bound, err := bind(b.limiter, b.limit, p)
 	if err != nil {
@@ -156,7 +157,7 @@ func (b *Bound) Reset(ctx context.Context, key string) error {
 }
 
 // A Preparer is a Limiter that decides faster if it knows the limit in advance, as memstore.Store does. [Bind] calls
-// Prepare. If a type embeds a Preparer, the Bound calls the type's own methods instead of the prepared limit.
+// Prepare. It does not use the PreparedLimit of an embedded Preparer, because the outer type may have its own Take.
 type Preparer interface {
 	Limiter
 	// Prepare returns a PreparedLimit for the limit. Its Allow uses the policy onFailure when the limiter fails. The error
@@ -181,7 +182,7 @@ type PreparedLimit interface {
 	Take(key string, n int64) (Decision, error)
 }
 
-// unprepared is the PreparedLimit of a Limiter that does not implement Preparer.
+// unprepared is the PreparedLimit of a Limiter that does not implement Preparer. It calls the Limiter's own methods.
 type unprepared struct{ *Bound }
 
 func (u unprepared) Allow(key string, n int64) bool {

@@ -37,19 +37,19 @@ type Decision struct {
 // A Receipt says when units were taken, so that Give does not return units that have drained or expired since. A denied
 // check has the zero Receipt.
 type Receipt struct {
-	// At is when the units were taken, in microseconds by the limiter's clock for that key. It is negative if a failure
-	// policy took the units: −1 if the policy counted nothing, else −2 minus the time by the policy's clock.
+	// At is when the units were taken, in microseconds by the limiter's clock for that key. If a failure policy took the
+	// units, At is negative: −1 if the policy counted nothing, otherwise −2 minus the time by the policy's clock.
 	At int64
 	// Units is how many units were taken.
 	Units int64
-	// Lease is the ID of a slot held under a concurrency limit. For other algorithms it is the part of a split key that
-	// the units were taken from, or 0.
+	// Lease identifies a slot held under a concurrency limit. For other algorithms it is the number of the part of a
+	// split key from which the units were taken, or 0 if the key is not split.
 	Lease uint64
 }
 
 // Delayed returns the receipt for a caller that gives up while it waits for Decision.Delay. The units of r start to
-// drain when the delay ends, not when they were taken: until then only earlier units drain, and all units of r can be
-// given back.
+// drain only when the delay ends, so until then all of them can be given back. With r itself, Give would assume that
+// they drain from the time at which they were taken, and give back fewer.
 func (r Receipt) Delayed(delay time.Duration) Receipt {
 	switch {
 	case r.At >= 0:

@@ -28,7 +28,7 @@ func Delay(ctx context.Context, l Limiter, c Check) (Decision, error) {
 		return Decision{}, fmt.Errorf("delay %s: %w", quote(c.Key), ErrUnsupported)
 	}
 	if c.Limit.Algorithm == LeakyBucket || c.Cost > c.Limit.Capacity() {
-		return l.Take(ctx, c) // which computes the Delay of a leaky-bucket, and denies a cost above the capacity
+		return l.Take(ctx, c) // Take computes the Delay of a leaky-bucket, and denies a cost above the capacity
 	}
 	d, err := l.Charge(ctx, c)
 	if err != nil || d.Degraded || d.Allowed {

@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Hold waits until a slot of a concurrency limit is free and takes it. It renews the slot until release is called, so a
-// caller may hold it for longer than the limit's TTL. If the process crashes, the slot becomes free after the TTL.
-// release must be called at least once; more calls do nothing. ctx bounds only the wait: the slot is still held after
-// ctx has ended.
+// Hold waits until a slot of a concurrency limit is free, and takes it. The caller must call release when it no longer
+// needs the slot; further calls of release do nothing.
 //
-// Waiters are not queued. For other algorithms Hold returns ErrUnsupported: use Wait.
+// Hold renews the slot in the background until release is called, so a caller may keep the slot for longer than the
+// limit's TTL. If the process crashes, the slot becomes free after the TTL. ctx limits only the wait for the slot: the
+// end of ctx does not release the slot.
+//
+// Waiting callers are not queued. For other algorithms Hold returns ErrUnsupported: use [Wait].
 func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 	if ctx == nil {
 		return nil, ErrNilContext
@@ -26,27 +28,27 @@ func Hold(ctx context.Context, l Limiter, c Check) (release func(), err error) {
 		return nil, fmt.Errorf("hold %s: %w", quote(c.Key), err)
 	}
 	h := &heldSlot{ctx: ctx, limiter: l, check: c, receipt: d.Receipt}
-	h.mu.Lock()
+	h.mu.Lock() // renew may start before AfterFunc returns, and uses h.timer
 	defer h.mu.Unlock()
-	h.timer = time.AfterFunc(h.interval(), h.renew)
+	h.timer = time.AfterFunc(h.renewInterval(), h.renew)
 	return h.release, nil
 }
 
 // A heldSlot is a slot that is renewed until it is released.
 type heldSlot struct {
-	ctx     context.Context // the one passed to Hold; only its values are used
+	ctx     context.Context // the context passed to Hold; only its values are used
 	limiter Limiter
 	check   Check
 	receipt Receipt
 
-	mu       sync.Mutex // locked during a renewal, so that no renewal follows the release
+	mu       sync.Mutex // locked during each renewal, because a renewal after the release would take the slot again
 	timer    *time.Timer
 	released bool
 }
 
-// interval returns the time between two renewals. It is a third of the TTL, so that the slot does not expire if one
-// renewal fails.
-func (h *heldSlot) interval() time.Duration {
+// renewInterval returns the time between two renewals: a third of the TTL. If one renewal fails, the next one still
+// comes before the slot expires.
+func (h *heldSlot) renewInterval() time.Duration {
 	return max(cmp.Or(h.check.Limit.TTL, DefaultTTL)/3, time.Millisecond)
 }
 
@@ -58,8 +60,8 @@ func (h *heldSlot) renew() {
 	}
 	ctx, cancel := detach(h.ctx)
 	defer cancel()
-	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // if this fails, the next renewal takes the slot again
-	h.timer.Reset(h.interval())
+	_, _ = h.limiter.Renew(ctx, h.check, h.receipt) // after a failure, the next renewal takes an expired slot again
+	h.timer.Reset(h.renewInterval())
 }
 
 func (h *heldSlot) release() {
@@ -72,19 +74,19 @@ func (h *heldSlot) release() {
 	h.timer.Stop()
 	ctx, cancel := detach(h.ctx)
 	defer cancel()
-	_ = h.limiter.Give(ctx, h.check, h.receipt) // if this fails, the slot becomes free after its TTL
+	_ = h.limiter.Give(ctx, h.check, h.receipt) // after a failure, the slot becomes free when its TTL ends
 }
 
-// The time between two attempts to take a slot grows from minSlotWait to maxSlotWait.
+// takeSlot retries after minBackoff, and doubles the time between its attempts up to maxBackoff.
 const (
-	minSlotWait = time.Millisecond
-	maxSlotWait = 50 * time.Millisecond
+	minBackoff = time.Millisecond
+	maxBackoff = 50 * time.Millisecond
 )
 
-// takeSlot takes a slot as soon as there is one. It does not wait for the RetryAfter of a denial, which is when a slot
-// expires, because most slots are released before that.
+// takeSlot tries to take a slot until one is free. It retries sooner than the RetryAfter of a denial: RetryAfter is the
+// time until a slot expires, and most slots are released long before they expire.
 func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
-	for backoff := minSlotWait; ; backoff = min(2*backoff, maxSlotWait) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		d, err := l.Take(ctx, c)
 		if err != nil || d.Allowed {
 			return d, err
@@ -102,8 +104,8 @@ func takeSlot(ctx context.Context, l Limiter, c Check) (Decision, error) {
 	}
 }
 
-// Do waits until the check is allowed, then calls f and returns its error. Under a concurrency limit, Do holds the slot
-// until f returns: see [Hold]. For other limits see [Wait].
+// Do waits until the check is allowed, then calls f and returns its error. Under a concurrency limit, Do waits as
+// [Hold] does, and releases the slot when f returns. Under other limits, it waits as [Wait] does.
 func Do(ctx context.Context, l Limiter, c Check, f func() error) error {
 	if c.Limit.Algorithm != Concurrency {
 		if err := Wait(ctx, l, c); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The largest values in a limit. Every store computes exactly up to these values, even Lua scripts, whose integers have
-// 53 bits. Validate refuses larger values.
+// The largest values in a limit. Validate refuses larger ones. Up to these values every store computes exactly, even
+// Redis, whose Lua scripts compute exactly only up to 2^53.
 const (
 	// MaxCount is the largest Count and Burst.
 	MaxCount = 1 << 40
@@ -63,7 +63,7 @@ func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 // PerHour returns a token-bucket limit of count units an hour.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
-// PerDay returns a token-bucket limit of count units in 24 hours. A quota by the calendar day is a fixed-window.
+// PerDay returns a token-bucket limit of count units in 24 hours. For a quota by the calendar day use a fixed-window.
 func PerDay(count int64) Limit { return Per(count, day) }
 
 // InFlight returns a concurrency limit: at most count units are in flight at once.
@@ -136,8 +136,8 @@ func (l Limit) validateCount() error {
 	return nil // Validate compares Burst with maxBurst later, because maxBurst needs a valid Period
 }
 
-// maxBurst returns the largest burst that refills within 2^49 µs (17 years). The time to repay the largest debt then
-// fits in 53 bits, with which every store can count.
+// maxBurst returns the largest burst that refills within 2^49 µs (17 years). A debt is at most MaxDebt bursts, so the
+// time to repay it stays below 2^53 µs, up to which Lua scripts compute exactly.
 func (l Limit) maxBurst() int64 {
 	hi, lo := bits.Mul64(uint64(l.Count), 1<<49)
 	period := uint64(l.Period.Microseconds())

@@ -1,7 +1,6 @@
 package headgate
 
 import (
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 
 const day = 24 * time.Hour
 
-// units are the units of a period, largest first.
+// units are the units of time in a period, largest first.
 var units = []struct {
 	name string
 	size time.Duration
@@ -92,17 +91,19 @@ func MustParseLimit(s string) Limit {
 }
 
 type limitParser struct {
-	text  string
-	words []string // not parsed yet
-	seen  [4]bool  // by seenAlgorithm and so on
-	burst int64    // default burst for a count with a fraction; 0 for a whole number
+	text         string
+	words        []string // not parsed yet
+	seen         [settingWords]bool
+	defaultBurst int64 // of a count with a fraction; 0 for a whole number
 }
 
+// The indexes of limitParser.seen: the settings that may follow the count and period, each at most once.
 const (
-	seenAlgorithm = iota
-	seenBurst
-	seenTTL
-	seenStaggered
+	algorithmWord = iota
+	burstWord
+	ttlWord
+	staggeredWord
+	settingWords // their number
 )
 
 func (p *limitParser) parse() (l Limit, err error) {
@@ -129,7 +130,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 		if word, ok := p.next(); !ok || word != "concurrent" {
 			return l, badLimit("text", quote(p.text), `a period as in "`+count+`/s", or "`+count+` concurrent"`)
 		}
-		l.Algorithm, p.seen[seenAlgorithm] = Concurrency, true
+		l.Algorithm, p.seen[algorithmWord] = Concurrency, true
 	} else if l.Period, err = parsePeriod("Period", period); err == nil {
 		err = p.setRate(&l, count)
 	}
@@ -139,7 +140,7 @@ func (p *limitParser) parse() (l Limit, err error) {
 	for {
 		word, ok := p.next()
 		if !ok {
-			return l, p.setBurst(&l, count)
+			return l, p.setDefaultBurst(&l, count)
 		}
 		if err := p.parseSetting(&l, word); err != nil {
 			return l, err
@@ -147,17 +148,18 @@ func (p *limitParser) parse() (l Limit, err error) {
 	}
 }
 
+// parseSetting parses one setting, whose first word has been read already.
 func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 	switch word {
 	case "burst":
-		if err := p.setSeen(seenBurst, word); err != nil {
+		if err := p.markSeen(burstWord, word); err != nil {
 			return err
 		}
 		value, _ := p.next()
 		l.Burst, err = parseCount("Burst", value)
 		return err
 	case "ttl":
-		if err := p.setSeen(seenTTL, word); err != nil {
+		if err := p.markSeen(ttlWord, word); err != nil {
 			return err
 		}
 		value, _ := p.next()
@@ -165,7 +167,7 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 		return err
 	case "staggered":
 		l.Staggered = true
-		return p.setSeen(seenStaggered, word)
+		return p.markSeen(staggeredWord, word)
 	}
 	a, err := ParseAlgorithm(word)
 	if err != nil || a == Concurrency {
@@ -180,7 +182,7 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 		return badLimit("text", quote(word), `"burst N", "ttl TIME", "staggered" or an algorithm, `+algorithmList())
 	}
 	l.Algorithm = a
-	if err := p.setSeen(seenAlgorithm, "an algorithm"); err != nil {
+	if err := p.markSeen(algorithmWord, "an algorithm"); err != nil {
 		return err
 	}
 	if a.has(bucketsSetting) && len(p.words) > 0 && p.words[0][0] >= '0' && p.words[0][0] <= '9' {
@@ -197,6 +199,7 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 	return nil
 }
 
+// next removes and returns the next word.
 func (p *limitParser) next() (string, bool) {
 	if len(p.words) == 0 {
 		return "", false
@@ -206,7 +209,8 @@ func (p *limitParser) next() (string, bool) {
 	return word, true
 }
 
-func (p *limitParser) setSeen(setting int, name string) error {
+// markSeen records that the text has the setting. It returns an error if the text has it twice.
+func (p *limitParser) markSeen(setting int, name string) error {
 	if p.seen[setting] {
 		return badLimit("text", quote(p.text), name+" only once")
 	}
@@ -219,7 +223,8 @@ var slashSpaces = strings.NewReplacer(" / ", "/", " /", "/", "/ ", "/")
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// setRate sets the count and lengthens the period if the count has a fraction: 0.5 per second is 1 per 2 seconds.
+// setRate sets the count. If the count has a fraction, setRate multiplies count and period until the count is whole:
+// 0.5 per second is 1 per 2 seconds.
 func (p *limitParser) setRate(l *Limit, count string) error {
 	integer, fraction, _ := strings.Cut(count, ".")
 	digits := strings.TrimRight(fraction, "kKMG")
@@ -242,19 +247,20 @@ func (p *limitParser) setRate(l *Limit, count string) error {
 	l.Count = n / divisor
 	l.Period *= time.Duration(denominator / divisor)
 	if denominator > divisor {
-		p.burst = (n + denominator - 1) / denominator
+		p.defaultBurst = (n + denominator - 1) / denominator
 	}
 	return nil
 }
 
-// setBurst sets the default burst of a count with a fraction. Without this, 2.5/s (5 per 2s) would have a burst of 5.
-func (p *limitParser) setBurst(l *Limit, count string) error {
+// setDefaultBurst sets the burst of a limit whose count has a fraction, unless the text has a burst. Without this,
+// 2.5/s, which is stored as 5/2s, would have a burst of 5 instead of 3.
+func (p *limitParser) setDefaultBurst(l *Limit, count string) error {
 	switch {
-	case p.burst == 0:
+	case p.defaultBurst == 0:
 	case !l.Algorithm.has(burstSetting):
 		return badLimit("Count", quote(count), "a whole number for "+l.Algorithm.String()+didYouMean(l.String()))
-	case l.Burst == 0 && p.burst < l.Count:
-		l.Burst = p.burst
+	case l.Burst == 0 && p.defaultBurst < l.Count:
+		l.Burst = p.defaultBurst
 	}
 	return nil
 }
@@ -266,20 +272,20 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// multiples maps the suffixes of a count to their factors.
-var multiples = map[byte]uint64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9}
+// suffixFactors maps the suffixes of a count to their factors.
+var suffixFactors = map[byte]uint64{'k': 1e3, 'K': 1e3, 'M': 1e6, 'G': 1e9}
 
-// parseCount accepts decimal digits and a suffix: no sign, fraction or exponent.
+// parseCount parses decimal digits and an optional suffix. It refuses signs, fractions and exponents.
 func parseCount(field, s string) (int64, error) {
-	digits, multiple := s, uint64(1)
-	if s != "" && multiples[s[len(s)-1]] != 0 {
-		digits, multiple = s[:len(s)-1], multiples[s[len(s)-1]]
+	digits, factor := s, uint64(1)
+	if s != "" && suffixFactors[s[len(s)-1]] != 0 {
+		digits, factor = s[:len(s)-1], suffixFactors[s[len(s)-1]]
 	}
 	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || n == 0 || n > MaxCount/multiple {
+	if err != nil || n == 0 || n > MaxCount/factor {
 		return 0, badLimit(field, quote(s), "a whole number from 1 to "+strconv.FormatInt(MaxCount, 10))
 	}
-	return int64(n * multiple), nil
+	return int64(n * factor), nil
 }
 
 func parsePeriod(field, s string) (time.Duration, error) {
@@ -325,75 +331,4 @@ func unitSize(name string) (time.Duration, bool) {
 		}
 	}
 	return 0, false
-}
-
-// String returns the limit in the form that ParseLimit reads. If the limit is valid, ParseLimit returns the same limit.
-func (l Limit) String() string {
-	b := make([]byte, 0, 48)
-	b = strconv.AppendInt(b, l.Count, 10)
-	if l.Algorithm == Concurrency {
-		b = append(b, " concurrent"...)
-	} else {
-		b = append(b, '/')
-		period := formatPeriod(l.Period)
-		if _, isUnit := unitSize(period[1:]); isUnit && period[0] == '1' {
-			period = period[1:] // "10/s", not "10/1s"
-		}
-		b = append(b, period...)
-		if l.Algorithm != TokenBucket {
-			b = append(b, ' ')
-			b = append(b, l.Algorithm.String()...)
-		}
-	}
-	if l.Buckets != 0 {
-		b = append(b, ' ')
-		b = strconv.AppendInt(b, int64(l.Buckets), 10)
-	}
-	if l.Staggered {
-		b = append(b, " staggered"...)
-	}
-	if l.Burst != 0 {
-		b = append(b, " burst "...)
-		b = strconv.AppendInt(b, l.Burst, 10)
-	}
-	if l.TTL != 0 {
-		b = append(b, " ttl "...)
-		b = append(b, formatPeriod(l.TTL)...)
-	}
-	return string(b)
-}
-
-// formatPeriod returns a duration in the largest unit that divides it: 90s, 7d, 1s.
-func formatPeriod(d time.Duration) string {
-	for _, u := range units {
-		if d >= u.size && d%u.size == 0 {
-			return strconv.FormatInt(int64(d/u.size), 10) + u.name
-		}
-	}
-	return d.String()
-}
-
-// MarshalText returns the limit as String does, or an error if it is not valid.
-func (l Limit) MarshalText() ([]byte, error) {
-	if err := l.Validate(); err != nil {
-		return nil, err
-	}
-	return []byte(l.String()), nil
-}
-
-// UnmarshalText parses a limit as ParseLimit does.
-func (l *Limit) UnmarshalText(text []byte) error { return l.Set(string(text)) }
-
-// LogValue returns the limit as text. It implements [slog.LogValuer]. Log a Limit, not a *Limit: slog reports a panic
-// for a nil *Limit.
-func (l Limit) LogValue() slog.Value { return slog.StringValue(l.String()) }
-
-// Set parses a limit as ParseLimit does. With String it implements [flag.Value].
-func (l *Limit) Set(text string) error {
-	parsed, err := ParseLimit(text)
-	if err != nil {
-		return err
-	}
-	*l = parsed
-	return nil
 }

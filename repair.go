@@ -102,8 +102,8 @@ func repairPunctuation(text string) string {
 	return b.String()
 }
 
-// splitNoun splits "10req" into the count "10" and the noun "req". A count without a noun is returned alone: "10k" as
-// it is, "1e3" in digits.
+// splitNoun splits "10req" into the count "10" and the noun "req". If there is no noun, it returns the count: "10k"
+// unchanged, "1e3" as "1000".
 func splitNoun(text string) (count, noun string) {
 	noun = strings.TrimLeft(text, "0123456789.")
 	count = strings.TrimSuffix(text, noun)
@@ -124,11 +124,11 @@ func splitNoun(text string) (count, noun string) {
 
 func isWord(s string) bool { return strings.TrimFunc(s, unicode.IsLetter) == "" }
 
-// wholeNumber multiplies a number such as 1e3 or 1.0 and returns the product in digits, or "" if the product is not a
-// valid count.
-func wholeNumber(text string, multiple uint64) string {
+// wholeNumber multiplies a number such as 1e3 or 1.0 by factor and returns the product in digits, or "" if the product
+// is not a valid count.
+func wholeNumber(text string, factor uint64) string {
 	n, err := strconv.ParseFloat(text, 64)
-	if n *= float64(multiple); err != nil || n < 1 || n > MaxCount || n != math.Trunc(n) {
+	if n *= float64(factor); err != nil || n < 1 || n > MaxCount || n != math.Trunc(n) {
 		return ""
 	}
 	return strconv.FormatInt(int64(n), 10)
@@ -181,11 +181,11 @@ func isAlgorithm(name string) bool {
 	return err == nil
 }
 
-// repairCount returns a count such as 1.5k in digits. It leaves 1.5m as it is, which may be a time.
+// repairCount returns a count such as 1.5k in digits. It leaves 1.5m unchanged, because m may stand for minutes.
 func repairCount(text string) string {
 	digits := strings.TrimRight(text, "kmg")
-	multiple := map[string]uint64{"": 1, "k": 1e3, "g": 1e9}[strings.TrimPrefix(text, digits)]
-	if whole := wholeNumber(digits, multiple); whole != "" {
+	factor := map[string]uint64{"": 1, "k": 1e3, "g": 1e9}[strings.TrimPrefix(text, digits)] // 0 for m
+	if whole := wholeNumber(digits, factor); whole != "" {
 		return whole
 	}
 	return text

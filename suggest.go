@@ -26,7 +26,7 @@ func nearestWord(word string, words []string) string {
 	return best
 }
 
-// explainUnit says what to write instead of a unit that limits do not have, such as a week.
+// explainUnit returns a hint for an error message about a period in weeks, months or years, which limits do not have.
 func explainUnit(period string) string {
 	name := strings.TrimLeft(period, "0123456789.")
 	switch strings.TrimSuffix(strings.ToLower(name), "s") {

@@ -7,14 +7,15 @@ import (
 )
 
 // The states of token-bucket, gcra and leaky-bucket are buckets. A bucket fills when units are taken and drains at the
-// rate of the limit. It is a Pair whose Time is the anchor: at that time the bucket held Units, and at a later time t
-// it holds exactly Units − rate·(t − Time). To stay exact, the anchor moves only by times in which whole units drain,
-// or to the present when the bucket is empty. Last is the time of the latest take, charge or refund.
+// rate of the limit. It is a Pair whose Time is called the anchor: at that time the bucket held Units, and at a later
+// time t it holds exactly Units − rate·(t − Time). To stay exact, the anchor moves only by times in which whole units
+// drain. The anchor of an empty bucket moves to the current time. Last is the time of the latest take, charge or
+// refund.
 
-// slide moves the anchor of b to less than one period of the rate before now. A period of the rate is r.micros, in
-// which exactly r.units drain. The anchor of an empty bucket moves to now. An anchor after now stays, and Last is
-// unchanged. drained is the number of whole units, still included in moved.Units, that have drained since the new
-// anchor.
+// slide moves the anchor of b forward by whole periods of the rate, until it is less than one period before now.
+// Exactly r.units drain in a period of r.micros. The anchor of an empty bucket moves to now. An anchor after now does
+// not move. Last does not change. drained is how many whole units have drained since the new anchor; moved.Units
+// includes them.
 func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	if b.Units == 0 {
 		b.Time = max(now, b.Last)
@@ -42,8 +43,8 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	return b, drained
 }
 
-// drainsNothing reports whether no unit drains in the time elapsed since the anchor. That is so in most decisions
-// on a busy key. To avoid a division, it returns false if only a division could show it.
+// drainsNothing reports whether it is known without a division that no unit drains in the elapsed time. This is the
+// case for most decisions on a busy key.
 func (p *Plan) drainsNothing(elapsed int64) bool {
 	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
 }
@@ -91,14 +92,13 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 	}
 }
 
-// giveBucket gives back n units that were taken at the time at, minus the exact part of them that has drained since. Of
-// this part, the units that drain in whole periods of the rate are subtracted from n, and the anchor moves by the rest
-// of the time. If now is before the latest decision, the time of that decision is used instead, so that units which had
-// drained by then are not given back.
+// giveBucket gives back n units that were taken at the time at, except those that have drained since. The drained part
+// is usually not a whole number of units. giveBucket subtracts from n the units that drained in whole periods of the
+// rate, and accounts for the rest of the time by moving the anchor. If now is before b.Last, it uses b.Last instead,
+// because units that had drained by then must not be given back.
 //
-// takenUnder is the plan under which the units were taken. If its rate is faster than that of p, the units may have
-// drained at that rate until the limit changed. giveBucket then assumes that they did so all the time, rounded up to
-// the units that p drains in a whole microsecond.
+// takenUnder is the plan under which the units were taken. If its rate is faster than that of p, giveBucket assumes
+// that the units drained at the faster rate all the time, because it does not know when the limit changed.
 func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
@@ -152,10 +152,10 @@ func (bucketSteps) kind() Kind { return KindBucket }
 
 func (bucketSteps) words(*Plan) (initial, growth int) { return bucketWords, 0 }
 
-// prepare is never called for buckets: a bucket's plan needs only its rate, which Plan.Set computes.
+// prepare is never called for buckets: their plans need only the rate, which Plan.Set computes.
 func (bucketSteps) prepare(*Plan) {}
 
-// restore sets the rate. The head of a bucket's state holds the units of the rate, which Plan.period has so far.
+// restore sets the rate. Its units are the number in the head of the state, which the caller has stored in p.period.
 func (bucketSteps) restore(p *Plan, s State) { p.rate = rate{units: p.period, micros: s[bucketPeriod]} }
 
 func (bucketSteps) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {

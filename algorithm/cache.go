@@ -55,8 +55,8 @@ func (c *Cache[T]) Put(limit *headgate.Limit, value T) {
 	set[0].Store(&cacheEntry[T]{*limit, value})
 }
 
-// set returns the set of a limit. The multipliers are odd constants that spread small numbers over 64 bits. The upper 7
-// bits of the hash select one of 128 sets.
+// set returns the set of a limit. It multiplies by odd constants to spread small numbers over 64 bits. The upper 7 bits
+// of the hash select one of 128 sets.
 func (c *Cache[T]) set(limit *headgate.Limit) *cacheSet[T] {
 	h := uint64(limit.Count)*0x9E3779B97F4A7C15 ^ uint64(limit.Period)*0xC2B2AE3D27D4EB4F ^
 		uint64(limit.Burst)*0x165667B19E3779F9 ^ uint64(limit.Algorithm)<<32 ^ uint64(limit.TTL) ^ uint64(limit.Buckets)<<40

@@ -2,21 +2,21 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// When the limit of a key changes, the key keeps its consumption: see docs/algorithms.md, "Changing a limit". From the
-// old state, Carry computes the time of the latest decision and the units that counted as consumed then. The new state
-// is that of a key that took all these units at that time.
+// When the limit of a key changes, the key keeps its consumption. Carry computes from the old state the time of the
+// latest decision and the units that counted as consumed then. In the new state, all these units were taken at that
+// time. docs/algorithms.md explains this under "Changing a limit".
 
-// The head is the first word of a state. Its highest bits are the state's kind plus 1. Its lowest bits are a number of
+// The head is the first word of a state. Its highest bits are the state's kind plus 1. Its lowest bits are a setting of
 // the limit on which the other words depend: the units of a bucket's rate, the period of a window, or the width of a
-// sub-bucket. In between, one bit is set for a staggered fixed-window.
+// sub-bucket. The bit between them is set for a staggered fixed-window.
 const (
 	kindShift    = 56
 	staggeredBit = 1 << 55
 	numberMask   = staggeredBit - 1
 )
 
-// headOf computes the head of the plan's states.
-func (p *Plan) headOf() int64 {
+// newHead computes the head of the plan's states.
+func (p *Plan) newHead() int64 {
 	head := int64(p.kind+1) << kindShift
 	switch p.kind {
 	case KindBucket:
@@ -33,7 +33,8 @@ func (p *Plan) headOf() int64 {
 	return head | p.period
 }
 
-// kind returns the kind of a state with a head, and KindLeases for the empty state. A state with leases has no head.
+// kind returns the kind of a state with a head, and KindLeases for the empty state. It must not be called for a state
+// with leases, which has no head.
 func (s State) kind() Kind {
 	if len(s) == 0 {
 		return KindLeases
@@ -42,8 +43,8 @@ func (s State) kind() Kind {
 }
 
 // Owns reports whether the plan's steps can use a state without converting it. They can use an empty state, and the
-// state of any limit that differs from the plan's only in settings that do not affect states: the capacity, the TTL of
-// concurrency, and which of the three bucket algorithms it has.
+// state of a limit that differs from the plan's only in settings that do not affect states. These settings are the
+// capacity, the TTL of concurrency, and which of the three bucket algorithms counts.
 func (p *Plan) Owns(s State) bool {
 	if len(s) == 0 || p.kind == KindLeases {
 		return true
@@ -74,7 +75,7 @@ func (p *Plan) StateFormat() StateFormat {
 	return s
 }
 
-// Hash returns a hash of the format. Its multipliers are odd constants that spread small numbers over 64 bits.
+// Hash returns a hash of the format. It multiplies by odd constants to spread small numbers over 64 bits.
 func (s StateFormat) Hash() uint64 {
 	h := uint64(s.head)*0x9E3779B97F4A7C15 ^ uint64(s.micros)*0xC2B2AE3D27D4EB4F ^ uint64(s.buckets)<<48
 	return (h ^ h>>32) * 0x9E3779B97F4A7C15
@@ -93,11 +94,11 @@ func (s State) Offset(key string) int64 {
 // still counts at now under the old limit, nothing is consumed in the new state. A log that is converted to a log with
 // another period keeps its entries.
 //
-// The old state is not changed. now is the time by the key's clock under the plan. shift is how far that clock is ahead
-// of the clock of the old state: s.Offset(key) − p.Offset(key). Carry returns a state that the plan owns unchanged.
+// Carry does not change the old state. If the plan owns it, Carry returns it. now is the time by the key's clock under
+// the plan. shift is how far that clock is ahead of the clock of the old state: s.Offset(key) − p.Offset(key).
 //
-// A store carries a state over at the first take or charge under the new limit, and stores the new state even if that
-// step denies the request.
+// A store calls Carry at the first take or charge under the new limit. It stores the new state even if the take is
+// denied.
 func (p *Plan) Carry(s State, shift, now int64) State {
 	if p.Owns(s) {
 		return s
@@ -118,7 +119,7 @@ func newPair(at, units int64) Pair {
 	return Pair{Time: at, Units: units, Last: at}
 }
 
-// CarryPair is Carry for a Pair that was written under the plan from. Both plans have Pairs.
+// CarryPair is Carry for a Pair that was written under the plan from. IsPair must be true for both plans.
 func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
 	if p.StateFormat() == from.StateFormat() {
 		return pair
@@ -141,11 +142,11 @@ func (s State) Consumed(now int64) (at, units int64) {
 }
 
 // GiveBack gives back n units that were taken with r under the plan takenUnder. The limit of the key may have changed
-// since. A refund does not convert the state: it uses the limit under which the state was written. If both limits are
-// buckets, no more units are given back than the faster of them leaves undrained. Times are by the clock of the state.
+// since. GiveBack does not convert the state: it uses the limit under which the state was written. If both limits are
+// buckets, it assumes that the units drained at the faster of the two rates. Times are by the clock of the state.
 func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) State {
 	if kind := s.kind(); kind == KindLeases || kind == KindCustom {
-		return s // the state of a Custom algorithm does not contain the limit; giving nothing back is safe
+		return s // the state of a Custom algorithm does not contain the limit; to give nothing back is safe
 	}
 	p := s.plan()
 	if p.IsPair() {
@@ -157,7 +158,7 @@ func (s State) GiveBack(takenUnder *Plan, now, n int64, r headgate.Receipt) Stat
 // plan restores the plan that a state was written under, without its capacity. The state must have a head.
 func (s State) plan() Plan {
 	head := s[headWord]
-	p := Plan{kind: s.kind(), head: head, period: head & numberMask} // if the number is not a period, restore corrects this
+	p := Plan{kind: s.kind(), head: head, period: head & numberMask} // restore corrects a number that is not a period
 	p.limit.Algorithm = firstOfKind[p.kind]
 	if p.kind == KindCounters {
 		p.limit.Algorithm = countersAlgorithmOf(head)
@@ -183,7 +184,7 @@ func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {
 	}
 	bucket, drained := pair.slide(p.rate, pair.Last)
 	units = bucket.Units - drained
-	bucket, _ = pair.slide(p.rate, now) // without units if all have drained
+	bucket, _ = pair.slide(p.rate, now) // bucket.Units is 0 if all units have drained
 	return consumption(pair.Last, now, units, bucket.Units)
 }
 

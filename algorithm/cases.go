@@ -2,8 +2,8 @@ package algorithm
 
 import "embed"
 
-// Cases holds scripts with the expected decisions of each algorithm. Package limittest describes the language of these
-// scripts and runs them on any Limiter.
+// Cases holds scripts with the expected decisions of each algorithm. Package limittest runs these scripts on any
+// Limiter and describes their language.
 //
 //go:embed testdata/*.txt
 var Cases embed.FS

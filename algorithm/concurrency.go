@@ -2,12 +2,13 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// concurrency admits Count units in flight at once. It implements steps. Each take has a lease, which ends when its
-// units are given back. If the holder has crashed, the lease expires one TTL after it was taken or last renewed.
+// concurrency admits Count units in flight at once. Each take creates a lease, which ends when its units are given
+// back. If its holder has crashed, the lease expires one TTL after it was taken or last renewed. concurrency implements
+// steps.
 type concurrency struct{}
 
-// A state of concurrency is the latest time at which a lease was taken or renewed, and the leases in order of expiry. A
-// lease has three words.
+// A state of concurrency holds the latest time at which a lease was taken or renewed, and then the leases in order of
+// expiry. A lease has three words.
 const (
 	leaseLatest = 0 // index of the latest time, in µs
 	leaseFirst  = 1 // index of the first lease
@@ -19,8 +20,8 @@ const (
 	leaseWords  = 3
 )
 
-// liveLeases returns now, or the state's latest time if that is later; the index of the first lease that has not
-// expired at that time; and the units held by that lease and those after it.
+// liveLeases returns the time at which it looks at the state: now, or the state's latest time if that is later. It also
+// returns the index of the first lease that has not expired at that time, and the units of all such leases.
 func (s State) liveLeases(now int64) (at int64, first int, units int64) {
 	at, first = now, leaseFirst
 	if len(s) > 0 {
@@ -38,9 +39,9 @@ func (s State) liveLeases(now int64) (at int64, first int, units int64) {
 func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
 	at, first, used := s.liveLeases(now)
 	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity, Remaining: p.capacity - used}
-	reset := now
+	lastExpiry := now
 	if first < len(s) {
-		reset = s[len(s)-leaseWords+leaseExpiry]
+		lastExpiry = s[len(s)-leaseWords+leaseExpiry]
 	}
 	switch {
 	case !d.Allowed:
@@ -54,9 +55,9 @@ func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
 		d.RetryAfter = micros(s[i+leaseExpiry] - now)
 	case n > 0:
 		d.Remaining -= n
-		reset = max(reset, at+p.period)
+		lastExpiry = max(lastExpiry, at+p.period)
 	}
-	d.ResetAfter = micros(reset - now)
+	d.ResetAfter = micros(lastExpiry - now)
 	return d
 }
 
@@ -97,7 +98,7 @@ func (s State) addLease(at int64, first int, expiry, n int64, lease uint64) Stat
 		s[leaseLatest] = at
 	}
 	s = append(s, expiry, n, int64(lease))
-	// Keep the leases in order of expiry: the TTL may have been shortened.
+	// Keep the leases in order of expiry. The new lease may not be the last to expire if the TTL has been shortened.
 	for i := len(s) - leaseWords; i > leaseFirst && s[i-leaseWords+leaseExpiry] > s[i+leaseExpiry]; i -= leaseWords {
 		for w := range leaseWords {
 			s[i+w], s[i-leaseWords+w] = s[i-leaseWords+w], s[i+w]

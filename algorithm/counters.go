@@ -6,40 +6,42 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// counting implements steps for an algorithm whose state is a few numbers. C is the type that defines how they change:
+// counting implements steps for an algorithm whose state is a few numbers. The type parameter C defines how these
+// numbers change:
 //
 //	type firstWindow = counting[firstWindowCounter]
 //
 // Such an algorithm has no settings except Count, Burst and Period.
 type counting[C counter] struct{}
 
-// A counter defines how the units of a key count. Times are in µs and never go back: the arguments to and at are not
-// before the latest time to which the numbers were advanced. All methods are pure functions.
+// A counter defines how the counters of a key change and how many units they count. Its methods are pure functions.
+// Times are in µs. The caller advances the counters to the time at before it calls any other method with this time.
 type counter interface {
-	// advance moves the numbers from one time to another, and drops units that no longer count.
+	// advance returns the counters at the time to, which is not before from. It drops units that no longer count.
 	advance(p *Plan, c counters, from, to int64) counters
-	// used returns how many units count at the time at, to which the numbers were advanced.
+	// used returns how many units count at the time at.
 	used(p *Plan, c counters, at int64) int64
 	// fadeTime returns the first time, not before at, at which at most room units will count if nothing is taken until
 	// then. room is less than used(p, c, at).
 	fadeTime(p *Plan, c counters, at, room int64) int64
-	// add takes n units at the time at, to which the numbers were advanced.
+	// add returns the counters after n units were taken at the time at.
 	add(p *Plan, c counters, at, n int64) counters
-	// remove gives back, at the time at, n units that were taken at the time taken. It ignores units that no longer count.
-	remove(p *Plan, c counters, at, n, taken int64) counters
+	// remove returns the counters after n units, taken at the time takenAt, were given back at the time at. It ignores
+	// units that no longer count.
+	remove(p *Plan, c counters, at, n, takenAt int64) counters
 
 	// promise and counts are for tests: see [PromiseOf] and [Counts].
 	promise(l headgate.Limit) Promise
 	counts(l headgate.Limit, history []Event, at int64) int64
 }
 
-// counters are the numbers that a counter keeps for a key. Each number is a count of units, or a duration relative to
-// the latest decision, from 0 to 2^53-1. It is never an absolute time, because a store that corrects a clock that was
-// ahead changes only the time of the latest decision. A new key has zero counters.
+// counters are the numbers that are stored for a key. Each is a number of units, or a duration before or after the
+// latest decision, from 0 to 2^53-1. None is an absolute time: if a store's clock was ahead, the store later corrects
+// the time of the latest decision, but not the counters. A new key has zero counters.
 type counters [countersSize]int64
 
-// A state is a head, the time of the latest take, charge or refund, and the counters. The number in the head is the
-// algorithm and, in the bits below algorithmShift, the period in µs.
+// A state of KindCounters consists of a head, the time of the latest take, charge or refund, and the counters. The
+// number in the head holds the algorithm and, in its lowest algorithmShift bits, the period in µs.
 const (
 	countersSize = 4
 
@@ -56,23 +58,23 @@ func countersAlgorithmOf(head int64) headgate.Algorithm {
 	return headgate.Algorithm(head & numberMask >> algorithmShift)
 }
 
-// advanced returns the counters of a state, advanced to now or to the state's latest time if that is later. It also
-// returns the time to which it advanced them.
-func (counting[C]) advanced(p *Plan, s State, now int64) (counters, int64) {
+// decode returns the counters of a state, advanced to the time at: now, or the state's latest time if that is later.
+func (counting[C]) decode(p *Plan, s State, now int64) (c counters, at int64) {
 	if len(s) == 0 {
 		return counters{}, now
 	}
 	var counter C
 	latest := s[countersLatest]
-	at := max(now, latest)
+	at = max(now, latest)
 	return counter.advance(p, counters(s[countersFirst:]), latest, at), at
 }
 
-func (counting[C]) state(p *Plan, s State, c counters, at int64) State {
+// encode returns the state with counters at the time at. It reuses the memory of s.
+func (counting[C]) encode(p *Plan, s State, c counters, at int64) State {
 	return append(append(s[:0], p.head, at), c[:]...)
 }
 
-// describe returns the decision at now about n units. c are the counters at the time at, which is now or later.
+// describe returns the decision about n units at now. c and at are the results of decode.
 func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Decision {
 	var counter C
 	used := counter.used(p, c, at)
@@ -93,35 +95,35 @@ func (counting[C]) describe(p *Plan, c counters, at, now, n int64) headgate.Deci
 }
 
 func (a counting[C]) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	c, at := a.advanced(p, s, now)
+	c, at := a.decode(p, s, now)
 	return a.describe(p, c, at, now, n)
 }
 
 func (a counting[C]) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	c, at := a.advanced(p, s, now)
+	c, at := a.decode(p, s, now)
 	d := a.describe(p, c, at, now, n)
 	if !d.Allowed {
 		return s, d
 	}
 	var counter C
-	return a.state(p, s, counter.add(p, c, at, n), at), d
+	return a.encode(p, s, counter.add(p, c, at, n), at), d
 }
 
 func (a counting[C]) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	var counter C
-	c, at := a.advanced(p, s, now)
+	c, at := a.decode(p, s, now)
 	n = min(n, max(0, p.maxConsumed-counter.used(p, c, at)))
 	c = counter.add(p, c, at, n)
 	d := a.describe(p, c, at, now, 0)
 	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: at, Units: n}
-	return a.state(p, s, c, at), d
+	return a.encode(p, s, c, at), d
 }
 
 func (a counting[C]) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	var counter C
-	c, at := a.advanced(p, s, now)
-	return a.state(p, s, counter.remove(p, c, at, n, r.At), at)
+	c, at := a.decode(p, s, now)
+	return a.encode(p, s, counter.remove(p, c, at, n, r.At), at)
 }
 
 func (counting[C]) kind() Kind { return KindCounters }
@@ -130,25 +132,25 @@ func (counting[C]) words(*Plan) (initial, growth int) { return countersWords, 0 
 
 func (counting[C]) prepare(*Plan) {}
 
-// restore removes the algorithm from the number of the head, which Plan.period has so far.
+// restore removes the algorithm from p.period, in which the caller has stored the whole number of the head.
 func (counting[C]) restore(p *Plan, _ State) { p.period &= periodMask }
 
 func (a counting[C]) consumed(p *Plan, s State, now int64) (at, units int64) {
 	var counter C
 	at = s[countersLatest]
-	c, _ := a.advanced(p, s, at)
+	c, _ := a.decode(p, s, at)
 	units = counter.used(p, c, at)
-	c, end := a.advanced(p, s, now)
+	c, end := a.decode(p, s, now)
 	return consumption(at, now, units, counter.used(p, c, end))
 }
 
 func (a counting[C]) newState(p *Plan, at, units int64) State {
 	var counter C
-	return a.state(p, nil, counter.add(p, counters{}, at, units), at)
+	return a.encode(p, nil, counter.add(p, counters{}, at, units), at)
 }
 
-// luaArgs returns the period and, as b, the algorithm's number, by which the script recognizes states of other
-// algorithms.
+// luaArgs returns the period and, as b, the number of the algorithm. The script compares b with the state to detect
+// that another algorithm wrote it.
 func (counting[C]) luaArgs(p *Plan, _ int64, _ uint64) (a, b int64) {
 	return p.period, int64(p.limit.Algorithm)
 }
@@ -157,7 +159,7 @@ func (counting[C]) lua() luaIncludes {
 	return luaIncludes{shared: []string{"exact", "store", "counters"}}
 }
 
-// counters reads a state of KindCounters after its first byte. The arguments of number are sizes in bytes.
+// counters reads the rest of a state of KindCounters, whose first byte has been read. number takes a size in bytes.
 func (r *luaReader) counters(s State) State {
 	a := r.number(1)
 	if a >= int64(len(kinds)) || kinds[a] != KindCounters {
@@ -181,9 +183,9 @@ func (counting[C]) counts(l headgate.Limit, history []Event, at int64) int64 {
 	return counter.counts(l, history, at)
 }
 
-// A Promise bounds the units that an algorithm admits under a limit.
+// A Promise says how many units an algorithm admits at most under a limit, and how long they count.
 type Promise struct {
-	// Units is the largest number of units that are admitted in any time shorter than Interval.
+	// At most Units are admitted in any time shorter than Interval.
 	Units    int64
 	Interval time.Duration
 	// Memory is the longest time for which a unit counts after it was taken.
@@ -194,8 +196,8 @@ type Promise struct {
 // whose Units are negative.
 type Event struct{ At, Units int64 }
 
-// A declaration is an algorithm that states the results that tests expect of it.
-type declaration interface {
+// A testable algorithm can compute its own results for tests, independently of its steps.
+type testable interface {
 	promise(l headgate.Limit) Promise
 	counts(l headgate.Limit, history []Event, at int64) int64
 }
@@ -203,17 +205,17 @@ type declaration interface {
 // PromiseOf returns the Promise of a limit's algorithm, for tests of limiters. ok is false for algorithms whose state
 // is not of KindCounters.
 func PromiseOf(l headgate.Limit) (promise Promise, ok bool) {
-	if a, ok := all[l.Algorithm].(declaration); ok {
+	if a, ok := all[l.Algorithm].(testable); ok {
 		return a.promise(l), true
 	}
 	return Promise{}, false
 }
 
-// Counts returns how many units of a history, in order of its events, count as consumed at a time in µs. It follows the
-// definition of the limit's algorithm, not its steps, so that tests can compare the two. ok is false for algorithms
-// whose state is not of KindCounters.
+// Counts returns how many units of a history count as consumed at a time in µs. The history is in the order in which
+// the events happened. Counts computes the number by the definition of the limit's algorithm, not by its steps, so that
+// tests can compare the two. ok is false for algorithms whose state is not of KindCounters.
 func Counts(l headgate.Limit, history []Event, at int64) (units int64, ok bool) {
-	if a, ok := all[l.Algorithm].(declaration); ok {
+	if a, ok := all[l.Algorithm].(testable); ok {
 		return a.counts(l, history, at), true
 	}
 	return 0, false

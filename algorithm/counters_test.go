@@ -57,7 +57,7 @@ func TestCountingDecidesAsFixedWindow(t *testing.T) {
 	}
 	counter := *plan
 	counter.kind, counter.steps = KindCounters, counting[lastCounter]{}
-	counter.head = counter.headOf()
+	counter.head = counter.newHead()
 	var want, got State
 	var receipt headgate.Receipt
 	for i, step := range []struct {

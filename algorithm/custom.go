@@ -5,9 +5,9 @@ import "github.com/headgate/headgate"
 // A Custom is an algorithm that a program defines itself. memstore.Options.Algorithms registers it for a store.
 //
 // The methods are pure functions of their arguments: they read no clock, change no variables, and are safe for
-// concurrent use. Times are in µs since 1970, and never before the latest time at which the numbers of the key changed.
+// concurrent use. now is in µs since 1970, and never before the latest time at which the numbers of the key changed.
 // The limit is valid; it has a Count, a Period and optionally a Burst. The store computes the rest of a decision, such
-// as RetryAfter, from Used. limittest.RunAlgorithm checks that the methods do what is said here.
+// as RetryAfter, from Used. limittest.RunAlgorithm checks that the methods keep these rules.
 type Custom interface {
 	// Used returns how many units count at the time now. It returns 0 for zero Numbers. While nothing is taken, the result
 	// never increases, and it becomes 0 within MaxFade.
@@ -15,15 +15,14 @@ type Custom interface {
 	// Take takes n units at the time now, which increases Used by n. The units may exceed the limit: the store has allowed
 	// them, or they belong to a Charge.
 	Take(l headgate.Limit, s Numbers, now, n int64) Numbers
-	// Give gives back, at the time now, n units that were taken at the time taken. It decreases Used by n if nothing
-	// happened since, and never by more. If it finds from the numbers and the time taken that the units no longer count,
-	// it changes nothing.
-	Give(l headgate.Limit, s Numbers, now, n, taken int64) Numbers
+	// Give gives back, at the time now, n units that were taken at the time takenAt. It decreases Used by at most n, and
+	// by exactly n if nothing happened since. If the units no longer count, Give changes nothing.
+	Give(l headgate.Limit, s Numbers, now, n, takenAt int64) Numbers
 }
 
 // Numbers are the state that a Custom algorithm keeps for a key. A new key has zero Numbers. When the algorithm or the
-// Period of the key's limit changes, a store creates new Numbers and takes the consumed units again. When only Count or
-// Burst changes, the Numbers stay.
+// Period of the key's limit changes, a store creates new Numbers and takes the consumed units again with Take. When
+// only Count or Burst changes, the store keeps the Numbers.
 type Numbers [4]int64
 
 // MaxFade is the longest time, in µs, for which units taken under a Custom algorithm may count: 17 years.
@@ -32,9 +31,9 @@ const MaxFade = 1 << 49
 // SetCustom makes p the plan of a limit whose algorithm is c. It is like Set, but for algorithms from
 // headgate.FirstCustom on.
 func (p *Plan) SetCustom(limit headgate.Limit, c Custom) error {
-	general := limit
-	general.Algorithm = headgate.TokenBucket // has the same fields
-	if err := general.Validate(); err != nil {
+	standard := limit
+	standard.Algorithm = headgate.TokenBucket // Validate refuses custom algorithms; token-bucket has the same fields
+	if err := standard.Validate(); err != nil {
 		return err
 	}
 	*p = Plan{
@@ -46,19 +45,19 @@ func (p *Plan) SetCustom(limit headgate.Limit, c Custom) error {
 	}
 	p.maxConsumed = p.capacity * (1 + headgate.MaxDebt)
 	p.rate = newRate(limit.Count, p.period)
-	p.head = p.headOf()
+	p.head = p.newHead()
 	return nil
 }
 
-// custom implements steps for a Custom algorithm. Besides its Numbers, a state holds how many units counted at the
-// latest change and when none of them will count, so that it can be converted to another limit without the algorithm.
+// custom implements steps for a Custom algorithm. Its states can be converted to other limits without the algorithm:
+// besides the Numbers, they hold how many units counted at the latest change, and when none of these will count.
 type custom struct{ Custom }
 
 // The indexes of the words in a state, and their number. The head is the first word.
 const (
 	customLatest = 1 // time of the latest change, in µs
-	customUsed   = 2 // units that counted then
-	customUntil  = 3 // time from which none of them counts, in µs
+	customUsed   = 2 // units that counted at the latest change
+	customUntil  = 3 // time from which none of these units counts, in µs
 	customFirst  = 4 // the first of the Numbers
 	customWords  = customFirst + len(Numbers{})
 )
@@ -111,8 +110,8 @@ func (c custom) newCustomState(p *Plan, s State, numbers Numbers, at int64) Stat
 	return append(s, numbers[:]...)
 }
 
-// describe returns the decision about n units and the time at which it applies: now, or the latest change if that is
-// later. If the units are allowed, the numbers are those after taking them.
+// describe returns the decision about n units, the numbers after it, and its time at: now, or the latest change if that
+// is later. If the units are allowed, numbers includes them.
 func (c custom) describe(p *Plan, s State, now, n int64) (d headgate.Decision, numbers Numbers, at int64) {
 	numbers, at = c.numbersAt(s, now)
 	used := c.used(p, numbers, at)
@@ -189,7 +188,7 @@ func (c custom) newState(p *Plan, at, units int64) State {
 	return c.newCustomState(p, nil, numbers, at)
 }
 
-// luaArgs returns nothing useful: custom algorithms have no script.
+// luaArgs is never called, because custom algorithms have no script.
 func (custom) luaArgs(*Plan, int64, uint64) (a, b int64) { return 0, 0 }
 
 func (custom) lua() luaIncludes { return luaIncludes{} }

@@ -13,22 +13,22 @@
 //	}
 //
 // A [Plan] is a validated limit together with the numbers that are derived from it. Its methods are the steps of the
-// algorithm: Decide, Take, Charge, Give and so on. A store keeps one [State] for each key, passes it to a step together
-// with the time, and stores the state that the step returns. The store does its own locking. No function reads a clock
-// or uses floating point. A step may reuse the memory of the state that it was given.
+// algorithm: Decide, Take, Charge, Give and so on. A store keeps one [State] for each key. It passes the state and the
+// time to a step, and stores the state that the step returns. A step may overwrite the memory of the state that it is
+// given. The store does its own locking. No function reads a clock or uses floating point.
 //
 // # Time
 //
-// A time is a whole number of microseconds since 1970. Every state holds the latest time at which it was changed. A
-// step with an earlier time never admits more than a step at that latest time would.
+// A time is a whole number of microseconds since 1970. Every state holds the latest time at which it was changed. If
+// the time of a step is earlier than that, the step admits no more than it would at the latest time.
 //
 // # Exactness
 //
-// A state holds whole units and the times at which they were consumed, never a product of a rate and a time. So the
-// limit may change between two steps on one state. Steps compute products of units and times with 128 bits. Only
-// sliding-window rounds: the part of the previous window that still counts is rounded to the nearest unit. Counts are
-// at most 2^40 and periods less than 2^45 µs, so that Lua, whose numbers have 53 bits, can compute the same results by
-// long division.
+// A state holds whole units and the times at which they were consumed. It never holds a product of a rate and a time,
+// because the rate of the limit may change. Steps compute products of units and times with 128 bits. Only
+// sliding-window rounds: it rounds the part of the previous window that still counts to the nearest unit. Counts are at
+// most 2^40 and periods less than 2^45 µs. Within these bounds Lua, whose numbers have 53 bits, computes the same
+// results by long division.
 //
 // # Adding an algorithm
 //
@@ -38,6 +38,6 @@
 // # Lua scripts
 //
 // [Lua] returns the steps of an algorithm as a Redis script. The script makes the same decisions as the Go steps and
-// changes the state in the same way. It returns the state that it found. From this state the caller computes Remaining,
-// RetryAfter and the other fields of a decision with the Go steps.
+// changes the state in the same way. It replies with the state before the change. The caller passes this state to the
+// Go steps to compute Remaining, RetryAfter and the other fields of the decision.
 package algorithm

@@ -6,8 +6,8 @@ import "github.com/headgate/headgate"
 // pass in less than a period. It implements steps.
 type fixedWindow struct{ pairSteps }
 
-// A state of fixed-window is a Pair, called window below. Time is the time of the latest take, charge or refund. It
-// never goes back. Units is the number of units consumed in the window that contains Time.
+// A state of fixed-window is a Pair. Its Time is the time of the latest take, charge or refund, and never goes back.
+// Its Units are those consumed in the window that contains Time.
 
 // advanceWindow returns the window at now, or at w.Time if that is later, and the time at which it ends.
 func (p *Plan) advanceWindow(w Pair, now int64) (advanced Pair, end int64) {
@@ -104,7 +104,7 @@ func (fixedWindow) prepare(*Plan) {}
 
 func (fixedWindow) restore(p *Plan, _ State) { p.limit.Staggered = p.head&staggeredBit != 0 }
 
-// luaArgs returns the period and, as b, 0 or, for staggered windows, the offset plus 1.
+// luaArgs returns the period and, as b, the offset plus 1 for staggered windows and 0 for others.
 func (fixedWindow) luaArgs(p *Plan, offset int64, _ uint64) (a, b int64) {
 	if p.limit.Staggered {
 		offset++

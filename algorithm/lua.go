@@ -13,21 +13,21 @@ var luaFiles embed.FS
 
 // luaIncludes are the names of the Lua files that the script of an algorithm includes besides its own.
 type luaIncludes struct {
-	shared []string // shared files, included in front of the own file of the algorithm, in order
-	give   string   // included for refunds, "" for none
-	room   string   // included for grants, "" if the algorithm is not Grantable
+	shared []string // files that several algorithms use, in order; they come before the algorithm's own file
+	give   string   // gives units back; "" if no file is needed for this
+	room   string   // computes the remaining units for grants; "" if the algorithm is not Grantable
 }
 
 // luaName returns the name of an algorithm's file and of the function in it.
 func luaName(a headgate.Algorithm) string { return strings.ReplaceAll(a.String(), "-", "") }
 
 // Lua returns the steps of an algorithm as a Redis script, which makes the same decisions. take.lua describes its
-// arguments and its reply; [Plan.DecodeState] reads the state in the reply. The script cannot give units back: see
-// LuaGive.
-func Lua(a headgate.Algorithm) string { return luaCall(a, "take") }
+// arguments and its reply; [Plan.DecodeState] reads the state in the reply. The script cannot give units back: for
+// this, LuaGive returns a longer script.
+func Lua(a headgate.Algorithm) string { return luaScript(a, "take") }
 
-// LuaGive returns the same script as Lua, except that it can also give units back.
-func LuaGive(a headgate.Algorithm) string { return luaCall(a, "take", all[a].lua().give) }
+// LuaGive returns the script of Lua, extended so that it can also give units back.
+func LuaGive(a headgate.Algorithm) string { return luaScript(a, "take", all[a].lua().give) }
 
 // LuaGrant returns a Redis script that grants units of several keys, as [Plan.Grant] does, and gives them back.
 // grant.lua describes its arguments and its reply. It returns "" for an algorithm that is not [Grantable].
@@ -35,12 +35,12 @@ func LuaGrant(a headgate.Algorithm) string {
 	if !Grantable(a) {
 		return ""
 	}
-	return luaCall(a, "grant", all[a].lua().give, all[a].lua().room)
+	return luaScript(a, "grant", all[a].lua().give, all[a].lua().room)
 }
 
-// luaCall returns the script that runs the file named call with the step of an algorithm. extra names more files to
-// include; empty names are ignored.
-func luaCall(a headgate.Algorithm, call string, extra ...string) string {
+// luaScript returns a script that ends with the file named main, which calls the step of an algorithm. extra names more
+// files to include; empty names are ignored.
+func luaScript(a headgate.Algorithm, main string, extra ...string) string {
 	names := append([]string{"clock", "carry"}, all[a].lua().shared...)
 	names = append(names, luaName(a))
 	for _, name := range extra {
@@ -48,10 +48,11 @@ func luaCall(a headgate.Algorithm, call string, extra ...string) string {
 			names = append(names, name)
 		}
 	}
-	return lua(names...) + "local step = " + luaName(a) + "\n" + lua(call)
+	return joinLua(names...) + "local step = " + luaName(a) + "\n" + joinLua(main)
 }
 
-// LuaAll returns the script that takes on several keys of any algorithms, all or none. See takeall.lua.
+// LuaAll returns the script that takes units of several keys, all or none. The keys may have different algorithms.
+// takeall.lua describes its arguments and its reply.
 func LuaAll() string {
 	names := []string{"clock", "carry"}
 	steps := make([]string, len(all))
@@ -63,16 +64,16 @@ func LuaAll() string {
 		}
 		steps[a] = luaName(headgate.Algorithm(a))
 	}
-	return lua(names...) + "local steps = { [0] = " + strings.Join(steps, ", ") + " }\n" + lua("takeall")
+	return joinLua(names...) + "local steps = { [0] = " + strings.Join(steps, ", ") + " }\n" + joinLua("takeall")
 }
 
-// lua concatenates files without their comment lines.
-func lua(names ...string) string {
+// joinLua concatenates files without their comment lines.
+func joinLua(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
 		text, err := luaFiles.ReadFile(name + ".lua")
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // impossible: the file is embedded
 		}
 		for line := range strings.Lines(string(text)) {
 			if !strings.HasPrefix(strings.TrimSpace(line), "--") {
@@ -83,8 +84,8 @@ func lua(names ...string) string {
 	return b.String()
 }
 
-// LuaArgs returns the arguments a and b of the script: the settings of the plan that it needs besides the capacity.
-// offset is the offset of the key's clock (see [Plan.Offset]). lease is the ID of the slot that may be taken.
+// LuaArgs returns the script's arguments a and b: the settings of the plan that the script needs besides the capacity.
+// offset is how far the key's clock is behind, as [Plan.Offset] returns it. lease is the ID of the slot to take.
 func (p *Plan) LuaArgs(offset int64, lease uint64) (a, b int64) {
 	return p.steps.luaArgs(p, offset, lease)
 }
@@ -97,16 +98,17 @@ func (p *Plan) LuaReceipt(r headgate.Receipt) int64 {
 	return r.At
 }
 
-// LuaGiveBack returns the arguments for a refund on a state of another limit: an algorithm of the state's kind, and the
-// script's arguments a and b.
+// LuaGiveBack returns the arguments for a refund to a state that another limit has written: an algorithm of the state's
+// kind, and the script's arguments a and b.
 func (s State) LuaGiveBack(key string) (algorithm headgate.Algorithm, a, b int64) {
 	p := s.plan()
 	a, b = p.steps.luaArgs(&p, s.Offset(key), 0)
 	return p.limit.Algorithm, a, b
 }
 
-// DecodeState decodes the state in a script's reply, which another limit may have written. It appends to s, which may
-// be nil. ok is false if no script can have written it.
+// DecodeState decodes the state in a script's reply. Another limit than the plan's may have written it. The first byte
+// says which layout the state has. DecodeState appends to s, which may be nil. ok is false if no script can have
+// written the state.
 func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 	r := luaReader{rest: packed}
 	if packed == "" {
@@ -156,14 +158,15 @@ func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 
 func headFor(k Kind, number int64) int64 { return int64(k+1)<<kindShift | number }
 
-// bucket reads a bucket: its rate, latest time, time since the anchor, and units. The parameters are sizes in bytes.
+// bucket reads a bucket: its rate, latest time, time since the anchor, and units. The parameters are the sizes in bytes
+// of the rate's units, the rate's microseconds, and the units.
 func (r *luaReader) bucket(s State, rateUnits, rateMicros, units int) State {
 	head, micros := headFor(KindBucket, r.number(rateUnits)), r.number(rateMicros)
-	last, since := r.time(), r.number(rateMicros)
+	last, sinceAnchor := r.time(), r.number(rateMicros)
 	if micros == 0 {
 		r.failed = true
 	}
-	return append(s, head, micros, last-since, r.number(units), last)
+	return append(s, head, micros, last-sinceAnchor, r.number(units), last)
 }
 
 // hasLogSum reports whether the units of a log's entries add up to the sum that it stores.
@@ -175,7 +178,7 @@ func (s State) hasLogSum() bool {
 	return units == 0
 }
 
-// time reads a time. A value written by another program, such as text, is beyond the range of times.
+// time reads a time. If another program wrote the value, as text for example, it is usually too large to be a time.
 func (r *luaReader) time() int64 {
 	t := r.number(7)
 	if t >= forever {

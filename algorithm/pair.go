@@ -2,15 +2,15 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// A Pair is the compact state of an algorithm that needs only times and the units consumed. Unlike a State it does not
-// say which limit wrote it. A new key has the zero Pair. A store that knows the limit can use the methods whose names
-// end in Pair; they make the same decisions as the methods for a State. [Plan.StateOf] and [PairOf] convert between
-// the two.
+// A Pair is the compact state of an algorithm that needs only times and the units consumed. Unlike a State, it does not
+// record which limit wrote it. A new key has the zero Pair. A store that knows the limit can use the methods whose
+// names contain Pair, which make the same decisions as the methods for a State. [Plan.StateOf] and [PairOf] convert one
+// form to the other.
 type Pair struct {
-	Time  int64 // µs: when a bucket held Units (its anchor), or the latest decision of a window
+	Time  int64 // µs: the time at which a bucket held Units (its anchor), or the latest decision of a window
 	Units int64
-	// Last is the time, in µs, of the latest decision that changed the Pair: for a window the same as Time, for a bucket
-	// never before it. It is used when the limit changes, and for refunds while the clock is behind.
+	// Last is the time, in µs, of the latest decision that changed the Pair. For a window it is Time, for a bucket Time or
+	// later. It is needed when the limit changes, and for refunds if the clock has stepped back.
 	Last int64
 }
 

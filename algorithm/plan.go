@@ -10,12 +10,13 @@ import (
 // state it is given, and may return a longer one; the caller must use only the state returned.
 //
 // A State records the time of the latest decision that changed it, and the settings of its limit that its words depend
-// on. Only a plan that owns it can use it (see [Plan.Owns]); [Plan.Carry] converts it to another limit.
+// on. Only a plan with the same settings can use it: [Plan.Owns] reports this, and [Plan.Carry] converts the State for
+// any other plan.
 type State []int64
 
 // steps implements an algorithm. now is in microseconds. n is in units: at least 1 (decide also accepts 0) and, except
-// in charge, at most the plan's capacity. For an algorithm whose state is a few numbers, [counting] implements most of
-// this.
+// in charge, at most the plan's capacity. The type counting implements this interface for algorithms whose state is a
+// few numbers.
 type steps interface {
 	// decide returns the decision that take would make, and changes nothing.
 	decide(p *Plan, s State, now, n int64) headgate.Decision
@@ -28,12 +29,12 @@ type steps interface {
 
 	// kind returns the kind of the algorithm's states.
 	kind() Kind
-	// words returns the length of a new state, and by how many words a step may let it grow.
-	words(p *Plan) (first, growth int)
-	// prepare sets the algorithm's own fields of a new plan. It is not called for buckets.
+	// words returns the length of a new state, and by how many words one step can make a state longer.
+	words(p *Plan) (initial, growth int)
+	// prepare sets the fields of a new plan that only this algorithm uses. It is not called for buckets.
 	prepare(p *Plan)
-	// restore sets these fields in a plan that was restored from a state. The plan has only its kind, head and
-	// period so far.
+	// restore sets the same fields in a plan that is restored from a state. The caller has set the kind, the head and, as
+	// period, the number in the head.
 	restore(p *Plan, s State)
 	// consumed implements [State.Consumed].
 	consumed(p *Plan, s State, now int64) (at, units int64)
@@ -46,11 +47,11 @@ type steps interface {
 	lua() luaIncludes
 }
 
-// A Kind is the layout of a state. Stores keep one state for each key, whatever its kind, and carry it over when the
-// limit changes. Only the leases of concurrency, which do not count as consumption, are stored apart from the others.
+// A Kind is the layout of a state. Stores keep one state for each key, whatever its kind, and convert it when the limit
+// changes. Only the leases of concurrency are stored separately, because they do not count as consumption.
 type Kind uint8
 
-// The kinds of state. All but KindLeases begin with a head: the kind, and one number of the limit.
+// The kinds of state. All but KindLeases begin with a head, which holds the kind and one setting of the limit.
 const (
 	KindBucket   Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
 	KindWindow               // head, a Pair: fixed-window
@@ -58,7 +59,7 @@ const (
 	KindBuckets              // head, latest, counts…: sliding-buckets
 	KindLog                  // head, units, latest, first, (time, units)…: sliding-log
 	KindLeases               // latest, (expiry, units, lease)…: concurrency
-	KindCounters             // head, latest, numbers…: algorithms without a kind of their own
+	KindCounters             // head, latest, counters…: algorithms without a kind of their own
 	Kinds                    // the number of kinds above
 
 	// KindCustom is the kind of every [Custom] algorithm: head, latest, units, end, numbers….
@@ -120,12 +121,13 @@ func (p *Plan) Set(limit headgate.Limit) error {
 		}
 	}
 	p.rate = newRate(limit.Count, p.period)
-	p.head = p.headOf()
+	p.head = p.newHead()
 	return nil
 }
 
-// clearlyValid returns true for most valid limits and for no invalid limit. It is faster than Validate. That matters
-// if each of a million clients has its own limit, because then every decision creates a plan.
+// clearlyValid returns true for most valid limits and for no invalid limit. It is faster than Validate. This matters if
+// each of a million clients has its own limit, because the plan is then rarely in a cache and Set runs in most
+// decisions.
 func clearlyValid(l *headgate.Limit) bool {
 	const maxUnits, maxPeriod, maxRefill = 1 << 20, 24 * time.Hour, 1 << 49 // see headgate.Limit.Validate
 	return l.Algorithm <= headgate.GCRA && uint64(l.Count-1) < maxUnits && uint64(l.Burst) <= maxUnits &&
@@ -148,11 +150,11 @@ func (p *Plan) Kind() Kind { return p.kind }
 
 // Words returns the length of a new state. States of sliding-log and concurrency grow with their entries.
 func (p *Plan) Words() int {
-	first, _ := p.steps.words(p)
-	return first
+	initial, _ := p.steps.words(p)
+	return initial
 }
 
-// Growth returns by how many words a step may let a state grow.
+// Growth returns by how many words one step can make a state longer.
 func (p *Plan) Growth() int {
 	_, growth := p.steps.words(p)
 	return growth
@@ -162,7 +164,7 @@ func (p *Plan) Growth() int {
 // another limit.
 func (p *Plan) MaxUnits() int64 {
 	if p.kind == KindBucket {
-		return p.maxConsumed + p.rate.units // units that have drained since the anchor are still in the Pair
+		return p.maxConsumed + p.rate.units // a Pair includes the units that have drained since its anchor
 	}
 	return p.maxConsumed
 }
@@ -184,20 +186,21 @@ func (p *Plan) Decide(s State, now, n int64) headgate.Decision {
 	return p.steps.decide(p, s, now, n)
 }
 
-// Peek returns the decision of [headgate.Limiter]'s Peek: Allowed, RetryAfter and Delay are those for n units, and
-// the other fields describe the state without taking any.
+// Peek returns the decision that Peek of a [headgate.Limiter] returns: Allowed, RetryAfter and Delay are those for n
+// units, and the other fields describe the state if nothing is taken.
 func (p *Plan) Peek(s State, now, n int64) headgate.Decision {
 	return peekDecision(p.Decide(s, now, 0), p.Decide(s, now, n))
 }
 
-// peekDecision returns the decision for no units, with Allowed, RetryAfter and Delay of the decision for some units.
-func peekDecision(d, some headgate.Decision) headgate.Decision {
-	d.Allowed, d.RetryAfter, d.Delay = some.Allowed, some.RetryAfter, some.Delay
+// peekDecision combines the decision for cost 0 with that for the real cost, as Peek describes.
+func peekDecision(forZero, forCost headgate.Decision) headgate.Decision {
+	d := forZero
+	d.Allowed, d.RetryAfter, d.Delay = forCost.Allowed, forCost.RetryAfter, forCost.Delay
 	return d
 }
 
-// Take takes n units if that is allowed. With n = 0 it takes nothing, and returns the decision. lease is the ID of a
-// slot taken under a concurrency limit; other algorithms ignore it.
+// Take takes n units if that is allowed. With n = 0 it only returns the decision. lease is the ID for a slot that is
+// taken under a concurrency limit; other algorithms ignore it.
 func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {
 	if n == 0 || n > p.capacity {
 		return s, p.Decide(s, now, n)
@@ -240,9 +243,9 @@ func (p *Plan) denyForever(d headgate.Decision) headgate.Decision {
 	return d
 }
 
-// Offset returns how far the key's clock is behind, in µs. The store subtracts it from every time that it passes to the
-// steps, so that the staggered windows of different keys begin at different times. It is less than the period and the
-// same in every process, and 0 for limits that are not staggered.
+// Offset returns how far the key's clock is behind the store's, in µs. The store subtracts it from every time that it
+// passes to the steps, so that the staggered windows of different keys begin at different times. The offset is less
+// than the period and the same in every process. It is 0 for limits that are not staggered.
 func (p *Plan) Offset(key string) int64 {
 	if !p.limit.Staggered {
 		return 0

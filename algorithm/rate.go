@@ -27,9 +27,9 @@ func gcd(a, b uint64) uint64 {
 	return a << twos
 }
 
-// timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. The time
-// is divided into whole periods of r and the rest: units is what drains in the whole periods, and micros is the rest.
-// The drained units must fit an int64.
+// timeToDrain returns the time in which r drains as much as another rate does in t microseconds, rounded up. It returns
+// the time as whole periods of r and a rest: units is how many units drain in these periods, and micros is the rest.
+// The drained units must fit in an int64.
 func (r rate) timeToDrain(other rate, t int64) (units, micros int64) {
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))

@@ -3,12 +3,12 @@ package algorithm
 import "github.com/headgate/headgate"
 
 // slidingBuckets divides the period into N clock-aligned buckets and admits Count units in the current bucket and the
-// N−1 before it. These buckets cover less than the last period, by up to one bucket. So it can admit too much, but at
-// most the units of the bucket that no longer counts: never more than Count in any Period·(N−1)/N.
+// N−1 before it. These N buckets cover up to one bucket less than the last period. So it can admit too much, but at
+// most the units of the one bucket that no longer counts. It never admits more than Count in any Period·(N−1)/N.
 type slidingBuckets struct{}
 
-// A state of slidingBuckets is the time of the latest take, charge or refund, which is in the newest bucket, and a ring
-// of counts, where bucket i since 1970 is at index i modulo N. The head has the width of a bucket.
+// A state of slidingBuckets holds a head with the width of a bucket, the time of the latest take, charge or refund, and
+// a ring of counts. Buckets are numbered from 1970 on; bucket i has the index i modulo N in the ring.
 const (
 	ringLatest = iota + 1
 	ringCounts
@@ -16,10 +16,10 @@ const (
 
 // A ring is a read-only view of a state at a given time.
 type ring struct {
-	counts []int64
-	newest int64 // number of the newest bucket that was written
-	now    int64 // number of the bucket that contains time, newest or later
-	time   int64 // µs
+	counts  []int64
+	newest  int64 // number of the newest bucket that was written
+	current int64 // number of the bucket that contains time; not before newest
+	time    int64 // µs
 }
 
 // bucketOf returns the number of the bucket that contains a time.
@@ -29,10 +29,10 @@ func (p *Plan) bucketOf(t int64) int64 { return floorTo(t, p.width) / p.width }
 func (p *Plan) ringAt(s State, now int64) ring {
 	if len(s) == 0 {
 		bucket := p.bucketOf(now)
-		return ring{newest: bucket, now: bucket, time: now}
+		return ring{newest: bucket, current: bucket, time: now}
 	}
 	at := max(now, s[ringLatest])
-	return ring{counts: s[ringCounts:], newest: p.bucketOf(s[ringLatest]), now: p.bucketOf(at), time: at}
+	return ring{counts: s[ringCounts:], newest: p.bucketOf(s[ringLatest]), current: p.bucketOf(at), time: at}
 }
 
 // newRing returns an empty ring. It reuses the memory of s if that is large enough.
@@ -48,12 +48,12 @@ func (p *Plan) newRing(s State, latest int64) State {
 }
 
 // oldest returns the number of the first bucket that still counts.
-func (r ring) oldest() int64 { return r.now - int64(len(r.counts)) + 1 }
+func (r ring) oldest() int64 { return r.current - int64(len(r.counts)) + 1 }
 
 // at returns the count of bucket i, for i from oldest to newest.
 func (r ring) at(i int64) int64 { return r.counts[modulo(i, int64(len(r.counts)))] }
 
-// modulo returns i modulo n, which is not negative. Buckets before 1970 have negative numbers.
+// modulo returns the remainder of i/n from 0 to n−1, also for the negative numbers of buckets before 1970.
 func modulo(i, n int64) int64 {
 	if i %= n; i < 0 {
 		i += n
@@ -69,7 +69,7 @@ func (r ring) used() int64 {
 	return sum
 }
 
-// admitTime returns when no more than room units of the ring will count.
+// admitTime returns when at most room of the used units will count.
 func (r ring) admitTime(p *Plan, used, room int64) int64 {
 	i := r.oldest()
 	for ; i <= r.newest; i++ {
@@ -99,7 +99,7 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 		d.ResetAfter = micros(r.resetTime(p, now) - now)
 	case n > 0:
 		d.Receipt = headgate.Receipt{At: r.time, Units: n}
-		d.ResetAfter = micros((r.now+p.buckets)*p.width - now)
+		d.ResetAfter = micros((r.current+p.buckets)*p.width - now)
 	default:
 		d.ResetAfter = micros(r.resetTime(p, now) - now)
 	}
@@ -144,7 +144,7 @@ func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.De
 	n = min(n, max(0, p.maxConsumed-p.ringAt(s, now).used()))
 	s[ringCounts+modulo(bucket, p.buckets)] += n
 	d := p.ringAt(s, now).describe(p, now, 0)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: s[ringLatest], Units: n}
 	return s, d
 }
@@ -152,15 +152,15 @@ func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.De
 func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	s, newest := p.advanceRing(s, now)
 	if i := p.bucketOf(r.At); i > newest-p.buckets && i <= newest {
-		at := &s[ringCounts+modulo(i, p.buckets)]
-		*at = max(0, *at-n)
+		count := &s[ringCounts+modulo(i, p.buckets)]
+		*count = max(0, *count-n)
 	}
 	return s
 }
 
 func (slidingBuckets) kind() Kind { return KindBuckets }
 
-func (slidingBuckets) words(p *Plan) (first, growth int) { return ringCounts + int(p.buckets), 0 }
+func (slidingBuckets) words(p *Plan) (initial, growth int) { return ringCounts + int(p.buckets), 0 }
 
 func (slidingBuckets) prepare(p *Plan) {
 	p.buckets = int64(p.limit.Buckets)

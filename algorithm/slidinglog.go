@@ -2,19 +2,20 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingLog remembers when each unit was taken and admits exactly Count units in every period. Denied requests are
-// not in the log, so a client that keeps retrying is admitted as soon as one that waits.
+// slidingLog remembers when each unit was taken, and admits at most Count units in every period. Denied requests are
+// not logged, so a client that keeps retrying is admitted as early as one that waits.
 type slidingLog struct{}
 
-// The elements of a slidingLog's state, after the head, which has the period.
+// The indexes of the words in a state, after the head. The number in the head is the period.
 const (
-	logUnits   = iota + 1 // sum of the units of the entries from logFirst on
+	logUnits   = iota + 1 // units of the live entries, which are those from logFirst on
 	logLatest             // time of the latest take, charge or refund
 	logFirst              // index of the first live entry
-	logEntries            // entries: pairs of a time and the units taken then, oldest first
+	logEntries            // the first entry; an entry is a time and the units taken then, and the oldest is first
 )
 
-// liveEntries returns the index of the first entry later than after, and the units of that entry and later ones.
+// liveEntries returns the index of the first entry that is later than the time after, and the sum of the units from
+// that entry on.
 func (s State) liveEntries(after int64) (first int, units int64) {
 	first, units = int(s[logFirst]), s[logUnits]
 	for first < len(s) && s[first] <= after {
@@ -24,8 +25,7 @@ func (s State) liveEntries(after int64) (first int, units int64) {
 	return first, units
 }
 
-// describeLog returns the decision on taking n units at now, in µs, without taking them. With n = 0 it describes the
-// current state.
+// describeLog returns the decision about n units at now, in µs. It takes nothing.
 func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	d := headgate.Decision{Limit: p.capacity}
 	at, first, used := now, logEntries, int64(0)
@@ -44,7 +44,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	} else {
 		d.Remaining = p.capacity - used
 		i := first
-		// Find the entry after whose expiry n units fit. There is one if n is at most the capacity.
+		// Find the entry after whose expiry there is room for n units. There is one, because n is at most the capacity.
 		for room := p.capacity - n; ; i += 2 {
 			if used -= s[i+1]; used <= room {
 				break
@@ -58,7 +58,8 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	return d
 }
 
-// appendLog adds n units at now, or at the latest time seen, after dropping the entries that no longer count.
+// appendLog adds an entry of n units at now, or at the latest time of the state if that is later. It removes entries
+// that no longer count if they are most of the log.
 func (p *Plan) appendLog(s State, now, n int64) State {
 	if len(s) == 0 {
 		return append(s, p.head, n, now, logEntries, now, n)
@@ -97,7 +98,7 @@ func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decisi
 		s[logLatest] = max(now, s[logLatest])
 	}
 	d := p.describeLog(s, now, 0)
-	d.RetryAfter = 0 // a charge is never denied, so there is nothing to retry
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: s[logLatest], Units: n}
 	return s, d
 }
@@ -121,7 +122,7 @@ func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State
 
 func (slidingLog) kind() Kind { return KindLog }
 
-func (slidingLog) words(*Plan) (first, growth int) { return logEntries + 2, 2 }
+func (slidingLog) words(*Plan) (initial, growth int) { return logEntries + 2, 2 }
 
 func (slidingLog) prepare(*Plan) {}
 
@@ -135,7 +136,7 @@ func (slidingLog) consumed(p *Plan, s State, now int64) (at, units int64) {
 }
 
 func (slidingLog) newState(p *Plan, at, units int64) State {
-	if units = min(units, p.maxConsumed); units == 0 { // any units above maxConsumed would expire at the same time
+	if units = min(units, p.maxConsumed); units == 0 { // the units expire together, so more have no effect
 		return State{p.head, 0, at, logEntries}
 	}
 	return State{p.head, units, at, logEntries, at, units}

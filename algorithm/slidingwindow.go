@@ -2,19 +2,20 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// slidingWindow counts the units of the current window and of the one before. It estimates the consumption of the last
-// period as current + previous × (the part of the previous window that the last period still covers). That assumes that
-// the previous window's units were spread evenly: a client that sends them all at its end can get twice Count within a
-// period.
+// slidingWindow counts the units of the current window and of the previous one. It estimates the consumption of the
+// last period as current + previous × (the part of the previous window that is in the last period). The estimate
+// assumes that the units of the previous window were spread evenly: a client that sends them all at the end of that
+// window can get twice Count within a period.
 type slidingWindow struct{}
 
-// windows is the decoded state: the units consumed in the window of the latest take, charge or refund, and in the one
-// before it.
+// windows is the decoded state.
 type windows struct {
-	latest            int64 // µs
-	current, previous int64 // units
+	latest   int64 // time of the latest take, charge or refund, in µs
+	current  int64 // units consumed in the window that contains latest
+	previous int64 // units consumed in the window before that
 }
 
+// The indexes of the words in a state, after the head, and their number.
 const (
 	windowsLatest = iota + 1
 	windowsCurrent
@@ -34,8 +35,8 @@ func (w windows) state(p *Plan, s State) State {
 	return append(s[:0], p.head, w.latest, w.current, w.previous)
 }
 
-// advance returns the windows at now, or at their latest time if that is later; when the current window began; and how
-// far into that window the time is.
+// advance returns the windows at now, or at their latest time if that is later. The current window began at begin, and
+// intoWindow has passed since.
 func (w windows) advance(p *Plan, now int64) (advanced windows, begin, intoWindow int64) {
 	now = max(now, w.latest)
 	begin = floorTo(now, p.period)
@@ -50,9 +51,9 @@ func (w windows) advance(p *Plan, now int64) (advanced windows, begin, intoWindo
 	return w, begin, now - begin
 }
 
-// used returns the units that count as consumed in the last period. The share of the previous window is rounded to the
-// nearest unit, and a half is rounded down. If a half were rounded up, the last unit would count until the current
-// window ends, and a busy key would get one unit less than Count in every window.
+// used returns the units that count as consumed in the last period. The part of the previous window is rounded to the
+// nearest unit, and a half is rounded down. If a half were rounded up, one unit of the previous window would count for
+// too long, and a busy key would get one unit less than Count in every window.
 func (w windows) used(p *Plan, intoWindow int64) int64 {
 	return w.current + mulDivNear(w.previous, p.period-intoWindow, p.period)
 }
@@ -82,12 +83,13 @@ func (w windows) admitTime(p *Plan, begin, n int64) int64 {
 	return begin + p.period + p.fadeTime(w.current, p.capacity-n)
 }
 
-// fadeTime returns how far into a window, in µs, the units of the previous window begin to count as at most room.
+// fadeTime returns how many µs after the start of a window at most room units of the previous window count.
 func (p *Plan) fadeTime(previous, room int64) int64 {
 	if previous <= room {
 		return 0
 	}
-	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period) // when room + ½ units of it still count
+	// room + ½ units are rounded to room.
+	return p.period - mulDivFloor(2*room+1, p.period, 2*previous, p.period)
 }
 
 // resetTime returns the µs from now until the units of both windows count as 0.
@@ -118,7 +120,7 @@ func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Dec
 	n = min(n, max(0, p.maxConsumed-w.used(p, intoWindow)))
 	w.current += n
 	d := w.describe(p, begin, intoWindow, now, 0)
-	d.RetryAfter = 0
+	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: begin + intoWindow, Units: n}
 	return w.state(p, s), d
 }
@@ -136,7 +138,7 @@ func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) St
 
 func (slidingWindow) kind() Kind { return KindWindows }
 
-func (slidingWindow) words(*Plan) (first, growth int) { return windowsWords, 0 }
+func (slidingWindow) words(*Plan) (initial, growth int) { return windowsWords, 0 }
 
 func (slidingWindow) prepare(*Plan) {}
 

@@ -1,7 +1,7 @@
 package algorithm
 
-// tokenBucket admits n units when the bucket, after draining until now, has room for them. It never admits more than
-// capacity + rate·t in any time t.
+// tokenBucket admits n units if the bucket has room for them after draining until now. It never admits more than
+// capacity + rate·t units in any time t.
 type tokenBucket struct{ bucketSteps }
 
 func (tokenBucket) lua() luaIncludes {
