@@ -15,8 +15,8 @@ import (
 // fit into the L1 cache.
 const BatchSize = 16
 
-// An EachTaker is a Borrower that decides several independent checks together faster than one by one. memstore.Store is
-// an EachTaker.
+// An EachTaker is a Borrower that can decide several independent checks in one call, which is faster than one call for
+// each. memstore.Store is an EachTaker.
 type EachTaker interface {
 	Borrower
 	// TakeEach decides each check as Take does, in order. It writes the result of checks[i] to dst[i] or, if checks[i]
@@ -25,9 +25,9 @@ type EachTaker interface {
 	TakeEach(ctx context.Context, checks []*headgate.Check, dst []*headgate.Decision, errs []error)
 }
 
-// A Batch decides several independent requests faster than one by one: it builds all keys first, and then reads their
-// counters. The results are those of DecideWith. The zero Batch is ready for use. It is meant to be reused, by one
-// goroutine at a time.
+// A Batch decides several independent requests. This is faster than one DecideWith for each, because the store reads
+// the counters of all requests together. The results are the same. The zero Batch is ready for use. Reuse a Batch, but
+// only in one goroutine at a time.
 //
 //	for i := range requests {
 //		b.Add(ctx, e, requests[i].subject, requests[i].options)
@@ -43,8 +43,8 @@ type Batch struct {
 	errs     [BatchSize]error
 	start    time.Time // when the first request was added; zero if the decision is not timed
 
-	// The fields below are for the pending requests: those that one store of an engine will decide in one call. The
-	// arrays have one element for each of them.
+	// The fields below are for the pending requests, which one store of an engine will decide in one call. The arrays have
+	// one element for each pending request.
 	pending    int
 	engine     *Engine
 	storeIndex int8
@@ -65,8 +65,8 @@ func (b *Batch) Verdict(i int) (*Verdict, error) { return &b.verdicts[i], b.errs
 // Clear removes all requests.
 func (b *Batch) Clear() { b.count = 0 }
 
-// Add adds a request; the batch must not be full. Requests are decided in the order in which they are added, some
-// already by Add. The subject is not used after Add returns.
+// Add adds a request; the batch must not be full. Requests are decided in the order in which they are added. Add itself
+// decides requests that need more than one call of a store. The subject is not used after Add returns.
 func (b *Batch) Add(ctx context.Context, e *Engine, s rules.Subject, o *DecideOptions) {
 	index := b.count
 	b.count++
@@ -80,7 +80,8 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, o *DecideOp
 	v := &b.verdicts[index]
 	if index == 0 {
 		b.start = time.Time{}
-		// A measured batch measures one decision. With full batches this is one decision in sampleEvery.
+		// One decision of a timed batch is reported with its duration. So if batches are full, one decision in sampleEvery
+		// is.
 		if e.config.Observe != nil && e.config.Random()%(sampleEvery/BatchSize) == 0 {
 			b.start = e.config.Clock.Now()
 		}
@@ -119,8 +120,8 @@ func (b *Batch) add(ctx context.Context, e *Engine, s rules.Subject, o *DecideOp
 	return nil
 }
 
-// hasSingleLimit reports whether one limit of one rule decides the request and nothing else is counted. Counted denials
-// would affect the next request.
+// hasSingleLimit reports whether one limit of one rule decides the request and nothing else is counted. It returns
+// false if a denial would be counted, because the count could affect the next request of the batch.
 func (v *Verdict) hasSingleLimit() bool {
 	if len(v.matched) != 1 {
 		return false

@@ -19,7 +19,7 @@ type checkBuilder struct {
 	hasCost     bool  // DecideOptions.HasCost
 	noWait      bool  // DecideOptions.NoWait
 	skipSlots   bool  // skip concurrency limits
-	copyStrings bool  // set by add: call Verdict.copyStrings, since some stores may retain Key and Owner
+	copyStrings bool  // set by add if a store may retain Key and Owner: call Verdict.copyStrings
 }
 
 // add adds the checks of the rule v.matched[ruleIndex].
@@ -40,8 +40,8 @@ func (b *checkBuilder) add(ruleIndex int) {
 		v.keys = m.AppendOwner(v.keys, b.subject)
 		owner.to = int32(len(v.keys))
 	}
-	cost := r.Cost.Reserve(b.subject) // only computes the cost
-	slots := cost                     // units of concurrency limits, which a caller's cost does not change
+	cost := r.Cost.Initial(b.subject)
+	slots := cost // units of concurrency limits, which the caller's cost does not change
 	switch {
 	case b.hasCost:
 		cost = b.cost
@@ -56,8 +56,8 @@ func (b *checkBuilder) add(ruleIndex int) {
 	if maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
 		queueFull, maxWait = true, 0
 	}
-	// A key consists of the base, which all limits of the rule share, and the name of the limit. v.keys gets one key
-	// after another.
+	// A key consists of a base, which is the same for all limits of the rule, and the name of the limit. The keys are
+	// appended to v.keys.
 	from := len(v.keys)
 	v.keys = m.AppendKeyBase(v.keys, b.subject)
 	baseLen := len(v.keys) - from
@@ -97,8 +97,9 @@ func (b *checkBuilder) add(ruleIndex int) {
 	}
 }
 
-// addSimple is like add, but for all rules at once if they are simple (see isSimple) and their store is a Borrower. If
-// shared is set, it adds only rules with keys that clients share, otherwise only the other rules.
+// addSimple is like add, but for all rules at once. All rules with limits must be simple, as isSimple reports, and
+// their store must be a Borrower. If shared is set, addSimple adds the rules with keys that clients share, otherwise
+// the other rules.
 func (v *Verdict) addSimple(s rules.Subject, store int8, shared bool) {
 	keys, checks, infos := v.keys, v.checks, v.infos
 	for i := range v.matched {
@@ -126,8 +127,8 @@ func (v *Verdict) addSimple(s rules.Subject, store int8, shared bool) {
 			checks, infos = checks[:n+1], infos[:n+1]
 			c, info := &checks[n], &infos[n]
 			c.Key = unsafe.String(&keys[start], len(keys)-start) // safe for the same reason as in add
-			// The previous request usually had the same limit here, and then most fields are set already. The address of the
-			// limit does not prove that if it is a registered client's: another client's limit may have been there before.
+			// If the previous request had the same limit here, as usual, most fields are set already. The address of the
+			// limit shows this, except for a registered client's limit: its memory may have held another client's limit.
 			if info.simple != l || c.Cost != units || m.Client != "" {
 				c.Limit, c.Cost = *l, units
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A ClientView is a client as one rule counts it. It is valid until the verdict is reused, and read-only.
+// A ClientView describes the client that one rule counts. It is valid until the verdict is reused, and read-only.
 type ClientView struct {
 	// Matched is the rule.
 	Matched *match.Result
@@ -22,8 +22,8 @@ type ClientView struct {
 	Shadow bool
 }
 
-// ClientAt sets c to the client of the rule whose limits begin at the i-th of LimitCount, and returns where the limits
-// of the next rule begin.
+// ClientAt sets c to the client of the rule whose first limit is LimitAt(i). It returns the index of the next rule's
+// first limit.
 func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	info, check := &v.infos[i], &v.checks[i]
 	m := &v.matched[info.matched]
@@ -43,8 +43,8 @@ func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	return next
 }
 
-// BlockedClient sets c to the client of a request that a rule denies regardless of its counters. It returns false if no
-// rule does, or if the client is not known.
+// BlockedClient sets c to the client of a request that a rule denies without looking at counters. It returns false if
+// no rule does so, or if the client is not known.
 func (v *Verdict) BlockedClient(c *ClientView) bool {
 	if len(v.checks) > 0 || len(v.keys) == 0 || v.Action.Passes() {
 		return false

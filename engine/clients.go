@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// AddClient registers a client in addition to those of the rules, with precedence over them. The client stays
-// registered when the rules change. The error is a *rules.Error if a client of AddClient has the same id or one of its
-// attribute values, or if the client's limits cannot be used with the current rules.
+// AddClient registers a client. It takes precedence over clients that were compiled with the rules, and stays
+// registered when the rules change. The error is a *rules.Error if another client of AddClient has the same id or
+// attribute value, or if the client's limits cannot be used with the current rules.
 func (e *Engine) AddClient(c rules.Client) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -25,8 +25,8 @@ func (e *Engine) AddClient(c rules.Client) error {
 // Clients returns the number of clients that AddClient has registered.
 func (e *Engine) Clients() int { return e.registry.Len() }
 
-// RemoveClient removes a client of AddClient, and resets its counters. It returns ErrNoClient if no such client has
-// that id. After any other error the client is removed, but some of its counters may remain.
+// RemoveClient removes a client that AddClient has registered, and resets its counters. It returns ErrNoClient if no
+// such client has that id. After any other error the client is removed, but some of its counters may remain.
 //
 // It resets the client's counters and penalties under rules that count by a single attribute of the client, or that
 // fall back to its address. Counters under rules with several key attributes, such as user and path, and counters that
@@ -49,7 +49,7 @@ func (e *Engine) RemoveClient(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// removeClient removes a client and returns its counters. It returns false if there is none with that id.
+// removeClient removes a client and returns its counters. It returns false if there is no client with that id.
 func (e *Engine) removeClient(id string) ([]counter, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,12 +57,12 @@ func (e *Engine) removeClient(id string) ([]counter, bool) {
 	if !ok {
 		return nil, false
 	}
-	counters := e.countersOf(c) // before removal: they depend on the client's limits
+	counters := e.countersOf(c) // before the removal, because they depend on the client's limits
 	e.registry.Remove(id)
 	return counters, true
 }
 
-// A counter identifies a counter in a store. The fields key, owner and split are those of its checks.
+// A counter identifies a counter in a store. The fields key, owner and split are those of a headgate.Check.
 type counter struct {
 	store      *store
 	rule       string // id of its rule
@@ -74,8 +74,8 @@ func (c *counter) reset(ctx context.Context) error {
 	return c.store.Reset(ctx, headgate.Check{Key: c.key, Owner: c.owner, Split: c.split})
 }
 
-// countersOf returns the counters of a client whose keys consist of one attribute: the values of other attributes in a
-// key are not known.
+// countersOf returns the counters of a client whose keys consist of one attribute. If a key has other attributes too,
+// their values are not known.
 func (e *Engine) countersOf(c *rules.Client) []counter {
 	set := e.current.Load()
 	var list []counter
@@ -106,8 +106,8 @@ func countsBy(r *rules.Rule, a headgate.Attribute) bool {
 	return len(r.Key) > 0 && a.Kind == headgate.AttrIP && r.Fallback == rules.FallbackIP
 }
 
-// appendCounters appends all counters that a client may have under a rule: by the current limits m.Limits, by the
-// rule's own limits, and by those of its overrides and its penalty.
+// appendCounters appends all counters that a client may have under a rule: those of its current limits m.Limits, of the
+// rule's own limits, of its overrides and of its penalty.
 func (e *Engine) appendCounters(list []counter, m *match.Result, s rules.Subject) []counter {
 	r := m.Rule
 	base, owner := string(m.AppendKeyBase(nil, s)), string(m.AppendOwner(nil, s))

@@ -10,14 +10,14 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// concludeAllowed sets the verdict if the stores, not policies, have decided all checks and allow the request.
-// Otherwise it returns false and changes nothing.
+// concludeAllowed sets the verdict if the stores have allowed all checks and no policy has replaced a store. Otherwise
+// it returns false and changes nothing.
 func (v *Verdict) concludeAllowed() bool {
 	tightest := &v.decisions[0]
 	check := 0
 	for i := range v.decisions {
 		d := &v.decisions[i]
-		if !d.Allowed || d.Degraded || d.Limit == 0 { // Limit is 0 if it was not checked
+		if !d.Allowed || d.Degraded || d.Limit == 0 { // Limit is 0 if no store has decided the check
 			return false
 		}
 		if d.Remaining < tightest.Remaining {
@@ -28,7 +28,7 @@ func (v *Verdict) concludeAllowed() bool {
 	return true
 }
 
-// concludeTake sets the verdict on a request after its checks were decided. passes and err are the results of takeAll.
+// concludeTake sets the verdict after the checks were decided. passes and err are the results of takeAll.
 func (v *Verdict) concludeTake(ctx context.Context, o *DecideOptions, passes bool, err error) error {
 	n := len(v.checks)
 	if v.enforcedCount < n {
@@ -64,7 +64,7 @@ func (v *Verdict) denyOverloaded(err error) error {
 	for i := range v.decisions[:v.enforcedCount] {
 		v.decisions[i] = notChecked
 	}
-	v.rejectOverloaded(v.rule(0)) // any rule: none was decided
+	v.rejectOverloaded(v.rule(0)) // any rule would do, because none was decided
 	v.needsSettle, v.readsResponse = false, false
 	return nil
 }
@@ -89,17 +89,18 @@ func (v *Verdict) rejectIfBusy(o *DecideOptions) bool {
 	return false
 }
 
-// overloadedRetryAfter is the RetryAfter of requests that are denied because a store is overloaded. It is a guess.
+// overloadedRetryAfter is the RetryAfter of requests that are denied because a store or this process is overloaded.
+// Nobody knows when the overload ends, so the value is a guess.
 const overloadedRetryAfter = time.Second
 
-// conclude sets the verdict after all checks were decided. It returns the check that determines the verdict, or -1, and
-// how long it delays the request.
+// conclude sets the verdict from the decisions. It returns the index of the check that determines the verdict, or -1,
+// and how long this check delays the request.
 func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	check = -1
 	for i := range v.decisions[:v.enforcedCount] {
 		d := &v.decisions[i]
 		if d.Limit == 0 {
-			continue // it was not checked
+			continue // no store has decided the check
 		}
 		v.Degraded = v.Degraded || d.Degraded
 		if delay := v.infos[i].wait; passes && delay > wait {
@@ -109,7 +110,7 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 		}
 	}
 	if check < 0 {
-		return check, 0 // no check of a rule that can deny was decided
+		return check, 0 // no check that can deny was decided
 	}
 	v.Rule, v.Decision = v.rule(check), v.decisions[check]
 	switch {
@@ -121,8 +122,8 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 	return check, wait
 }
 
-// isTighter reports whether a decision is tighter than another: a denial is tighter than an allowed decision, a denial
-// with a longer RetryAfter is tighter than another denial, and so is an allowed decision with a smaller Remaining.
+// isTighter reports whether a decision is tighter than another. A denial is tighter than an allowed decision. Of two
+// denials, the one with the longer RetryAfter is tighter; of two allowed decisions, the one with the smaller Remaining.
 func isTighter(d, other *headgate.Decision) bool {
 	switch {
 	case d.Allowed != other.Allowed:
@@ -145,6 +146,6 @@ func (v *Verdict) denyByCheck(check int) {
 	case r.OnLimit.Action == rules.Drop:
 		v.Action = Drop
 	case v.infos[check].queueFull && d.RetryAfter <= r.OnLimit.MaxWait:
-		v.Reason = QueueFull // the request would have been delayed if fewer others were
+		v.Reason = QueueFull // without the other waiting requests, this one would have been delayed
 	}
 }

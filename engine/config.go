@@ -24,24 +24,24 @@ type Config struct {
 	Rules *match.Set
 	// Store counts for rules with consistency: exact and, if it is Shared, for rules without a consistency.
 	Store headgate.Limiter
-	// Local is the store in this process. It counts for rules with consistency: local and the denials that lead to
-	// penalties, and decides for rules with on_failure: local when another store fails. Default Store; then there is no
-	// fallback when Store fails, and on_failure: local means open.
+	// Local is the store in this process. It counts for rules with consistency: local, and counts the denials that lead to
+	// penalties. When another store fails, it decides for rules with on_failure: local. Default Store; if Store fails
+	// then, on_failure: local means open.
 	Local headgate.Limiter
-	// Shared reports whether other nodes use the same Store, for example one in Redis. Rules without a consistency are
-	// then exact. Otherwise they are local.
+	// Shared says that other nodes use the same Store, for example one in Redis. Rules without a consistency are exact if
+	// Shared is set, and local otherwise.
 	Shared bool
 	// Modes are the stores for the consistencies lease, async and gossip. A rule whose store is missing is refused.
 	Modes map[rules.Consistency]headgate.Limiter
 	// Global are the stores for limits that regions share (scope: global), for the consistencies exact, lease and async.
 	// A rule whose store is missing is refused.
 	Global map[rules.Consistency]headgate.Limiter
-	// Secret encrypts leases (see Verdict.AppendLease), so that they can be neither read nor forged. It has at least
-	// 16 bytes. Engines that share a store need the same secret. Default: a random secret if Store is not Shared;
-	// otherwise none, and leases are not encrypted.
+	// Secret is the key with which Verdict.AppendLease encrypts leases, so that clients can neither read nor forge them.
+	// It has at least 16 bytes. Engines that share a store need the same secret. Default: a random secret if Store is not
+	// Shared; otherwise none, and leases are not encrypted.
 	Secret []byte
-	// SecondSecret is the old or the new secret while Secret is being replaced: leases that were encrypted with it are
-	// accepted too. Default: none.
+	// SecondSecret is a second key for decrypting leases. While the Secret of a fleet is being replaced, set it to the old
+	// or the new secret. Default: none.
 	SecondSecret []byte
 	// MaxWaiting is the maximum number of requests that are delayed at the same time by rules with on_limit: delay.
 	// Further requests are rejected. Default DefaultMaxWaiting. If it is negative, no request is delayed.
@@ -58,21 +58,23 @@ type Config struct {
 	Clock clock.Clock
 	// Random returns random numbers that select the decisions whose duration is measured. Default math/rand/v2.Uint32.
 	Random func() uint32
-	// OnError is called with every error that is not returned to a caller: a store failed and a policy decided, or units
-	// could not be refunded or charged. It must be fast and safe for concurrent use. Default: log the error with slog at
+	// OnError is called with every error that is not returned to a caller, for example after a store failed and a policy
+	// decided, or after a failed refund. It must be fast and safe for concurrent use. Default: log the error with slog at
 	// level Warn, at most once a second.
 	OnError func(error)
 }
 
-// A Borrower is a Limiter that does not retain the strings of a check after it returns, and does not read Check.Owner.
-// An Engine passes it keys in a reused buffer, so that a decision allocates nothing. memstore.Store is a Borrower.
+// A Borrower is a Limiter whose methods do not retain the strings of a check after they return, and do not read
+// Check.Owner. An Engine passes it keys in a reused buffer, so that a decision allocates nothing. memstore.Store is a
+// Borrower.
 type Borrower interface {
 	headgate.Limiter
+	// BorrowsKeys does nothing. It marks a type as a Borrower.
 	BorrowsKeys()
 }
 
-// A Faulter is a Limiter that knows why it decides a check without its store, such as guard.Guard. Fault returns the
-// reason, or nil if the store is reachable.
+// A Faulter is a Limiter in front of a store, such as guard.Guard, that decides checks even while the store is
+// unreachable. Fault returns why the store is not asked about c, or nil if it is.
 type Faulter interface {
 	headgate.Limiter
 	Fault(c headgate.Check) error
@@ -90,8 +92,8 @@ var (
 	errGlobal  = errors.New("engine: Global")
 )
 
-// stores are the limiters of a Config. They are listed in the order in which a request uses them: the limiters that
-// call no server for every check come first.
+// stores are the limiters of a Config, in the order in which a request uses them. Limiters that do not call a server
+// for every check come first.
 type stores struct {
 	list   []store
 	byMode [rules.ScopeGlobal + 1][rules.Local + 1]int8 // index in list for each scope and consistency, or noStore
@@ -132,21 +134,21 @@ func newStores(c *Config) (stores, error) {
 	return s, err
 }
 
-// forRule returns the index of the store in which a rule counts, noStore if there is none.
+// forRule returns the index of the store in which a rule counts, or noStore if there is none.
 func (s *stores) forRule(r *rules.Rule) int8 { return s.byMode[r.Scope][r.Consistency] }
 
-// addAll adds the limiters of a Config's field in the order of modes, the allowed keys, and sets their indexes. field
-// is the error that names the field.
+// addAll adds limiters, in the order of modes, and sets indexes to their indexes in the list. Only the modes are
+// allowed as keys. errField is an error with the name of the Config's field.
 func (s *stores) addAll(
 	indexes *[rules.Local + 1]int8, limiters map[rules.Consistency]headgate.Limiter,
-	modes []rules.Consistency, field error,
+	modes []rules.Consistency, errField error,
 ) error {
 	for mode, l := range limiters {
 		if !slices.Contains(modes, mode) {
-			return fmt.Errorf("%w: %s: want one of %v", field, mode, modes)
+			return fmt.Errorf("%w: %s: want one of %v", errField, mode, modes)
 		}
 		if l == nil {
-			return fmt.Errorf("%w: %s: want a Limiter", field, mode)
+			return fmt.Errorf("%w: %s: want a Limiter", errField, mode)
 		}
 	}
 	for _, mode := range modes {
@@ -174,9 +176,9 @@ func identical(a, b headgate.Limiter) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// logError returns the default of Config.OnError.
+// logError returns the default of Config.OnError, which logs at most one error a second.
 func logError(c clock.Clock) func(error) {
-	var lastLog atomic.Int64 // nanoseconds since start, at least 1; 0 if there was none
+	var lastLog atomic.Int64 // time of the last log line in nanoseconds since start, plus 1; 0 before the first
 	var suppressed atomic.Int64
 	start := c.Now()
 	return func(err error) {

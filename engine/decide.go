@@ -12,8 +12,8 @@ import (
 )
 
 // Decide decides a request by all rules that match it, and takes units from all of their limits or from none. It sets v
-// to the result. An error means that ctx has ended: then no units or slots are held, and the verdict is invalid. A
-// store failure is not an error: the failure policies of the rules decide.
+// to the result. It returns an error only if ctx has ended; the request then holds no units or slots, and v is invalid.
+// A store failure is not an error: the failure policies of the rules decide.
 func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &DecideOptions{}, v)
 }
@@ -27,13 +27,13 @@ func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *
 	return e.decide(ctx, s, &DecideOptions{Rule: id}, v)
 }
 
-// DecideMore is like Decide, but for a part of a request that is being served already, such as a message of its stream.
-// The request already holds its slots, so concurrency limits are not checked.
+// DecideMore is like Decide, but for a part of a request that is already being served, such as one message of a stream.
+// It does not check concurrency limits, because the request already holds its slots.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {
 	return e.decide(ctx, s, &DecideOptions{skipSlots: true}, v)
 }
 
-// sampleEvery is the number of decisions of which one is timed.
+// One decision in sampleEvery is timed, because reading the clock for every decision would be too slow.
 const sampleEvery = 32
 
 // startTime returns the current time, or the zero time if this decision is not measured.
@@ -84,7 +84,7 @@ func (v *Verdict) observe(start time.Time) {
 	v.engine.config.Observe(v)
 }
 
-// match finds the rules that decide: the rule with that id, or all that match if the id is empty.
+// match finds the rules that decide: the rule with the given id, or all matching rules if id is empty.
 func (v *Verdict) match(s rules.Subject, id string) error {
 	set := v.engine.current.Load()
 	if id == "" {
@@ -100,7 +100,7 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 
 // applyLimits applies the rules in v.matched to the request.
 func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOptions) error {
-	var stages uint32 // bit set of the stages (see stage) of the rules whose limits can deny
+	var stages uint32 // bit set of the stages of the rules whose limits can deny; Engine.stage explains stages
 	hasShadows := false
 	plain := !o.skipSlots                   // see Verdict.PlainAllow
 	allSimple := !o.skipSlots && !o.HasCost // all rules with limits to check are simple: see isSimple
@@ -146,7 +146,7 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOpt
 		v: v, ctx: ctx, subject: s, cost: o.Cost, hasCost: o.HasCost, noWait: o.NoWait, skipSlots: o.skipSlots,
 	}
 	oneStage := stages&(stages-1) == 0
-	for ; stages != 0; stages &= stages - 1 { // from the lowest bit
+	for ; stages != 0; stages &= stages - 1 { // from the lowest stage on; this clears its bit
 		stage := bits.TrailingZeros32(stages)
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && !isShadow(m) && (oneStage || v.engine.stage(m) == stage) {
@@ -174,11 +174,11 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOpt
 	return v.take(ctx, o)
 }
 
-// unsharedStages is the bit set of the even stages, whose keys clients do not share: see stage.
+// unsharedStages is the bit set of the even stages, whose keys clients do not share.
 const unsharedStages = 0x55555555
 
-// stage returns the position of a rule's limits in the order of checks. It is twice the index of the rule's store (see
-// stores), plus 1 for keys that clients share: they come after the other keys of the store.
+// stage returns the position of a rule's limits in the order of checks. It is twice the index of the rule's store, plus
+// 1 for keys that clients share. So these keys come after the other keys of the same store.
 func (e *Engine) stage(m *match.Result) int {
 	store := e.stores.byMode[rules.ScopeRegion][rules.ByStore]
 	if !isSimple(m) {

@@ -10,14 +10,14 @@ import (
 
 // DecideOptions are the options of one decision. With the zero value, DecideWith decides like Decide.
 type DecideOptions struct {
-	// Rule is the id of the only rule to apply, whether its condition matches or not. Default "": all rules that match.
+	// Rule is the id of the only rule to apply. Its condition is not evaluated. Default "": all rules that match.
 	Rule string
 	// Cost replaces the costs of the rules if HasCost is set. It is final: no response header changes it, and a cost
 	// above a limit's capacity is denied. It does not change the number of slots that concurrency limits take.
 	//
-	// A cost of 0 is a peek: it reports what remains, and takes no units and no slots. It is not delayed or counted as a
-	// denial, and Config.Observe is not called. A peek is denied only if a request of any cost would be denied, for
-	// example because the client is blocked or in debt.
+	// A decision with a cost of 0 is called a peek. It reports how many units remain, and takes no units and no slots. It
+	// is not delayed or counted as a denial, and Config.Observe is not called. A peek is denied only if a request of any
+	// cost would be denied, for example because the client is blocked or in debt.
 	Cost    int64
 	HasCost bool
 	// NoWait is set by callers that report Verdict.Delay to their clients instead of calling Wait. Their requests do not
@@ -35,7 +35,7 @@ func (o *DecideOptions) costOf(r *rules.Rule, s rules.Subject) int64 {
 	if o.HasCost {
 		return o.Cost
 	}
-	return r.Cost.Reserve(s)
+	return r.Cost.Initial(s)
 }
 
 func (o *DecideOptions) validate() error {

@@ -11,18 +11,17 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A request under on_limit: delay reserves its place in the queue by taking its units at once. It takes them from the
-// same counter as other requests, but by a limit whose capacity is extended by the units that are restored during the
-// longest delay. A counter stores only what was consumed, so requests with the rule's own capacity are not affected.
-// The request is then delayed until the rule's own capacity would have had room for it. Requests are served in the
-// order in which they took their units, on any node.
+// A request under on_limit: delay reserves its place in the queue by taking its units at once, before they are
+// restored. For this the capacity of the limit is extended by the units that are restored during the longest delay. The
+// extended limit and the rule's own limit use the same counter; this is possible because a counter stores only how many
+// units were consumed. The request is then delayed until the rule's own capacity would have had room for it. Requests
+// are served in the order in which they took their units, on any node.
 //
-// A leaky-bucket is a queue already, and its Burst is the length of the queue. Its Burst is not extended but reduced,
-// so that no request waits longer than the longest delay.
+// A leaky-bucket is already a queue whose length is its Burst. Its Burst is not extended but reduced, so that no
+// request waits longer than the longest delay.
 
-// extend returns the limit by which a request takes its units so that it can be delayed for up to maxWait, and the
-// number of units that were added to the capacity. Limits of other algorithms stay as they are: rules refuse to delay
-// by them.
+// extend returns the limit with which a request that may be delayed for up to maxWait takes its units, and the number
+// of units by which its capacity was extended. It returns limits of algorithms that cannot delay unchanged.
 func extend(l headgate.Limit, cost int64, maxWait time.Duration) (_ headgate.Limit, added int64) {
 	capacity := l.Capacity()
 	if cost > capacity {
@@ -34,7 +33,7 @@ func extend(l headgate.Limit, cost int64, maxWait time.Duration) (_ headgate.Lim
 		extended := l
 		extended.Burst = capacity + added
 		if extended.Validate() != nil {
-			return l, 0 // the bucket would take decades to refill
+			return l, 0 // invalid, because the bucket would take decades to refill
 		}
 		return extended, added
 	case headgate.LeakyBucket:
@@ -88,7 +87,7 @@ func (v *Verdict) setDelays() {
 	}
 }
 
-// useOwnLimit converts the figures of a decision from the extended limit to the rule's own limit.
+// useOwnLimit converts a decision about the extended limit to one about the rule's own limit.
 func (v *Verdict) useOwnLimit(i int) {
 	d, info := &v.decisions[i], &v.infos[i]
 	if l := v.limit(info); l.Algorithm == headgate.LeakyBucket {
@@ -97,11 +96,11 @@ func (v *Verdict) useOwnLimit(i int) {
 	}
 	d.Limit -= info.extended
 	if d.Remaining -= info.extended; d.Remaining < 0 {
-		d.Remaining = min(0, d.Remaining+info.extended) // units of the queue are not a debt
+		d.Remaining = min(0, d.Remaining+info.extended) // units of waiting requests are not a debt
 	}
 }
 
-// startWaiting counts the request as delayed, unless there are too many.
+// startWaiting counts the request as delayed. It returns false if too many requests are already being delayed.
 func (v *Verdict) startWaiting() bool {
 	e := v.engine
 	if e.waiting.Add(1) > int64(e.config.MaxWaiting) {
@@ -133,9 +132,9 @@ func (v *Verdict) stopWaiting() {
 	v.engine.waiting.Add(-1)
 }
 
-// Wait blocks until a delayed request may be served. It returns at once for any other request. If ctx ends earlier, or
-// its deadline is earlier, Wait refunds the units as Cancel does and returns an error: the request must not be served,
-// and Settle and Cancel do nothing. Config.OnError is called if units could not be refunded.
+// Wait blocks until a delayed request may be served. For any other request it returns at once. If ctx ends or its
+// deadline passes before then, Wait refunds the units as Cancel does and returns an error. The request must then not be
+// served, and Settle and Cancel do nothing. Config.OnError is called if units could not be refunded.
 func (v *Verdict) Wait(ctx context.Context) error {
 	if !v.isDelayed {
 		return nil
@@ -151,7 +150,7 @@ func (v *Verdict) Wait(ctx context.Context) error {
 	return fmt.Errorf("engine: wait for rule %s: %w", v.Rule.ID, err)
 }
 
-// sleep waits for d. It returns an error at once if ctx is done before that.
+// sleep waits for d. It returns an error when ctx ends, and at once if the deadline of ctx is earlier.
 func (e *Engine) sleep(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok && deadline.Sub(e.config.Clock.Now()) < d {
 		return fmt.Errorf("%s is needed: %w", d, context.DeadlineExceeded)

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// An Engine decides requests by rules. Create one with New. It is safe for concurrent use. Its goroutines end with the
-// call that started them, except those of Verdict.KeepSlots. It does not close its stores.
+// An Engine decides requests by rules. Create one with New. It is safe for concurrent use, and does not close its
+// stores. Each of its goroutines ends before the call that started it returns, except those of Verdict.KeepSlots.
 type Engine struct {
 	config  Config
 	stores  stores
@@ -58,13 +58,12 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Rules returns the rules in effect, an empty set if there are none.
+// Rules returns the rules in effect: an empty set if there are none.
 func (e *Engine) Rules() *match.Set { return e.current.Load() }
 
-// SetRules replaces the rules; nil means no rules. A request that is being decided is decided by the old rules.
-// Counters are found by the rule's id and the limit's name, so a changed limit keeps its count: after a limit is
-// raised, a client that had reached it can continue at once. Clients of AddClient stay, and are not checked against the
-// new rules.
+// SetRules replaces the rules; nil means no rules. Decisions that have already begun use the old rules. A changed limit
+// keeps its counters, which are found by the rule's id and the limit's name: after a limit is raised, a client that had
+// reached it can continue at once. Clients of AddClient stay registered, and are not checked against the new rules.
 //
 // If a rule needs a store that this engine does not have, SetRules returns a *rules.Error and changes nothing.
 func (e *Engine) SetRules(set *match.Set) error {

@@ -13,7 +13,7 @@ import (
 
 // An Explanation is the predicted decision on a request.
 type Explanation struct {
-	// Verdict is the verdict that Decide would return now. It holds nothing, and need not be settled.
+	// Verdict is the verdict that Decide would return now. It holds no units or slots, and need not be settled.
 	Verdict Verdict
 	// Properties are the client's properties (client.<name>) that the conditions of rules use.
 	Properties []rules.Property
@@ -47,9 +47,9 @@ type KeyPart struct {
 
 // Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all
 // rules, even after one that denies. In the decisions, Allowed reports whether the cost would be taken, and Remaining
-// is the number of units before that. For algorithms that are not buckets, RetryAfter is an upper bound.
+// does not include the cost. For algorithms that are not buckets, RetryAfter is an upper bound.
 //
-// The error names the unreachable stores. The explanation is valid nevertheless: the decisions of these stores are
+// The error names the unreachable stores. The explanation is valid even then: the decisions of these stores are
 // Degraded, as they would be for Decide, and contain only the result of the failure policy.
 func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, error) {
 	return e.ExplainWith(ctx, s, DecideOptions{})
@@ -87,7 +87,7 @@ func (e *Engine) ExplainWith(ctx context.Context, s rules.Subject, o DecideOptio
 	v.decisions = make([]headgate.Decision, len(v.checks))
 	for i := range v.checks {
 		if err := v.predictCheck(ctx, i); err != nil {
-			errs = append(errs, fmt.Errorf("engine: look at rule %s: %w", v.rule(i).ID, err))
+			errs = append(errs, fmt.Errorf("engine: explain rule %s: %w", v.rule(i).ID, err))
 		}
 	}
 	v.predictVerdict()
@@ -184,7 +184,7 @@ func (e *Engine) fault(store int8, c headgate.Check) error {
 func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Duration {
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
-		// Everything is restored in ResetAfter, and the request needs only its cost.
+		// After ResetAfter the bucket has room for its whole capacity. The request needs room only for its cost.
 		return max(d.ResetAfter-timeFor(l, l.Capacity()-cost), time.Microsecond)
 	default:
 		return d.ResetAfter

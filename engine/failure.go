@@ -43,10 +43,11 @@ func (v *Verdict) applyPolicies(ctx context.Context, from, to int, cause error) 
 	return v.takeLocally(ctx, local)
 }
 
-// closedRetryAfter is the RetryAfter of a denial by on_failure: closed. It is a guess.
+// closedRetryAfter is the RetryAfter of a denial by on_failure: closed. Nobody knows when the store will be reachable
+// again, so the value is a guess.
 const closedRetryAfter = time.Second
 
-// takeLocally lets the local store decide the checks with the given indexes, whose own store failed.
+// takeLocally decides the checks with the given indexes by the local store, because their own store failed.
 func (v *Verdict) takeLocally(ctx context.Context, indexes []int) (passes bool, err error) {
 	e := v.engine
 	checks := make([]headgate.Check, len(indexes))
@@ -73,7 +74,7 @@ func (v *Verdict) takeLocally(ctx context.Context, indexes []int) (passes bool, 
 		d := &v.decisions[i]
 		*d = ds[j]
 		d.Degraded = true
-		if d.RetryAfter == headgate.Never { // only by the safe limit; the rule's own limit may allow the request later
+		if d.RetryAfter == headgate.Never { // never under the safe limit, but the rule's own limit may allow it later
 			d.RetryAfter = closedRetryAfter
 		}
 		v.infos[i].store = e.stores.local

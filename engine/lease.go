@@ -13,23 +13,24 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A lease contains everything needed to release the slots that a request holds under concurrency limits, on any node
-// and without the verdict. It is a version and the slots, which are either encrypted (leaseSealed) or followed by a
-// checksum (leasePlain), in base64url.
+// A lease is a text with which any node can release the slots that a request holds under concurrency limits. It
+// consists of a version byte and the slots, in base64url. With the version leaseSealed the slots are encrypted; with
+// leasePlain they are followed by a checksum.
 const (
 	leasePlain  = 1
 	leaseSealed = 2
-	maxSlots    = 1024 // in one lease, so that a forged text cannot keep a store busy
+	maxSlots    = 1024 // maximum number of slots in a lease, so that a forged lease cannot keep a store busy
 )
 
 // castagnoli is for the checksums of leases. They detect accidental changes; they do not prevent forgery.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendLease appends a lease to dst: a text with which Engine.Release releases the slots that the request holds under
-// concurrency limits. If the request holds no slots, dst is unchanged. Leases are for callers that cannot keep the
-// verdict until the request has ended. After the caller has handed out the lease, it must not call Wait, Settle or
-// Cancel; it may reuse the verdict. The slots of a lease that is never released expire after the TTL of their limits,
-// unless Engine.Renew renews them.
+// AppendLease appends a lease to dst, with which Engine.Release later releases the slots that the request holds under
+// concurrency limits. Leases are for callers that cannot keep the verdict until the request has ended. If the request
+// holds no slots, dst is unchanged.
+//
+// After AppendLease the caller may reuse the verdict, but must not call its methods Wait, Settle or Cancel. If the
+// lease is neither released nor renewed with Engine.Renew, its slots expire after the TTL of their limits.
 //
 // The text is base64url. Engines that share a store need a Config.Secret: without one, leases can be forged, and should
 // not be logged because they contain the client's attributes.
@@ -83,10 +84,10 @@ func (v *Verdict) appendSlot(dst []byte, i int) []byte {
 	return binary.AppendVarint(dst, r.At)
 }
 
-// Release releases the slots of a lease from Verdict.AppendLease, on this or another node. It returns ErrLease for an
-// invalid text. Any other error lists the slots that could not be released. Releasing a lease that was released before,
-// or whose slots have expired, is not an error. Slots that a process counts by itself can only be released in that
-// process. Like Settle, Release works even if ctx has ended.
+// Release releases the slots of a lease that Verdict.AppendLease created, on this or another node. It returns ErrLease
+// if the text is not a valid lease. Any other error lists the slots that could not be released. It is not an error if
+// the lease has already been released, or its slots have expired. Slots that are counted in the memory of a process can
+// be released only in that process. Like Settle, Release works even if ctx has ended.
 func (e *Engine) Release(ctx context.Context, lease string) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -95,8 +96,8 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), followUpTimeout)
-	defer end()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), followUpTimeout)
+	defer cancel()
 	var errs []error
 	for i := range slots {
 		s := &slots[i]
@@ -107,10 +108,10 @@ func (e *Engine) Release(ctx context.Context, lease string) error {
 	return errors.Join(errs...)
 }
 
-// Renew renews the slots of a lease for another TTL. It reports whether all of them are held, and returns their
-// shortest TTL: the holder of the lease calls Renew again before this time has passed, for as long as it serves its
-// request. A slot that has expired is taken again if there is room. If not all slots are held, the other slots stay
-// held until they expire or the lease is released.
+// Renew renews the slots of a lease for another TTL. A slot that has expired is taken again if there is room. held
+// reports whether all slots are held now. ttl is the shortest TTL of the slots: call Renew again before it has passed,
+// for as long as the request is served. If held is false, some slots may still be held, until they expire or the lease
+// is released.
 //
 // Renew returns ErrLease for an invalid text. Any other error means that a store could not renew a slot, and the holder
 // may call Renew again. Renew must not be called during or after a Release of the same lease: it would take the slots
@@ -123,8 +124,8 @@ func (e *Engine) Renew(ctx context.Context, lease string) (held bool, ttl time.D
 	if err != nil {
 		return false, 0, err
 	}
-	ctx, end := context.WithTimeout(ctx, followUpTimeout)
-	defer end()
+	ctx, cancel := context.WithTimeout(ctx, followUpTimeout)
+	defer cancel()
 	held, ttl = true, headgate.MaxPeriod
 	var errs []error
 	for i := range slots {
@@ -235,7 +236,7 @@ func (r *leaseReader) number() uint64 {
 func (r *leaseReader) text() string {
 	n := r.number()
 	if n > uint64(len(r.rest)) {
-		r.skip(0) // fail
+		r.skip(0) // the reader fails
 		return ""
 	}
 	text := string(r.rest[:n])
@@ -243,7 +244,8 @@ func (r *leaseReader) text() string {
 	return text
 }
 
-// skip skips a number whose encoding has n bytes. n ≤ 0 means that there is no valid number.
+// skip removes a number whose encoding has n bytes from the rest. If n ≤ 0, there is no valid number, and the reader
+// fails.
 func (r *leaseReader) skip(n int) {
 	if n <= 0 {
 		r.failed, r.rest = true, nil

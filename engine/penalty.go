@@ -11,18 +11,19 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A penalty uses two counters of the local store for each client and rule: the denials, and a mark whose only unit is
-// taken until the penalty ends. No limit can have these names: only a penalty's limits have "~" in their names, once.
+// A penalty uses two counters of the local store for each client and rule. One counts denials. The other, the mark, has
+// a single unit, which is taken when the penalty begins and restored when it ends. No limit has these names, because
+// the names of limits contain "~" at most once.
 const (
 	denialsName = "~~denials"
 	markName    = "~~penalty"
 )
 
-// exactDenials is the largest Count of a Penalty.After that is counted exactly. Above it, denials are counted by a
-// sliding-window, which estimates them from two windows.
+// exactDenials is the largest Count of a Penalty.After for which denials are counted exactly. A larger count would need
+// too much memory, so a sliding-window estimates it from the counts of two windows.
 const exactDenials = 128
 
-// denialsLimit returns the limit that counts denials. Nothing remains of it when the penalty must begin.
+// denialsLimit returns the limit that counts denials. The penalty begins when no unit of this limit remains.
 func denialsLimit(p *rules.Penalty) headgate.Limit {
 	l := headgate.Limit{Algorithm: headgate.SlidingLog, Count: p.After.Count, Period: p.After.Within}
 	if l.Count > exactDenials {
@@ -31,7 +32,7 @@ func denialsLimit(p *rules.Penalty) headgate.Limit {
 	return l
 }
 
-// markLimit returns a bucket of one unit that is restored when the penalty ends.
+// markLimit returns the limit of the mark: a bucket of one unit, which is restored in the time of the penalty.
 func markLimit(p *rules.Penalty) headgate.Limit { return headgate.Per(1, p.For) }
 
 // penalized reports whether the client was denied so often that the limits of the rule's penalty apply.
@@ -63,8 +64,8 @@ func (e *Engine) reportPenalty(ctx context.Context, r *rules.Rule, err error) {
 	}
 }
 
-// handleDenials counts the denials by the rules of the checks from:to that have a penalty, and charges the cost to
-// those with count_rejected. It ignores rules that did not deny themselves.
+// handleDenials looks at the checks from:to and handles each rule whose limits denied the request. It counts the denial
+// if the rule has a penalty, and charges the cost if the rule has count_rejected.
 func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	for next := 0; from < to; from = next {
 		next = v.ruleEnd(from)
@@ -81,7 +82,7 @@ func (v *Verdict) handleDenials(ctx context.Context, from, to int) {
 	}
 }
 
-// anyOverLimit reports whether one of the checks from:to is denied by its limit, not by the policy closed.
+// anyOverLimit reports whether one of the checks from:to is denied by its limit and not by the policy closed.
 func (v *Verdict) anyOverLimit(from, to int) bool {
 	for i := from; i < to; i++ {
 		d := &v.decisions[i]
@@ -114,11 +115,11 @@ func (v *Verdict) countDenial(ctx context.Context, check int) {
 	}
 }
 
-// chargeDenied charges the cost of a denied request to the rule that denied it, whose checks are from:to. Then it
-// decides the checks again, to update their RetryAfter.
+// chargeDenied charges the cost of a denied request to the rule that denied it, whose checks are from:to. The charge
+// changes RetryAfter, so it decides the checks again.
 func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
-	ctx, end := v.cleanupContext(ctx, from, to)
-	defer end()
+	ctx, cancel := v.cleanupContext(ctx, from, to)
+	defer cancel()
 	store := v.infos[from].store
 	for i := from; i < to; i++ {
 		if v.infos[i].store != store || v.checks[i].Limit.Algorithm == headgate.Concurrency {
@@ -138,7 +139,7 @@ func (v *Verdict) chargeDenied(ctx context.Context, from, to int) {
 		v.engine.report(fmt.Errorf("engine: check rule %s again after charging a denied request: %w", v.rule(from).ID, err))
 		return
 	}
-	if headgate.Allowed(ds) { // time has passed, so the check would be allowed now; it stays denied: refund its units
+	if headgate.Allowed(ds) { // enough time has passed since the denial; the request stays denied, so refund its units
 		for i := from; i < to; i++ {
 			denial := v.decisions[i]
 			v.decisions[i] = ds[i-from] // refundAll reads it

@@ -22,12 +22,12 @@ type scratch struct {
 // state is the state of a request from its decision to its end.
 type state struct {
 	engine        *Engine
-	holdsUnits    bool // units or slots were taken, and neither settled nor cancelled
+	holdsUnits    bool // units or slots were taken, and neither Settle nor Cancel was called
 	isDelayed     bool // the request counts towards Engine.Waiting
 	needsSettle   bool // see Verdict.NeedsSettle
 	readsResponse bool // see Verdict.ReadsResponse
 	mayDelay      bool // a rule may delay the request
-	plainAllow    bool // see Verdict.PlainAllow, which requires more
+	plainAllow    bool // no matching rule denies, delays, is skipped or is a shadow rule: see Verdict.PlainAllow
 	renewing      bool // KeepSlots renews slots
 	slotKeeper    *slotKeeper
 }

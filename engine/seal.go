@@ -26,9 +26,8 @@ type nonceMAC struct {
 	sum [sha256.Size]byte
 }
 
-// newSealer returns a sealer with the given secrets. Without a secret it returns nil for a shared store, whose leases
-// are then not encrypted. For a store of one process it uses a random secret, because no other process needs its
-// leases.
+// newSealer returns a sealer with the given secrets. Without a secret, it uses a random one if the store is not shared,
+// because no other process needs to read its leases. For a shared store it then returns nil: leases are not encrypted.
 func newSealer(secret, second []byte, shared bool) (*sealer, error) {
 	switch {
 	case len(secret) > 0 && len(secret) < minSecret:
@@ -74,8 +73,8 @@ func deriveSealer(secret []byte) (aead cipher.AEAD, nonceKey []byte, err error) 
 const minSecret = 16
 
 // seal replaces the text dst[from:] by a nonce and the encrypted text. The encryption also authenticates
-// dst[prefix:from]. The nonce is a keyed hash of the text. Each text contains a random lease ID. So no two texts are
-// equal, and any number of them can be encrypted with one key.
+// dst[prefix:from]. The nonce is a keyed hash of the text. Texts differ, because each contains a random lease ID, so
+// nonces do not repeat and any number of texts can be encrypted with one key.
 func (s *sealer) seal(dst []byte, prefix, from int) []byte {
 	m := s.macs.Get().(*nonceMAC)
 	defer s.macs.Put(m)
@@ -87,8 +86,8 @@ func (s *sealer) seal(dst []byte, prefix, from int) []byte {
 	return s.aead.Seal(dst[:textStart], nonce, dst[textStart:], dst[prefix:from])
 }
 
-// open decrypts what seal has appended to prefix. It returns false if the text or the prefix was changed, or if neither
-// secret fits.
+// open decrypts the nonce and text that seal has written after prefix. It returns false if the text or the prefix was
+// changed, or if it was encrypted with neither of the secrets.
 func (s *sealer) open(prefix, sealed []byte) ([]byte, bool) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n {

@@ -10,38 +10,38 @@ import (
 
 // Settle ends a request that was served. For every rule with a cost in a response header, it charges or refunds the
 // difference between this cost and the estimate. If the response lacks the header, or its value is not a number, the
-// estimate stands. Slots of concurrency limits are released. Settle works even if ctx has ended; a remote store has one
-// second to settle the request.
+// estimate is the cost. Slots of concurrency limits are released. Settle works even if ctx has ended; a remote store
+// has one second to settle the request.
 //
 // response returns a header or trailer of the response, or "". It may be nil if ReadsResponse is false. After a denial,
 // a Cancel or another Settle, Settle does nothing.
 //
-// The error lists what could not be charged or refunded; a retry is not possible.
+// The error lists the charges and refunds that failed. Calling Settle again does not retry them.
 func (v *Verdict) Settle(ctx context.Context, response func(name string) string) error {
 	return v.settleAll(ctx, response, false)
 }
 
-// SettleIncomplete is Settle for a request whose response was cut short, for example because its client hung up. If the
-// response has not stated its cost, a rule charges its Cost.Max. Otherwise clients could get expensive responses at the
-// price of the estimate.
+// SettleIncomplete is like Settle, but for a request whose response is incomplete, for example because its client has
+// disconnected. If the response has not stated its cost, SettleIncomplete charges the rule's Cost.Max. Otherwise
+// clients could get expensive responses for the price of the estimate.
 func (v *Verdict) SettleIncomplete(ctx context.Context, response func(name string) string) error {
 	return v.settleAll(ctx, response, true)
 }
 
-func (v *Verdict) settleAll(ctx context.Context, response func(name string) string, cut bool) error {
+func (v *Verdict) settleAll(ctx context.Context, response func(name string) string, incomplete bool) error {
 	if !v.finish() || !v.needsSettle {
 		return nil
 	}
-	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
-	defer end()
+	ctx, cancel := v.cleanupContext(ctx, 0, len(v.checks))
+	defer cancel()
 	var errs []error
 	for from, to := 0, 0; from < len(v.checks); from = to {
 		to = v.ruleEnd(from)
 		cost := &v.rule(from).Cost
-		units, known := int64(0), false // the true cost
+		units, known := int64(0), false // the true cost, if it differs from the estimate
 		if v.readsResponse && cost.ResponseHeader != "" && response != nil {
-			units, known = cost.Settle(response(cost.ResponseHeader))
-			if cut && !known {
+			units, known = cost.FromResponse(response(cost.ResponseHeader))
+			if incomplete && !known {
 				units, known = v.maxCost(from, to), true
 			}
 		}
@@ -62,8 +62,8 @@ func (v *Verdict) settleAll(ctx context.Context, response func(name string) stri
 	return errors.Join(errs...)
 }
 
-// maxCost returns the cost of a request whose response was cut short before it stated its cost, for the rule whose
-// checks are from:to: its Cost.Max, else the smallest capacity of its limits.
+// maxCost returns the cost of a request whose response ended before it stated its cost. It is the Cost.Max of the rule
+// whose checks are from:to or, without one, the smallest capacity of its limits.
 func (v *Verdict) maxCost(from, to int) int64 {
 	if maximum := v.rule(from).Cost.Max; maximum > 0 {
 		return maximum
@@ -88,7 +88,7 @@ func (v *Verdict) settle(ctx context.Context, i int, cost int64) error {
 	}
 }
 
-// charge takes units of a check's limit even beyond the limit.
+// charge takes units for a check, even beyond its limit.
 func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	c, info := v.checks[i], &v.infos[i]
 	c.Cost = units
@@ -101,17 +101,17 @@ func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	return nil
 }
 
-// Cancel ends a request that was not served, and refunds what was taken for it. Units counted by shadow rules are not
-// refunded, but their slots are released. Cancel works even if ctx has ended. After a denial, a Settle or another
+// Cancel ends a request that was not served, and refunds the units that were taken for it. Units of shadow rules are
+// not refunded, but their slots are released. Cancel works even if ctx has ended. After a denial, a Settle or another
 // Cancel, Cancel does nothing.
 //
-// The error lists what could not be refunded; a retry is not possible.
+// The error lists the refunds that failed. Calling Cancel again does not retry them.
 func (v *Verdict) Cancel(ctx context.Context) error {
 	if !v.finish() {
 		return nil
 	}
-	ctx, end := v.cleanupContext(ctx, 0, len(v.checks))
-	defer end()
+	ctx, cancel := v.cleanupContext(ctx, 0, len(v.checks))
+	defer cancel()
 	var errs []error
 	for i := range v.checks {
 		if i >= v.enforcedCount && v.checks[i].Limit.Algorithm != headgate.Concurrency {

@@ -10,22 +10,21 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// ErrSlotLost is reported to Config.OnError when a request loses its slot of a concurrency limit while it is served:
-// the slot has expired because the store was unreachable for too long, and other requests have taken it. KeepSlots
+// ErrSlotLost is reported to Config.OnError when a request loses its slot of a concurrency limit while it is served.
+// The slot has expired because the store was unreachable for too long, and another request has taken it. KeepSlots
 // takes a slot again as soon as one is free.
 var ErrSlotLost = errors.New("engine: the slot of a request that is being served was lost")
 
-// A slotKeeper renews the slots of a verdict. It is reused with the verdict, for its next request.
+// A slotKeeper renews the slots of a verdict. When the verdict is reused for another request, its slotKeeper is, too.
 type slotKeeper struct {
 	verdict *Verdict
 	renewal renewal.Renewal
-	renew   func() // the method value renewAll, allocated once
+	renew   func() // the method renewAll; stored, because each use of a method value allocates
 }
 
-// KeepSlots renews the slots that the request holds under concurrency limits. The caller must call Settle,
-// SettleIncomplete or Cancel afterwards, which ends the renewal. Until then the verdict must not be copied or moved in
-// memory. Without KeepSlots the slots expire after the TTL of their limits. For a verdict without slots KeepSlots does
-// nothing.
+// KeepSlots starts to renew the slots that the request holds under concurrency limits, which would otherwise expire
+// after the TTL of these limits. Settle, SettleIncomplete and Cancel end the renewal; the caller must call one of them.
+// Until then the verdict must not be copied. For a verdict without slots KeepSlots does nothing.
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
@@ -64,7 +63,8 @@ func ttlOf(l *headgate.Limit) time.Duration {
 	return l.TTL
 }
 
-// stopRenewal stops the renewal of KeepSlots, before slots are released.
+// stopRenewal stops the renewal that KeepSlots has started. It must be called before slots are released, because a
+// renewal would take them again.
 func (v *Verdict) stopRenewal() {
 	if v.renewing {
 		v.renewing = false
@@ -74,16 +74,17 @@ func (v *Verdict) stopRenewal() {
 
 // renewAll renews the verdict's slots and reports the error.
 func (k *slotKeeper) renewAll() {
-	ctx, end := context.WithTimeout(context.Background(), followUpTimeout)
-	defer end()
+	ctx, cancel := context.WithTimeout(context.Background(), followUpTimeout)
+	defer cancel()
 	if err := k.verdict.RenewSlots(ctx); err != nil {
 		k.verdict.engine.report(err)
 	}
 }
 
-// RenewSlots renews the request's slots a single time, for callers with their own timers. All other callers should use
+// RenewSlots renews the request's slots once, for callers with their own timers. All other callers should use
 // KeepSlots. The error joins one error for each slot that was lost (ErrSlotLost) or whose store failed. RenewSlots may
-// be called concurrently with other methods of the verdict, except Settle, SettleIncomplete, Cancel and Decide.
+// be called concurrently with other methods of the verdict, except Settle, SettleIncomplete and Cancel, and with a
+// Decide for it.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {

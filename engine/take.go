@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// take lets the stores decide all checks, and sets the verdict.
+// take takes the units of all checks from their stores, and sets the verdict.
 func (v *Verdict) take(ctx context.Context, o *DecideOptions) error {
 	n := len(v.checks)
 	v.decisions = slices.Grow(v.decisions, n)[:n]
@@ -23,26 +23,26 @@ func (v *Verdict) take(ctx context.Context, o *DecideOptions) error {
 	return v.concludeTake(ctx, o, passes, err)
 }
 
-// takeSimple is like take, but faster: for checks of one store, without shadow rules and delays. Usually all of them
-// allow the request, and nothing else has to be done.
+// takeSimple is a faster take for the common case: all checks belong to one store, and no rule is a shadow rule or
+// delays requests. If the store allows all checks, takeSimple does nothing more.
 func (v *Verdict) takeSimple(ctx context.Context, o *DecideOptions, store int8) error {
 	n := len(v.checks)
 	if n == 0 || n > headgate.MaxChecks {
 		return v.take(ctx, o)
 	}
 	v.decisions = slices.Grow(v.decisions, n)[:n]
-	ds, err := v.engine.stores.list[store].takeOrPeek(ctx, v.checks, v.decisions[:0])
-	inPlace := err == nil && len(ds) == n && &ds[0] == &v.decisions[0]
-	if inPlace && v.concludeAllowed() {
+	decisions, err := v.engine.stores.list[store].takeOrPeek(ctx, v.checks, v.decisions[:0])
+	writtenInPlace := err == nil && len(decisions) == n && &decisions[0] == &v.decisions[0]
+	if writtenInPlace && v.concludeAllowed() {
 		return nil
 	}
-	passes, err := v.recordDecisions(ctx, 0, n, ds, err)
+	passes, err := v.recordDecisions(ctx, 0, n, decisions, err)
 	return v.concludeTake(ctx, o, passes, err)
 }
 
-// takeAll takes the units of all checks except those of shadow rules, or takes nothing. It calls each store once for
-// every headgate.MaxChecks of its checks, and refunds the units of earlier calls if a later one denies. Usually there
-// is one call.
+// takeAll takes the units of all checks that can deny, or takes nothing. It calls each store for at most
+// headgate.MaxChecks checks at a time. If a call denies, takeAll refunds the units of earlier calls. Usually there is
+// one call.
 func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	for from, to := 0, 0; from < v.enforcedCount; from = to {
 		store := v.infos[from].store
@@ -65,21 +65,22 @@ func (v *Verdict) takeAll(ctx context.Context) (passes bool, err error) {
 	return true, nil
 }
 
-// notChecked is the decision of a check that no store has decided: [headgate.Limiter.TakeAll] returns the same one.
+// notChecked is the decision of a check that no store has decided. Its Limit is 0. [headgate.Limiter.TakeAll] returns
+// such decisions, too.
 var notChecked = headgate.Decision{Allowed: true}
 
-// errDecisionCount is the error of a store that violates the contract of headgate.Limiter.
+// errDecisionCount is the error for a store that violates the contract of headgate.Limiter.
 var errDecisionCount = errors.New("not as many decisions as checks")
 
-// takeFromStore takes the units of the checks from:to, which are of one store. If it fails, policies decide.
+// takeFromStore takes the units of the checks from:to, which belong to one store. If the store fails, policies decide.
 func (v *Verdict) takeFromStore(ctx context.Context, from, to int) (passes bool, err error) {
-	dst := v.decisions[from:from:to]
-	ds, err := v.store(from).takeOrPeek(ctx, v.checks[from:to], dst)
-	return v.recordDecisions(ctx, from, to, ds, err)
+	dst := v.decisions[from:from:to] // the store appends its decisions in place
+	decisions, err := v.store(from).takeOrPeek(ctx, v.checks[from:to], dst)
+	return v.recordDecisions(ctx, from, to, decisions, err)
 }
 
-// takeOrPeek takes the units of all checks or of none. If the costs are 0, it calls Peek for each check instead. The
-// caller's cost replaces the costs of all checks, so they are all 0 or none is.
+// takeOrPeek takes the units of all checks or of none. If the costs are 0, it calls Peek for each check instead. It
+// needs to look only at the first cost: DecideOptions.Cost applies to all checks, so either all costs are 0 or none is.
 func (s *store) takeOrPeek(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -96,19 +97,19 @@ func (s *store) takeOrPeek(
 	return dst, nil
 }
 
-// recordDecisions records the decisions ds of a store on the checks from:to. If the store failed, with err, policies
-// decide.
+// recordDecisions stores a store's decisions about the checks from:to in v.decisions. If err is set, the store has
+// failed, and policies decide.
 func (v *Verdict) recordDecisions(
-	ctx context.Context, from, to int, ds []headgate.Decision, err error,
+	ctx context.Context, from, to int, decisions []headgate.Decision, err error,
 ) (passes bool, _ error) {
-	if err == nil && len(ds) != to-from {
+	if err == nil && len(decisions) != to-from {
 		err = errDecisionCount
 	}
 	if err == nil {
-		if &ds[0] != &v.decisions[from] {
-			copy(v.decisions[from:to], ds)
+		if &decisions[0] != &v.decisions[from] { // the store has not written them in place
+			copy(v.decisions[from:to], decisions)
 		}
-		return headgate.Allowed(ds), nil
+		return headgate.Allowed(decisions), nil
 	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -120,7 +121,7 @@ func (v *Verdict) recordDecisions(
 	return v.applyPolicies(ctx, from, to, err)
 }
 
-// storeName returns the name of a store in errors: a consistency that it serves.
+// storeName returns a name of a store for error messages: one of the consistencies that it serves.
 func (e *Engine) storeName(store int8) string {
 	for scope := range e.stores.byMode {
 		modes := &e.stores.byMode[scope]
@@ -137,10 +138,11 @@ func (e *Engine) storeName(store int8) string {
 	return "unknown"
 }
 
-// refundChecks refunds the checks from:to, because the request is denied.
+// refundChecks refunds the units of the checks from:to, because the request is denied. It reports errors to
+// Config.OnError.
 func (v *Verdict) refundChecks(ctx context.Context, from, to int) {
-	ctx, end := v.cleanupContext(ctx, from, to)
-	defer end()
+	ctx, cancel := v.cleanupContext(ctx, from, to)
+	defer cancel()
 	for i := from; i < to; i++ {
 		if err := v.refundAll(ctx, i); err != nil {
 			v.engine.report(err)
@@ -148,7 +150,7 @@ func (v *Verdict) refundChecks(ctx context.Context, from, to int) {
 	}
 }
 
-// refundAll refunds everything that was taken for a check.
+// refundAll refunds all units that were taken for a check.
 func (v *Verdict) refundAll(ctx context.Context, i int) error {
 	d := &v.decisions[i]
 	units := d.Receipt.Units
@@ -161,7 +163,7 @@ func (v *Verdict) refundAll(ctx context.Context, i int) error {
 	return err
 }
 
-// refund refunds units that were taken for a check.
+// refund refunds some of the units that were taken for a check.
 func (v *Verdict) refund(ctx context.Context, i int, units int64) error {
 	c := v.checks[i]
 	c.Cost = units

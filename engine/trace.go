@@ -19,12 +19,12 @@ var phaseNames = [...]string{Matching: "match", Taking: "take"}
 
 func (p Phase) String() string { return enumName(phaseNames[:], uint8(p)) }
 
-// A TraceFunc is called when a phase of a decision begins. The phase uses the returned context. If end is not nil, it
-// is called when the phase ends, with the verdict so far and the error of the phase. It must not retain the verdict.
+// A TraceFunc is called when a phase of a decision begins. The phase uses the returned context. When the phase ends,
+// end is called, unless it is nil, with the verdict so far and the error of the phase. It must not retain the verdict.
 // The verdict is nil if the phase takes units for several requests of a Batch at once.
 type TraceFunc func(ctx context.Context, p Phase) (_ context.Context, end func(*Verdict, error))
 
-// matchTraced is match with calls of Config.Trace.
+// matchTraced calls match, and Config.Trace before it.
 func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) error {
 	_, end := v.engine.config.Trace(ctx, Matching)
 	err := v.match(s, id)
@@ -34,7 +34,7 @@ func (v *Verdict) matchTraced(ctx context.Context, s rules.Subject, id string) e
 	return err
 }
 
-// takeTraced is takeSimple for the given store or, if store is noStore, take, with calls of Config.Trace.
+// takeTraced calls takeSimple or, if store is noStore, take, and Config.Trace before it.
 func (v *Verdict) takeTraced(ctx context.Context, o *DecideOptions, store int8) error {
 	ctx, end := v.engine.config.Trace(ctx, Taking)
 	var err error

@@ -57,12 +57,12 @@ func enumName(words []string, n uint8) string {
 	return "unknown " + strconv.Itoa(int(n))
 }
 
-// A Verdict is the decision on a request, and records what was taken for it. The zero Verdict is ready for use. It is
-// meant to be reused, by one goroutine at a time: Decide resets it.
+// A Verdict is the decision on a request, and records which units were taken for it. The zero Verdict is ready for use.
+// Reuse a Verdict for the next request, but only in one goroutine at a time; Decide resets it.
 //
-// If the Action is Delay, the caller must call Wait before it serves the request. If the Action passes, it must end the
-// request with Settle or Cancel; it may skip Settle if NeedsSettle returns false. After a denial it needs to call
-// neither.
+// If Action is Delay, the caller must call Wait before it serves the request. If Action.Passes, the caller must end the
+// request with Settle or Cancel; it may skip Settle if NeedsSettle returns false. After a denial neither call is
+// needed.
 type Verdict struct {
 	// Action is what to do with the request.
 	Action Action
@@ -70,22 +70,22 @@ type Verdict struct {
 	Reason Reason
 	// Degraded reports whether a store was unreachable and a policy decided.
 	Degraded bool
-	// Rule is the rule that determines the verdict: the one that denies or delays, else the one with the tightest limit.
-	// Nil if no limit was checked. It points into the rule set, so it can be compared by address.
+	// Rule is the rule that determines the verdict: the rule that denies or delays, otherwise the rule with the tightest
+	// limit. It is nil if no limit was checked. It points into the rule set, so it can be compared by address.
 	Rule *rules.Rule
-	// Status is the HTTP status of a denial. It is 429 or 503, as the rule says, if the request is over a limit; 503 if
-	// the store failed; 403 for a client that is blocked, unidentified or unregistered; and 400 for a request with
-	// contradictory identities. (401 would have to name an authentication scheme, which rules do not know.) 0 if the
-	// request passes.
+	// Status is the HTTP status of a denial: the rule's 429 or 503 if the request is over a limit; 503 if the store
+	// failed; 403 for a client that is blocked, unidentified or unregistered; and 400 for a request with contradictory
+	// identities. It is not 401, because such a response must name an authentication scheme. It is 0 if the request
+	// passes.
 	Status int
-	// Decision is the tightest decision: see [headgate.Tightest]. Shadow rules are ignored.
+	// Decision is the tightest decision, as [headgate.Tightest] defines it. Shadow rules are ignored.
 	Decision headgate.Decision
-	// RetryAfter is the time after which a denied request may succeed: headgate.Never if a retry is useless.
+	// RetryAfter is the time after which a denied request may succeed, or headgate.Never.
 	RetryAfter time.Duration
 	// Delay is how long Wait delays the request.
 	Delay time.Duration
-	// Duration is how long the decision took, 0 if it was not measured. With a Config.Observe about one decision in 32 is
-	// measured.
+	// Duration is how long the decision took, or 0 if it was not measured. If Config.Observe is set, about one decision in
+	// 32 is measured.
 	Duration time.Duration
 
 	state   // used until the request ends
@@ -103,8 +103,8 @@ func (v *Verdict) limit(info *checkInfo) *rules.Limit {
 	return v.matched[info.matched].Limit(int(info.limit))
 }
 
-// NeedsSettle reports whether Settle has anything to do: the cost is in the response, or there are slots to release. If
-// not, the caller may skip Settle.
+// NeedsSettle reports whether the cost is in the response, or slots must be released. Otherwise the caller may skip
+// Settle.
 func (v *Verdict) NeedsSettle() bool { return v.needsSettle }
 
 // ReadsResponse reports whether Settle reads a header of the response.
@@ -118,7 +118,8 @@ type Applied struct {
 	Name string
 	// Limit is the limit itself.
 	Limit headgate.Limit
-	// Decision is the limit's decision. If Decision.Limit is 0, the limit was not checked, because an earlier one denied.
+	// Decision is the decision of the limit. If Decision.Limit is 0, the limit was not checked because an earlier one
+	// denied.
 	Decision headgate.Decision
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
@@ -127,7 +128,7 @@ type Applied struct {
 // Limits returns the limits that apply to the request. Those of one rule are adjacent, and those of shadow rules come
 // last. It is valid until the verdict is reused, and read-only.
 func (v *Verdict) Limits() []Applied {
-	if len(v.applied) == len(v.checks) { // an earlier call has filled it in
+	if len(v.applied) == len(v.checks) { // an earlier call has set v.applied
 		return v.applied
 	}
 	v.applied = v.applied[:0]
@@ -181,7 +182,7 @@ type Outcome struct {
 	Rule *rules.Rule
 	// Effect is the rule's effect on the request.
 	Effect match.Effect
-	// Mode is the consistency in force for the rule's limits: the rule's or, if that is ByStore, the store's default.
+	// Mode is the consistency of the rule's limits: the rule's own or, if that is ByStore, the default of the store.
 	Mode rules.Consistency
 	// Shadow reports whether the rule has on_limit: shadow.
 	Shadow bool
@@ -194,14 +195,14 @@ type Outcome struct {
 	Degraded bool
 	// Penalized reports whether the limits of the rule's penalty apply.
 	Penalized bool
-	// Limits are the rule's part of Verdict.Limits.
+	// Limits are the elements of Verdict.Limits that belong to the rule.
 	Limits []Applied
 }
 
 // Outcomes returns the results of all rules that matched, in their order. It is valid until the verdict is reused, and
 // read-only.
 func (v *Verdict) Outcomes() []Outcome {
-	if len(v.outcomes) == len(v.matched) { // an earlier call has filled it in
+	if len(v.outcomes) == len(v.matched) { // an earlier call has set v.outcomes
 		return v.outcomes
 	}
 	applied := v.Limits()
@@ -217,7 +218,7 @@ func (v *Verdict) Outcomes() []Outcome {
 		to = v.ruleEnd(from)
 		o := &v.outcomes[v.infos[from].matched]
 		o.Limits = applied[from:to:to]
-		// The limits of the penalty are numbered after those of the rule.
+		// The indexes of the penalty's limits follow those of the rule's limits.
 		o.Penalized = int(v.infos[to-1].limit) >= len(v.matched[v.infos[from].matched].Limits)
 		for j := from; j < to; j++ {
 			d := &v.decisions[j]

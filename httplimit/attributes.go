@@ -22,7 +22,7 @@ func (l *limiter) subject(r *http.Request, attributes *identity.Attributes) rule
 	return attributes
 }
 
-// lowerHeaders returns the attributes with the names of headers in lower case, the form that rules use.
+// lowerHeaders returns the attributes with the names of headers in lower case, as rules write them.
 func lowerHeaders(list rules.Attributes) rules.Attributes {
 	var lowered rules.Attributes
 	for a, value := range list {
@@ -44,7 +44,7 @@ func lowerHeaders(list rules.Attributes) rules.Attributes {
 	return lowered
 }
 
-// A replacedSubject is a subject in which the program has replaced some attributes of the client.
+// A replacedSubject is a subject in which Config.Attributes has replaced some attributes of the client.
 type replacedSubject struct {
 	*identity.Attributes
 	replacements rules.Attributes
@@ -64,7 +64,7 @@ func (s replacedSubject) Get(a headgate.Attribute) (string, bool) {
 	return s.Attributes.Get(a)
 }
 
-// Addr returns the client's address. It returns the zero Addr if the program has replaced it by a text that is no
+// Addr returns the client's address, or the zero Addr if Config.Attributes has replaced it by a text that is not an
 // address.
 func (s replacedSubject) Addr() netip.Addr {
 	value, ok := s.replacements[headgate.Attribute{Kind: headgate.AttrIP}]
@@ -78,7 +78,7 @@ func (s replacedSubject) Addr() netip.Addr {
 	return addr
 }
 
-// Repeats reports whether the client has sent different values of an attribute that the program has not replaced.
+// Repeats reports whether the client has sent different values of an attribute that was not replaced.
 func (s replacedSubject) Repeats(a headgate.Attribute) bool {
 	if _, ok := s.replacements[a]; ok {
 		return false

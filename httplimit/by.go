@@ -11,15 +11,18 @@ import (
 	"github.com/headgate/headgate/internal/bykey"
 )
 
-// Exempt is the limit that limitOf of [By] returns for requests that are not limited. Limiters do not accept it.
+// Exempt is the limit that the function limitOf of [By] returns for a request that is not limited. No Limiter accepts
+// it.
 var Exempt = bykey.Exempt()
 
 // By returns a middleware that limits requests by a function instead of rules. limitOf returns the key and the limit of
 // a request. Each request takes one unit. Requests over the limit get status 429 and the headers of [WriteHeaders].
 // Requests with an empty key share one counter, so that clients without a name are limited too. If limitOf returns
-// [Exempt], the request is not limited. The zero Limit is refused: it may be from a map in which a plan is missing.
+// [Exempt], the request is not limited. If it returns the zero Limit, the request is refused, because a missing map
+// entry should not exempt a client by accident.
 //
-// A key has one limit. Middlewares with different limits that share a limiter need different keys: see [headgate.Bind].
+// Use each key with one limit only: middlewares with different limits that share a limiter need different keys. See
+// [headgate.Bind].
 //
 // If the limiter fails, the request is allowed. To deny it instead, wrap the limiter in a guard with another policy.
 // The response is 503 if the limiter is closed or overloaded, or the limit is invalid. It is 400 if the key is longer
@@ -34,7 +37,7 @@ func By(
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			key, limit := limitOf(r)
-			if limit == bykey.Exempt() { // not the variable Exempt, which another package could change
+			if limit == bykey.Exempt() { // a function, because other packages can change the variable Exempt
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -69,7 +72,7 @@ func admit(
 	case err != nil && r.Context().Err() != nil:
 		http.Error(w, "request canceled", http.StatusServiceUnavailable)
 		return d, false
-	case err != nil && headgate.Open.Allows(err): // a failed store; other errors are refused
+	case err != nil && headgate.Open.Allows(err): // the store has failed
 		onError(r, fmt.Errorf("allow %s %s without a decision: %w", r.Method, r.URL.Path, err))
 		return headgate.Decision{}, true
 	case err != nil:
@@ -91,8 +94,8 @@ func admit(
 	return d, admitted
 }
 
-// refuse responds to a request that the limiter cannot decide. The response is 400 if the key is too long; that is a
-// mistake of the client, so onError is not called. Otherwise the response is 503.
+// refuse responds to a request that the limiter cannot decide. If the key is too long, the response is 400, and onError
+// is not called because the mistake is the client's. Otherwise the response is 503.
 func refuse(w http.ResponseWriter, r *http.Request, err error, onError func(*http.Request, error)) {
 	if errors.Is(err, bykey.ErrLongKey) {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -16,11 +16,11 @@ import (
 type Config struct {
 	// Engine decides requests.
 	Engine *engine.Engine
-	// Identifier identifies clients. The default trusts no proxy: the client is the connected peer.
+	// Identifier identifies clients. The default trusts no proxy: the client's address is that of the connection.
 	Identifier *identity.Identifier
 	// Attributes returns attributes that the program knows, such as the user and the plan that an authentication
-	// middleware has put into the request's context. They replace attributes of the Identifier with the same names. For a
-	// plan, use {Kind: AttrDescriptor, Name: "plan"}, which rules match as descriptor.plan: clients cannot send
+	// middleware has put into the request's context. They replace attributes of the Identifier with the same names. Use
+	// {Kind: AttrDescriptor, Name: "plan"} for a plan, and test it in rules as descriptor.plan: clients cannot send
 	// descriptors, but they can send headers. Names of headers are converted to lower case. Attributes must be safe for
 	// concurrent use. Default none.
 	Attributes func(r *http.Request) rules.Attributes

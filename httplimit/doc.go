@@ -1,5 +1,4 @@
-// Package httplimit is middleware for net/http: it limits requests, by a function or by rules, and reports
-// the limits to clients.
+// Package httplimit provides middleware for net/http that limits requests and reports the limits to clients.
 //
 //	store := memstore.MustNew(memstore.Options{})
 //	defer store.Close()
@@ -8,7 +7,7 @@
 //	})
 //	return http.ListenAndServe(":8080", limit(mux))
 //
-// [By] limits without rules. [New] limits by the rules of an engine. The rest of this page is about New:
+// [By] limits by a function. [New] limits by the rules of an engine. The rest of this page is about New:
 //
 //	doc, err := file.Load("rules.yaml") // package rules/file
 //	set, err := doc.Compile()
@@ -20,20 +19,21 @@
 //
 // # Results
 //
-//	allowed            the next handler responds, and our fields are added to its header
-//	over a limit       429, or 503 if the rule says so, with Retry-After and a problem (RFC 9457) as JSON
+//	allowed            the next handler responds, and the middleware adds its fields to the header
+//	over a limit       429 or, if the rule says so, 503, with Retry-After and a JSON problem (RFC 9457)
 //	on_limit: delay    the request waits; if the client disconnects meanwhile, the next handler is not called
 //	on_limit: drop     no response: the connection is closed; with HTTP/2, the stream is reset
-//	blocked            403; also if the request lacks an attribute of a rule's key, or its client is not registered,
-//	                   and the rule denies such requests
-//	malformed          400: refused by identity.Attributes.Validate, or with contradictory key attributes
-//	the store failed   by the rule's on_failure: allowed, or 503 with Retry-After
+//	blocked            403
+//	unidentified       403 if the request lacks an attribute of a rule's key and the rule has fallback: deny
+//	unregistered       403 if the client is not registered and the rule has unregistered: deny
+//	malformed          400 if identity.Attributes.Validate refuses the request, or key attributes contradict each other
+//	the store failed   the rule's on_failure decides: the request is allowed, or gets 503 with Retry-After
 //
 // A denied request never reaches the next handler. net/http notices that a waiting client has disconnected only if the
 // request has no body, or the body was read.
 //
-// Our responses have Cache-Control: no-store. The type of a problem begins with
-// https://iana.org/assignments/http-problem-types, except for about:blank:
+// Responses of the middleware have Cache-Control: no-store. The type of a problem is about:blank, or begins with
+// https://iana.org/assignments/http-problem-types:
 //
 //	over a limit                   #quota-exceeded, with the names of the policies as violated-policies
 //	store failed, too many waiting #temporary-reduced-capacity
@@ -41,31 +41,34 @@
 //
 // # Header fields
 //
-// There are two sets of fields. [Fields] can turn off each of them. The fields of
-// draft-ietf-httpapi-ratelimit-headers-11 report every limit that was checked:
+// The middleware sets two sets of fields, each of which [Fields] can turn off. The first is that of
+// draft-ietf-httpapi-ratelimit-headers-11, which reports every limit that was checked:
 //
 //	RateLimit-Policy: "search/1";q=10;w=1, "search/hourly";q=1000;w=3600
 //	RateLimit: "search/1";r=9;t=1, "search/hourly";r=412;t=4
 //
 //	name   the rule's id and, if several limits of the rule apply, the limit's name
-//	q, w   Limit.Count in w seconds; w is omitted for a period that is not in whole seconds
-//	r      the remaining units: more than q for a limit with a burst, 0 if more than the limit was consumed
+//	q, w   the limit admits q units in w seconds; w is omitted for a period that is not in whole seconds
+//	r      the remaining units; they can exceed q if the limit has a burst, and are 0 for a key in debt
 //	t      seconds, rounded up, until more units are available; at most Retry-After. Omitted for a concurrency limit,
 //	       unless it denies the request
 //
-// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset report the tightest limit: its capacity, the rest, and
-// when it is fully restored, in seconds since 1970 or, with [Fields.ResetDelta], from now. Retry-After is in seconds,
-// rounded up and at least 1, and omitted for a request that can never be allowed.
+// The second set reports only the tightest limit. X-RateLimit-Limit is its capacity, X-RateLimit-Remaining the number
+// of remaining units, and X-RateLimit-Reset the time at which all units are restored, in seconds since 1970 or, with
+// [Fields.ResetDelta], from now. Retry-After is in seconds, rounded up and at least 1. It is omitted for a request that
+// can never be allowed.
 //
-// Shadow rules and limits that were not checked are not reported. A limit whose store was unreachable has a policy but
-// no state. If a rule reads the cost from the response, r is based on the estimated cost.
+// Shadow rules and limits that were not checked are not reported. A limit whose store was unreachable is listed in
+// RateLimit-Policy, but not in RateLimit. If a rule reads the cost from the response, r is based on the estimated cost.
 //
-// If the next handler sets RateLimit and RateLimit-Policy as well, its values follow ours. If it sets other fields
-// that we set, ours replace them.
+// If the next handler sets RateLimit and RateLimit-Policy too, its values follow those of the middleware. Other fields
+// of the middleware replace those of the handler.
 //
-// A cost in the response is read from its trailer or else its header, when the handler has returned. Slots of
-// concurrency limits are released then. Both happen once, even if the handler panics or has hijacked the connection.
+// # After the response
 //
-// The fields need two allocations per request, and none if no limit is reported. The next handler gets a ResponseWriter
-// with the same optional interfaces as the server's.
+// When the next handler has returned, the middleware reads a cost from the response's trailer or, if it has no such
+// trailer, from its header, and releases slots of concurrency limits. It does so once, even if the handler panics or
+// has hijacked the connection.
+//
+// The next handler gets a ResponseWriter with the same optional interfaces as the server's.
 package httplimit

@@ -42,11 +42,11 @@ var fieldNames = [numFields]string{
 // xRateLimitNames are the names of the X-RateLimit fields.
 var xRateLimitNames = fieldNames[fieldLimit:numVerdictFields]
 
-// fieldValues are the values of fields, empty for those that are omitted.
+// fieldValues are the values of the fields. The value of an omitted field is empty.
 type fieldValues [numFields]string
 
-// setIn sets the fields in a header. The header then shares memory with f. RateLimit and RateLimit-Policy are lists:
-// values that the handler has set follow those of f. The other fields have one value: it replaces the handler's value.
+// setIn sets the fields in a header, which then shares memory with f. RateLimit and RateLimit-Policy are lists, so
+// values that the handler has set follow those of f. The values of other fields replace those of the handler.
 func (f *fieldValues) setIn(h http.Header) {
 	for i := range f {
 		if f[i] == "" {
@@ -92,8 +92,8 @@ type Field struct {
 	Value string
 }
 
-// Append appends the fields for a verdict to dst, for callers that do not use the handler of this package. retryAfter
-// is the result of RetryAfter, and now is the current time.
+// Append appends the fields for a verdict to dst, for programs that use an engine without this package's middleware.
+// retryAfter is the result of Fields.RetryAfter, and now is the current time.
 func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration, now time.Time) []Field {
 	var values fieldValues
 	var buf [512]byte
@@ -106,8 +106,8 @@ func (f *Fields) Append(dst []Field, v *engine.Verdict, retryAfter time.Duration
 	return dst
 }
 
-// RetryAfter returns the time after which a denied client should retry, including Jitter. It returns 0 if a retry is
-// useless, and if the request is allowed.
+// RetryAfter returns the time after which a denied client should retry, including Jitter. It returns 0 if the request
+// is allowed, or can never be allowed.
 func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	if v.Action != engine.Reject || v.RetryAfter == headgate.Never {
 		return 0
@@ -116,7 +116,7 @@ func (f *Fields) RetryAfter(v *engine.Verdict) time.Duration {
 	if f.Jitter > 0 {
 		wait += rand.N(f.Jitter + 1)
 	}
-	return max(wait, time.Microsecond) // 0 would mean that a retry is useless
+	return max(wait, time.Microsecond) // 0 would mean that the request can never be allowed
 }
 
 // setValues sets the values for a verdict. It builds them in buf and copies them into one string, so that they need one
@@ -133,10 +133,10 @@ func (f *Fields) setValues(
 	return t.buf
 }
 
-// A fieldText holds fields in one text: either only their values, one after another, or complete header lines.
+// A fieldText builds fields in one buffer: either only their values, one after another, or complete header lines.
 type fieldText struct {
 	buf       []byte
-	lines     bool                                     // buf has complete header lines
+	lines     bool                                     // write complete header lines
 	positions [numVerdictFields]struct{ from, to int } // of the values in buf
 }
 
@@ -169,21 +169,21 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 	if !anyReported(v) {
 		return
 	}
-	tight := tightest(v)
+	tightestIndex := tightest(v)
 	if !f.NoRateLimit {
 		t.begin(fieldPolicy)
 		t.writePolicies(v)
 		t.end(fieldPolicy)
-		if tight >= 0 {
+		if tightestIndex >= 0 {
 			t.begin(fieldRateLimit)
 			t.writeStates(v, retryAfter)
 			t.end(fieldRateLimit)
 		}
 	}
-	if tight < 0 || f.NoXRateLimit {
+	if tightestIndex < 0 || f.NoXRateLimit {
 		return
 	}
-	d := v.LimitAt(tight).Decision
+	d := v.LimitAt(tightestIndex).Decision
 	t.writeNumber(fieldLimit, d.Limit)
 	t.writeNumber(fieldRemaining, max(d.Remaining, 0))
 	if f.ResetDelta {
@@ -206,7 +206,8 @@ func anyReported(v *engine.Verdict) bool {
 	return false
 }
 
-// hasState reports whether a limit is reported with its remaining units. They are unknown if the store was unreachable.
+// hasState reports whether a limit is reported together with its remaining units, which are unknown if the store was
+// unreachable.
 func hasState(l *engine.LimitView) bool { return isReported(l) && !l.Decision.Degraded }
 
 // limitOf returns the limit that a decision was made for.
@@ -301,7 +302,7 @@ func PolicyName(limits []engine.Applied, i int) string {
 	return rule.ID
 }
 
-// hasSeveral reports whether other limits of the same rule apply. They are adjacent.
+// hasSeveral reports whether other limits of the rule of limit i apply. The limits of a rule are adjacent.
 func hasSeveral(v *engine.Verdict, i int) bool {
 	m := v.LimitAt(i).Matched
 	return i > 0 && v.LimitAt(i-1).Matched == m || i+1 < v.LimitCount() && v.LimitAt(i+1).Matched == m

@@ -31,8 +31,8 @@ type handler struct {
 	next http.Handler
 }
 
-// A requestState is the state of one request. It is reused for other requests, so no part of it may be used after
-// release.
+// A requestState is the state of one request. release makes it available for other requests, so no part of it may be
+// used after that.
 type requestState struct {
 	client  identity.Attributes
 	verdict engine.Verdict
@@ -41,57 +41,57 @@ type requestState struct {
 }
 
 // release makes the state available for other requests.
-func (l *limiter) release(x *requestState) { l.pool.Put(x) }
+func (l *limiter) release(state *requestState) { l.pool.Put(state) }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := h.pool.Get().(*requestState)
-	attributes, ok := h.decide(w, r, x)
+	state := h.pool.Get().(*requestState)
+	attributes, ok := h.decide(w, r, state)
 	if !ok {
 		return
 	}
-	v := &x.verdict
+	v := &state.verdict
 	switch v.Action {
 	case engine.Reject:
-		h.reject(w, x)
-		h.release(x)
+		h.reject(w, state)
+		h.release(state)
 	case engine.Drop:
-		h.release(x)
+		h.release(state)
 		drop(w)
 	default:
-		if attributes == &x.client { // otherwise the proxy has checked that Connection lists no headers
+		if attributes == &state.client { // otherwise a ProxyWriter has checked that Connection lists no headers
 			r = withoutHopByHop(r)
 		}
-		h.serve(w, r, x)
+		h.serve(w, r, state)
 	}
 }
 
-// decide decides a request. It returns the attributes of the client, and false if the request was already responded to.
+// decide decides a request, and returns the attributes of its client. ok is false if decide has sent a response.
 func (h *handler) decide(
-	w http.ResponseWriter, r *http.Request, x *requestState,
+	w http.ResponseWriter, r *http.Request, state *requestState,
 ) (client *identity.Attributes, ok bool) {
-	ctx, v := r.Context(), &x.verdict
-	client = h.identify(w, r, x)
+	ctx, v := r.Context(), &state.verdict
+	client = h.identify(w, r, state)
 	if err := client.Validate(); err != nil {
-		badRequest(w, x, err)
-		h.release(x)
+		badRequest(w, state, err)
+		h.release(state)
 		return client, false
 	}
 	if err := h.Engine.Decide(ctx, h.subject(r, client), v); err != nil {
-		h.undecided(w, r, x, err)
+		h.serveUndecided(w, r, state, err)
 		return client, false
 	}
 	return client, true
 }
 
-// identify returns the attributes of the client, which a proxy may have read already.
-func (h *handler) identify(w http.ResponseWriter, r *http.Request, x *requestState) *identity.Attributes {
+// identify returns the attributes of the client. If w is a ProxyWriter, the proxy may have read them already.
+func (h *handler) identify(w http.ResponseWriter, r *http.Request, state *requestState) *identity.Attributes {
 	if proxy, ok := w.(ProxyWriter); ok {
 		if attributes := proxy.Identified(h.Identifier); attributes != nil {
 			return attributes
 		}
 	}
-	h.Identifier.Read(r, &x.client)
-	return &x.client
+	h.Identifier.Read(r, &state.client)
+	return &state.client
 }
 
 // withoutHopByHop returns the request without the headers that its Connection header lists. Rules do not see these
@@ -110,45 +110,45 @@ func withoutHopByHop(r *http.Request) *http.Request {
 	return &trimmed
 }
 
-// undecided serves a request that could not be decided. It allows the request, because a failing limiter must not block
-// requests. If the request was canceled, it responds instead.
-func (h *handler) undecided(w http.ResponseWriter, r *http.Request, x *requestState, err error) {
+// serveUndecided serves a request that could not be decided. It allows the request, because a failing limiter must not
+// block requests. If the request was canceled, it responds instead.
+func (h *handler) serveUndecided(w http.ResponseWriter, r *http.Request, state *requestState, err error) {
 	if r.Context().Err() != nil {
-		respondCanceled(w, x, 0)
-		h.release(x)
+		respondCanceled(w, state, 0)
+		h.release(state)
 		return
 	}
-	h.release(x)
+	h.release(state)
 	h.OnError(r, fmt.Errorf("decide %s %s: %w", r.Method, r.URL.Path, err))
 	h.next.ServeHTTP(w, withoutHopByHop(r))
 }
 
 // serve calls the next handler, after the delay if there is one.
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, x *requestState) {
-	v := &x.verdict
-	wrapped := h.fieldWriter(w, x)
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, state *requestState) {
+	v := &state.verdict
+	wrapped := h.fieldWriter(w, state)
 	v.KeepSlots()
 	if v.Action == engine.Delay {
 		if err := v.Wait(r.Context()); err != nil {
-			respondCanceled(w, x, v.Delay)
-			h.release(x)
+			respondCanceled(w, state, v.Delay)
+			h.release(state)
 			return
 		}
 	}
 	if !v.NeedsSettle() {
-		h.release(x)
-		h.pass(w, wrapped, r)
+		h.release(state)
+		h.callNext(w, wrapped, r)
 		return
 	}
-	// The deferred call settles once, whether the handler returns, panics, or has hijacked the connection.
-	x.served = false
-	defer h.settle(w, r, x)
-	h.pass(w, wrapped, r)
-	x.served = true
+	// Settle once, even if the handler panics or hijacks the connection.
+	state.served = false
+	defer h.settle(w, r, state)
+	h.callNext(w, wrapped, r)
+	state.served = true
 }
 
-// pass calls the next handler with wrapped, the writer that adds the fields, or with w if there is none.
-func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) {
+// callNext calls the next handler with wrapped, the writer that adds the fields, or with w if there is none.
+func (h *handler) callNext(w http.ResponseWriter, wrapped *writer, r *http.Request) {
 	if wrapped == nil {
 		h.next.ServeHTTP(w, r)
 		return
@@ -159,15 +159,15 @@ func (h *handler) pass(w http.ResponseWriter, wrapped *writer, r *http.Request) 
 
 // fieldWriter returns the writer that adds the fields to the response. It returns nil if there are none, or if the
 // server accepts them as header lines.
-func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
-	v := &x.verdict
+func (h *handler) fieldWriter(w http.ResponseWriter, state *requestState) *writer {
+	v := &state.verdict
 	lines, buf := headerLines(w)
 	if v.ReadsResponse() {
 		lines = nil
 	}
 	if h.Fields.NoRateLimit && h.Fields.NoXRateLimit || !anyReported(v) {
 		if lines != nil {
-			lines.SetHeaderLines(buf[:0], nil) // sets no lines, but tells the proxy that Header is not read later
+			lines.SetHeaderLines(buf[:0], nil) // no lines; the call says that the middleware does not read Header later
 		}
 		return nil
 	}
@@ -182,29 +182,29 @@ func (h *handler) fieldWriter(w http.ResponseWriter, x *requestState) *writer {
 		return nil
 	}
 	wrapped := &writer{inner: w}
-	x.buf = h.Fields.setValues(&wrapped.values, v, 0, h.Now(), x.buf[:0])
+	state.buf = h.Fields.setValues(&wrapped.values, v, 0, h.Now(), state.buf[:0])
 	return wrapped
 }
 
-// settle charges or refunds the cost that the response states, and releases the slots of the request.
-func (h *handler) settle(w http.ResponseWriter, r *http.Request, x *requestState) {
-	settle := x.verdict.Settle
+// settle corrects the cost of the request to the cost that the response states, and releases the slots of the request.
+func (h *handler) settle(w http.ResponseWriter, r *http.Request, state *requestState) {
+	settle := state.verdict.Settle
 	var response func(string) string
-	if x.verdict.ReadsResponse() {
+	if state.verdict.ReadsResponse() {
 		header := w.Header()
 		response = func(name string) string { return responseField(header, name) }
 		proxy, isProxy := w.(ProxyWriter)
 		switch {
 		case isProxy && proxy.Unserved():
-			response = func(string) string { return "0" } // no service has caused a cost
-		case !x.served, !isProxy && r.Context().Err() != nil:
-			settle = x.verdict.SettleIncomplete // the response is incomplete
+			response = func(string) string { return "0" } // no service has received the request, so its cost is 0
+		case !state.served, !isProxy && r.Context().Err() != nil:
+			settle = state.verdict.SettleIncomplete // the response is incomplete
 		}
 	}
 	if err := settle(r.Context(), response); err != nil {
 		h.OnError(r, fmt.Errorf("settle %s %s: %w", r.Method, r.URL.Path, err))
 	}
-	h.release(x)
+	h.release(state)
 }
 
 // responseField returns a trailer of a response, or the header with that name if there is no such trailer.

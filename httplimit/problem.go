@@ -55,7 +55,7 @@ func problemOf(v *engine.Verdict) problem {
 	return p
 }
 
-// AppendProblem appends the body of a denial with the status: problem+json (RFC 9457), with a newline at its end.
+// AppendProblem appends the body of a denial with the given status: a problem (RFC 9457) in JSON and a newline.
 // retryAfter is the result of [Fields.RetryAfter].
 func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Duration) []byte {
 	p := problemOf(v)
@@ -66,7 +66,7 @@ func AppendProblem(dst []byte, v *engine.Verdict, status int, retryAfter time.Du
 	return p.append(dst, v, wholeSeconds(retryAfter))
 }
 
-// append appends the problem as JSON. It names the violated policies if a verdict is given.
+// append appends the problem as JSON. If v is not nil, it includes the names of the violated policies.
 func (p *problem) append(dst []byte, v *engine.Verdict, retryAfter int64) []byte {
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, p.kind...)

@@ -6,29 +6,30 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// A ProxyWriter is the ResponseWriter of a reverse proxy that uses this middleware, such as package gateway. It saves
-// work that the proxy and the middleware would otherwise both do. A proxy must panic if it cannot send the whole
-// response.
+// A ProxyWriter is a ResponseWriter with methods for a reverse proxy in which this middleware runs, such as package
+// gateway. With these methods the proxy and the middleware avoid doing the same work twice. If the next handler is such
+// a proxy and cannot send the whole response, it must panic.
 type ProxyWriter interface {
 	http.ResponseWriter
 
-	// Identified returns the attributes of the client if the proxy has read them with the same Identifier, and if the
-	// request's Connection header names no other headers. Otherwise it returns nil.
+	// Identified returns the attributes of the client if the proxy has already read them with the given Identifier, and
+	// the request's Connection header lists no other headers. Otherwise it returns nil.
 	Identified(by *identity.Identifier) *identity.Attributes
 
-	// HeaderLines returns a buffer for the lines that SetHeaderLines gets. The proxy uses it until the response ends. ok
-	// is false if the server does not accept header lines.
+	// HeaderLines returns a buffer to which the middleware appends header lines before it calls SetHeaderLines. The buffer
+	// belongs to the proxy again when the response ends. ok is false if the server does not accept header lines.
 	HeaderLines() (buf []byte, ok bool)
-	// SetHeaderLines sets header lines in wire format: valid names and values, with CR and LF at the end of each line.
-	// They are sent with the final response. The entries of Header whose names are in replaced are not sent. After a call,
-	// even without lines, the caller must not read Header.
+	// SetHeaderLines sets lines to send in the header of the final response, in addition to Header. The lines are in wire
+	// format: names and values are valid, and each line ends with CR and LF. Entries of Header whose names are in replaced
+	// are not sent. The middleware does not read Header after a call, even if there are no lines.
 	SetHeaderLines(lines []byte, replaced []string)
 
-	// Unserved reports whether the request was allowed, but no service has received any part of it.
+	// Unserved reports whether the request was allowed, but the proxy has not sent any part of it to a service.
 	Unserved() bool
 }
 
-// headerLines returns w as a ProxyWriter, and the buffer for its header lines. It returns nil if w accepts none.
+// headerLines returns w as a ProxyWriter and its buffer for header lines. It returns nil if w does not accept header
+// lines.
 func headerLines(w http.ResponseWriter) (lines ProxyWriter, buf []byte) {
 	lines, ok := w.(ProxyWriter)
 	if !ok {

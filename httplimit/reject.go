@@ -7,32 +7,32 @@ import (
 )
 
 // reject responds to a denied request.
-func (h *handler) reject(w http.ResponseWriter, x *requestState) {
-	v := &x.verdict
+func (h *handler) reject(w http.ResponseWriter, state *requestState) {
+	v := &state.verdict
 	retryAfter := wholeSeconds(h.Fields.RetryAfter(v))
 	if lines, buf := headerLines(w); lines != nil {
-		h.rejectLines(w, lines, buf, x, retryAfter)
+		h.rejectLines(w, lines, buf, state, retryAfter)
 		return
 	}
-	values := new(fieldValues) // not reused for other requests, because the header shares its memory
-	x.buf = h.Fields.setValues(values, v, retryAfter, h.Now(), x.buf[:0])
+	values := new(fieldValues) // a new one for each response, because the header shares its memory
+	state.buf = h.Fields.setValues(values, v, retryAfter, h.Now(), state.buf[:0])
 	p := problemOf(v)
-	x.buf = p.append(x.buf[:0], v, retryAfter)
-	sendProblem(w, values, v.Status, x.buf)
+	state.buf = p.append(state.buf[:0], v, retryAfter)
+	sendProblem(w, values, v.Status, state.buf)
 }
 
 // rejectLines responds to a denied request if the server accepts header lines in wire format.
 func (h *handler) rejectLines(
-	w http.ResponseWriter, lines ProxyWriter, buf []byte, x *requestState, retryAfter int64,
+	w http.ResponseWriter, lines ProxyWriter, buf []byte, state *requestState, retryAfter int64,
 ) {
-	v := &x.verdict
+	v := &state.verdict
 	t := fieldText{buf: append(buf, problemLines...), lines: true}
 	h.Fields.writeAll(&t, v, retryAfter, h.Now())
 	lines.SetHeaderLines(t.buf, rejectionNames)
 	p := problemOf(v)
-	x.buf = p.append(x.buf[:0], v, retryAfter)
+	state.buf = p.append(state.buf[:0], v, retryAfter)
 	w.WriteHeader(v.Status)
-	_, _ = w.Write(x.buf) // a client that has disconnected does not need it
+	_, _ = w.Write(state.buf) // fails only if the client has disconnected
 }
 
 // rejectionNames are the names of the fields that only the middleware may set in the response to a denied request.
@@ -40,35 +40,36 @@ var rejectionNames = append(fieldNames[:], replacedNames[:]...)
 
 const problemLines = "Cache-Control: " + noStore + "\r\nContent-Type: " + problemJSON + "\r\n"
 
-// badRequest responds to an ambiguous or malformed request.
-func badRequest(w http.ResponseWriter, x *requestState, err error) {
+// badRequest responds to a malformed request with the error that describes it.
+func badRequest(w http.ResponseWriter, state *requestState, err error) {
 	p := problem{status: http.StatusBadRequest, kind: problemPlain, title: "Bad Request", detail: err.Error()}
-	x.buf = p.append(x.buf[:0], nil, 0)
-	sendProblem(w, new(fieldValues), p.status, x.buf)
+	state.buf = p.append(state.buf[:0], nil, 0)
+	sendProblem(w, new(fieldValues), p.status, state.buf)
 }
 
 // respondCanceled responds to a request whose context ended while it was delayed. Usually the client has disconnected.
-func respondCanceled(w http.ResponseWriter, x *requestState, wait time.Duration) {
+func respondCanceled(w http.ResponseWriter, state *requestState, wait time.Duration) {
 	p := problem{
 		status: http.StatusServiceUnavailable, kind: problemPlain, title: "Service Unavailable",
 		detail: "The request was canceled while it was delayed.",
 	}
 	if lines, buf := headerLines(w); lines != nil {
-		lines.SetHeaderLines(buf[:0], nil) // removes the fields for a served request
+		lines.SetHeaderLines(buf[:0], nil) // removes the lines for a served request
 	}
 	values := new(fieldValues)
 	seconds := wholeSeconds(wait)
 	if seconds > 0 {
 		values[fieldRetryAfter] = strconv.FormatInt(seconds, 10)
 	}
-	x.buf = p.append(x.buf[:0], nil, seconds)
-	sendProblem(w, values, p.status, x.buf)
+	state.buf = p.append(state.buf[:0], nil, seconds)
+	sendProblem(w, values, p.status, state.buf)
 }
 
-// replacedNames are fields of the original response. Outer handlers may have set them before the problem replaced it.
+// replacedNames are fields that describe a body. Outer handlers may have set them for the body that the problem
+// replaces.
 var replacedNames = [...]string{"Content-Encoding", "Content-Length", "Etag", "Last-Modified"}
 
-// sendProblem sends a problem. It must not be cached: the next request may be allowed.
+// sendProblem sends a problem as an uncacheable response, because the next request may be allowed.
 func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []byte) {
 	header := w.Header()
 	if len(header) > 0 {
@@ -79,7 +80,7 @@ func sendProblem(w http.ResponseWriter, values *fieldValues, status int, body []
 	values[fieldContentType], values[fieldCacheControl] = problemJSON, noStore
 	values.setIn(header)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has disconnected does not need it
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
 // drop closes the connection without a response. In HTTP/2, it ends only the stream, because other requests share the
@@ -89,5 +90,5 @@ func drop(w http.ResponseWriter) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the server then closes the connection or ends the stream
 	}
-	_ = conn.Close() // an error has no consequence
+	_ = conn.Close()
 }

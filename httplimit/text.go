@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// appendQuoted appends a part of a quoted string of Structured Fields (RFC 9651), which is valid in JSON too. Such a
-// string is printable ASCII; other bytes become underscores.
+// appendQuoted appends s to a quoted string of Structured Fields (RFC 9651), which may only contain printable ASCII.
+// Other bytes become underscores. The result is also valid in a JSON string.
 func appendQuoted(dst []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -24,7 +24,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendJSON appends a part of a JSON string. Invalid UTF-8 becomes a replacement character.
+// appendJSON appends s to a JSON string. Invalid UTF-8 becomes a replacement character.
 func appendJSON(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	for i := 0; i < len(s); {
@@ -55,9 +55,9 @@ func wholeSeconds(d time.Duration) int64 {
 	return int64((d-1)/time.Second) + 1
 }
 
-// untilMore returns the time until more units of a limit are available. For a bucket, it is the time until the next
-// unit is restored; for a window, the time until all units are available, at most a Period. It returns false if the
-// time is unknown, as for slots, which become free when requests end.
+// untilMore returns the time until more units of a limit are available. For a bucket, this is the time until the next
+// unit is restored. For a window, it is the time until all units are available, at most a Period. untilMore returns
+// false if the time is unknown: slots become free when requests end.
 func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 	switch {
 	case !d.Allowed:
@@ -78,7 +78,7 @@ func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 
 // refillTime returns the time in which units of a bucket are restored, rounded down to whole microseconds.
 func refillTime(units int64, l *headgate.Limit) time.Duration {
-	const longest = 1 << 50 // µs, twice as long as a valid bucket takes to refill
+	const longest = 1 << 50 // µs; a valid bucket refills in half of this time
 	if units <= 0 {
 		return 0
 	}

@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// A writer adds the middleware's fields to the response of the next handler when its header is sent. Handlers test
-// whether a ResponseWriter has optional interfaces, so the next handler gets the result of wrap, which has the same
-// ones as inner.
+// A writer adds the middleware's fields to the response of the next handler just before its header is sent. The next
+// handler does not get the writer itself, but the result of wrap, which has the same optional interfaces as inner:
+// handlers test a ResponseWriter for these interfaces.
 type writer struct {
-	inner  http.ResponseWriter
-	values fieldValues
-	sent   bool // the header is sent
+	inner      http.ResponseWriter
+	values     fieldValues
+	headerSent bool
 }
 
-// addFields adds the fields to the header, unless that is sent already.
+// addFields adds the fields to the header, unless it has been sent already.
 func (w *writer) addFields() {
-	if !w.sent {
-		w.sent = true
+	if !w.headerSent {
+		w.headerSent = true
 		w.values.setIn(w.inner.Header())
 	}
 }

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Acquire takes n permits. It waits until they may be used, and returns how long it waited.
+// Acquire takes n permits. It waits until they may be used, and returns how long it waited. If it returns an error, it
+// has taken nothing.
 //
-// It returns at once and takes nothing
+// Acquire returns at once
 //
-//   - with a [*DeadlineError], if ctx has a deadline before the end of the wait,
-//   - with ErrNever, if n is above the pacer's capacity,
-//   - with ErrQueueFull, if n does not fit behind the waiting items of a [Queue].
+//   - a [*DeadlineError], if ctx has a deadline before the end of the wait,
+//   - ErrNever, if n is above the pacer's capacity,
+//   - ErrQueueFull, if a [Queue] has no room for n more units.
 //
-// If ctx is cancelled while it waits, it returns ctx's error, and callers behind it move up. If the pacer is closed, it
-// returns ErrClosed. With an error it has taken nothing.
+// If ctx is cancelled during the wait, Acquire returns ctx's error, and callers behind it move up. If the pacer is
+// closed, it returns ErrClosed.
 func (q *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duration, err error) {
 	if ctx == nil {
 		return 0, ErrNilContext
@@ -45,8 +46,8 @@ func (q *callerQueue) Acquire(ctx context.Context, n int64) (waited time.Duratio
 	return waited, w.err
 }
 
-// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer, it
-// returns false at once and takes nothing, as it does where Acquire returns an error.
+// TryAcquire takes n permits and returns true, after waiting for at most timeout. If the wait would be longer, or if
+// Acquire would return an error, it returns false and takes nothing.
 func (q *callerQueue) TryAcquire(n int64, timeout time.Duration) bool {
 	q.mu.Lock()
 	if q.validate(n) != nil {
@@ -74,7 +75,8 @@ func (q *callerQueue) TryAcquire(n int64, timeout time.Duration) bool {
 	return !q.await(w, nil, timer.C) && w.err == nil
 }
 
-// quoteFor checks that n may be taken under ctx, and returns the quote.
+// quoteFor returns the current instant and the results of quote. It returns an error if n is invalid, or if the wait
+// would be longer than ctx allows.
 func (q *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after state, passAt int64, err error) {
 	if err = q.validate(n); err != nil {
 		return 0, after, 0, err
@@ -95,7 +97,7 @@ func (q *callerQueue) quoteFor(ctx context.Context, n int64) (now int64, after s
 	return now, after, passAt, nil
 }
 
-// checkCapacity returns an error if n more permits may not wait.
+// checkCapacity returns an error if there is no room for n more waiting permits.
 func (q *callerQueue) checkCapacity(n int64) error {
 	if q.maxWaiting == 0 || n <= q.maxWaiting-q.waitingPermits {
 		return nil
@@ -111,8 +113,8 @@ func (q *callerQueue) newWaiter(now, n int64) *waiter {
 	return w
 }
 
-// await waits until w is admitted or rejected, and returns false. If one of the channels receives before that, it
-// removes w from the queue and returns true.
+// await waits until w is admitted or rejected, and returns false. If cancelled or timeout is ready earlier, it removes
+// w from the queue and returns true.
 func (q *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan time.Time) (removed bool) {
 	var timer *time.Timer
 	var timerC <-chan time.Time
@@ -143,7 +145,7 @@ func (q *callerQueue) await(w *waiter, cancelled <-chan struct{}, timeout <-chan
 	}
 }
 
-// withdraw removes w from the queue, and returns false if it was admitted or rejected before.
+// withdraw removes w from the queue. It returns false if w has already been admitted or rejected.
 func (q *callerQueue) withdraw(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,16 +153,17 @@ func (q *callerQueue) withdraw(w *waiter) bool {
 	return q.remove(w, now)
 }
 
-// tick admits due callers. It runs when the timer fires, which may be too early if the schedule has changed.
+// tick runs when the timer fires, and admits the callers that may pass now. If the schedule has changed, there may be
+// none yet.
 func (q *callerQueue) tick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, now := q.clock()
-	q.timekeeper = nil // its timer has fired; admitDue selects the next one
+	q.timekeeper = nil // its timer has fired, so admitDue selects another timekeeper
 	q.admitDue(now)
 }
 
-// since returns the time since an instant.
+// since returns the time since an instant, which is in nanoseconds since q.epoch.
 func (q *callerQueue) since(instant int64) time.Duration {
 	return time.Since(q.epoch) - time.Duration(instant)
 }

@@ -4,17 +4,16 @@ import (
 	"time"
 )
 
-// Allowance is a semaphore that is refreshed periodically. It has a number of permits in each period, and all of
-// them are restored when the next period starts. Unused permits expire with their period. All permits may be taken
-// together, so twice as many can pass in a short time across the border of two periods; [Bursty] avoids that.
+// Allowance is a semaphore that is refreshed periodically. Each period has a number of permits. Unused permits expire
+// when their period ends. All permits of a period may be taken together, so twice as many can pass in a short time
+// around the border of two periods; [Bursty] avoids this.
 //
-// Callers that find too few permits wait for a later period, in strict order: a caller that wants many is not overtaken
-// by callers that want few. The first period starts when the Allowance is created, and each other one when the previous
-// one ends.
+// If too few permits are left, callers wait for a later period. They are served strictly in order: a caller that wants
+// many permits is not overtaken by callers that want few. The first period starts when the Allowance is created.
 //
-// Most callers want [Allowance.Acquire]. It takes all n permits from one period, so n is at most a period's permits.
-// There is no goroutine and nothing to close. The methods of the zero Allowance return ErrUninitialized or false. It is
-// safe for concurrent use.
+// Most callers want [Allowance.Acquire]. It takes all n permits from one period, so n is at most a period's permits. An
+// Allowance has no goroutine and need not be closed. The methods of the zero Allowance return ErrUninitialized or
+// false. It is safe for concurrent use.
 type Allowance struct {
 	callerQueue
 	rate Rate
@@ -40,7 +39,7 @@ func NewAllowance(o AllowanceOptions) (*Allowance, error) {
 // Available returns the number of permits left in this period. While a caller waits, or holds a reservation for a later
 // period, a new caller gets none of them.
 func (a *Allowance) Available() int64 {
-	return a.measure(func(now int64) int64 { return max(0, a.rate.Permits-a.sched.advance(a.headState, now).used) })
+	return a.evaluate(func(now int64) int64 { return max(0, a.rate.Permits-a.sched.advance(a.headState, now).used) })
 }
 
 // Rate returns the current rate.
@@ -50,13 +49,13 @@ func (a *Allowance) Rate() Rate {
 	return a.rate
 }
 
-// SetRate changes permits and period at once. Permits taken in this period stay taken. If the number of permits
-// rises, the additional ones are available immediately. With another Per, the current period keeps its start and ends
-// Per after it. If that time has passed, periods of the new length are counted from that start up to now.
+// SetRate changes the number of permits and the period at once. Permits that were taken in this period stay taken. If
+// the number of permits rises, the additional ones are available immediately. If the period changes, the current period
+// keeps its start; periods of the new length are counted from this start.
 //
-// Waiting callers keep their order and follow the new rate, which may make them late for their deadlines. Callers that
-// want more than a period now has, or whose period would now come after 73 years, get ErrNever. Reservations keep their
-// times, and callers behind one wait for it.
+// Waiting callers keep their order and follow the new rate, so they may miss their deadlines. Callers that want more
+// permits than a period now has, or whose period would now come after 73 years, get ErrNever. Reservations keep their
+// times, and callers behind a reservation wait for it.
 func (a *Allowance) SetRate(r Rate) error {
 	if err := r.validate(); err != nil {
 		return err

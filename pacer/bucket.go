@@ -2,20 +2,19 @@ package pacer
 
 import "math/bits"
 
-// bucket is the schedule in which every permit takes the same time: perPermit/denominator nanoseconds. Idle time is
-// saved up to a bound and pays for later permits.
+// bucket is a schedule in which every permit costs the same time: perPermit/denominator nanoseconds. Idle time is saved
+// up to a bound and pays for later permits.
 type bucket struct {
 	perPermit   uint64
 	denominator uint64
-	// maxSaved limits the idle time that is saved.
+	// maxSaved is the longest idle time that is saved.
 	maxSaved span
-	// prepaid means that permits may be used when their own time has passed. Otherwise they may be used when the
-	// time of the permits before them has passed: a caller waits for the permits of earlier callers, never for
-	// its own.
+	// prepaid means that a caller waits until its own permits are paid for. Otherwise it waits only until the permits of
+	// earlier callers are paid for.
 	prepaid bool
 }
 
-// newBucket returns the bucket of a valid rate. Set its maxSaved.
+// newBucket returns the bucket of a valid rate, with a maxSaved of 0.
 func newBucket(r Rate) bucket {
 	permits, nanos := r.reduced()
 	return bucket{perPermit: nanos, denominator: permits}
@@ -45,7 +44,7 @@ func (b *bucket) advance(s state, at int64) state {
 	return s
 }
 
-// takeLate saves the gap before at in the same way as other idle time.
+// takeLate saves the gap before at like other idle time.
 func (b *bucket) takeLate(s state, at, n int64, _ state) state {
 	after, _ := b.take(s, at, n)
 	return after

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// NoBurst as MaxBurst makes a [Bursty] pacer save nothing: it never schedules permits closer together than the rate.
-// Overdue callers are an exception; see [Bursty].
+// NoBurst is the MaxBurst of a [Bursty] pacer that saves no permits. It never schedules permits closer together than
+// the rate.
 const NoBurst int64 = -1
 
-// Bursty hands out permits at a steady rate and saves unused ones, up to a bound, for a later burst. Saved permits
-// are free. Each other permit costs one interval, for which the next caller waits: a caller that finds the pacer idle
-// passes immediately, however many permits it takes, and callers behind it wait until these permits are paid off. In
-// any time t, at most MaxBurst + rate·t permits are scheduled, plus those of the last caller.
+// Bursty hands out permits at a steady rate and saves unused permits, up to a bound, for a later burst. Saved permits
+// are free. Every other permit costs one interval of the rate, for which the next caller waits. So a caller of an idle
+// pacer passes immediately, however many permits it takes, and callers behind it wait until these permits are paid off.
+// In any time t, at most MaxBurst + rate·t permits are scheduled, plus those of the last caller.
 //
-// Only the schedule is exact. Callers that are overdue, because the machine or the process was stopped for a while, are
-// not delayed further and all pass together, however many they are.
+// Only the schedule is exact. If the machine or the process stops for a while, all callers whose time passes meanwhile
+// are admitted together afterwards.
 //
-// It starts with nothing saved. Most callers want [Bursty.Acquire]. The methods of the zero Bursty return
+// A new Bursty has no saved permits. Most callers want [Bursty.Acquire]. The methods of the zero Bursty return
 // ErrUninitialized or false. It is safe for concurrent use, and serves callers in order of arrival.
 type Bursty struct {
 	callerQueue
@@ -30,12 +30,12 @@ var _ Pacer = (*Bursty)(nil)
 type BurstyOptions struct {
 	// Rate is the rate of permits. There is no default.
 	Rate Rate
-	// MaxBurst is the number of unused permits that are saved. The default, 0, means one second's worth at the current
-	// rate, even if that is a fraction of a permit. [NoBurst] saves none.
+	// MaxBurst is the largest number of unused permits that are saved. The default, 0, saves the permits of one second,
+	// even if that is a fraction of a permit. [NoBurst] saves none.
 	MaxBurst int64
 }
 
-// NewBursty returns a pacer with nothing saved.
+// NewBursty returns a pacer without saved permits.
 func NewBursty(o BurstyOptions) (*Bursty, error) {
 	sched, err := o.bucket()
 	if err != nil {
@@ -71,14 +71,15 @@ func (b *Bursty) Rate() Rate {
 	return b.options.Rate
 }
 
-// SetRate changes the rate immediately. Permits already taken are paid off at the old rate, so the first waiting
-// caller waits as long as before. Callers behind it follow the new rate, which may make them miss their deadlines.
+// SetRate changes the rate immediately. Permits that were already taken are paid off at the old rate, so the first
+// waiting caller waits as long as before. Callers behind it follow the new rate, so they may miss their deadlines.
 // Callers whose permits could only be paid off after 73 years get ErrNever.
 //
-// Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
-// then. They cost the new price, or nothing if it could not be paid off in 73 years.
+// Reservations keep their times, and callers behind a reservation wait for it even if a higher rate leaves the pacer
+// idle until then. Permits of a reservation cost the new interval, or nothing if they could not be paid off in 73
+// years.
 //
-// If MaxBurst was given, the number of saved permits stays the same; otherwise the saved time stays the same.
+// If MaxBurst is set, the number of saved permits stays the same; otherwise the saved time stays the same.
 func (b *Bursty) SetRate(r Rate) error {
 	q := &b.callerQueue
 	q.mu.Lock()
@@ -107,7 +108,7 @@ func (b *Bursty) SetRate(r Rate) error {
 	return nil
 }
 
-// convert returns the idle time that pays for as many permits in another bucket, rounded down.
+// convert returns the idle time that pays for as many permits in the bucket to as s does in b, rounded down.
 func (b *bucket) convert(s span, to *bucket) span {
 	parts := new(big.Int).SetInt64(s.ns)
 	parts.Mul(parts, new(big.Int).SetUint64(b.denominator))

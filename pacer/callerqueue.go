@@ -5,32 +5,34 @@ import (
 	"time"
 )
 
-// A callerQueue is the FIFO queue of callers that wait for permits of a schedule. A caller takes its permits
-// when it is admitted. If it leaves earlier, it has taken nothing, and callers behind it move up.
+// A callerQueue is a FIFO queue of callers that wait for permits of a schedule. A caller takes its permits when it is
+// admitted. If it leaves earlier, it has taken nothing, and callers behind it move up.
 //
-// It needs no goroutine. The first waiting caller sets the timer for all callers; when it leaves, the next one
-// does. In a [Queue] and a [TokenQueue], a worker sets the timer.
+// A callerQueue needs no goroutine. One waiting caller, the timekeeper, has a timer for all of them. When it leaves,
+// another caller becomes the timekeeper. A [Queue] and a [TokenQueue] have a worker, whose goroutine has the timer.
+//
+// Instants are in nanoseconds since epoch. mu guards all fields that change.
 type callerQueue struct {
 	mu    sync.Mutex
-	epoch time.Time // origin of instants; never changes
+	epoch time.Time // when the pacer was created
 	sched schedule
-	// maxPermits is the most permits that one caller can take, called the pacer's capacity; 0 means no limit.
+	// maxPermits is the pacer's capacity: the most permits that one caller can take. 0 means no limit.
 	maxPermits int64
-	// maxWaiting limits waitingPermits; 0 means no limit.
+	// maxWaiting is the maximum of waitingPermits. 0 means no limit.
 	maxWaiting     int64
-	waitingPermits int64
+	waitingPermits int64 // permits of all callers and reservations in the queue
 
-	// headState is the state after all admitted callers. tailState is the state after the whole queue; it is invalid if
-	// tailStale is set.
+	// headState is the state after all admitted callers. tailState is the state after the whole queue, unless tailStale is
+	// set; then quote computes it.
 	headState, tailState state
 	tailStale            bool
 	first, last          *waiter
-	waiting              int // callers that wait
+	waiting              int // callers in the queue
 	reservations         int // reservations in the queue
-	// movedAt is when callers last moved up. No caller that is still in the queue can pass at an earlier instant.
+	// movedAt is the instant at which callers last moved up. No caller in the queue can pass earlier.
 	movedAt   int64
 	moveCount uint64 // how often callers moved up
-	// timekeeper is the waiter that sets the timer for all.
+	// timekeeper is the waiter that has the timer for all callers.
 	timekeeper *waiter
 
 	worker *worker
@@ -41,37 +43,37 @@ type callerQueue struct {
 type waiter struct {
 	n        int64
 	queuedAt int64
-	// at is the instant that a reservation was promised, or when a caller was admitted. A promised instant never
-	// changes.
+	// at is the instant that was promised to a reservation, and never changes. For a caller it is the instant at which it
+	// was admitted.
 	at            int64
 	isReservation bool
-	queued        bool
-	// stateBefore is the queue's tailState before the waiter joined. It is valid while the queue's moveCount is the
-	// same as the waiter's.
+	queued        bool // the waiter is in the queue
+	// stateBefore is the queue's tailState before the waiter joined. It is valid if the queue's moveCount is still the
+	// waiter's.
 	stateBefore state
 	moveCount   uint64
 	// promised is the state after a reservation, as computed when it was made or when the rate last changed.
 	promised state
-	// err is why a waiter was rejected; it may be read once done is closed.
+	// err says why a waiter was rejected. It may be read after done is closed.
 	err error
-	// done is closed when a waiter is admitted or rejected; nil for reservations and jobs.
+	// done is closed when a caller is admitted or rejected. It is nil for reservations and jobs.
 	done chan struct{}
-	// alarm tells a waiter to set the timer to an instant. Its buffer holds one instant, the latest.
+	// alarm receives the instant to which the timekeeper sets its timer. Its buffer holds the latest instant.
 	alarm chan int64
-	job   *job
+	job   *job // only for items of Queue.Submit
 
 	prev, next *waiter
 }
 
-// clock returns the current time, and the same time as an instant. mu must be held, so that instants never
-// decrease.
+// clock returns the current time, and the same time as an instant. mu must be held, so that the instants that methods
+// use in turn never decrease.
 func (q *callerQueue) clock() (time.Time, int64) {
 	t := time.Now()
 	return t, int64(t.Sub(q.epoch))
 }
 
-// measure admits the callers that are due and returns value(now), or 0 if the pacer is uninitialized.
-func (q *callerQueue) measure(value func(now int64) int64) int64 {
+// evaluate admits the callers that are due and returns value(now), or 0 if the pacer is uninitialized.
+func (q *callerQueue) evaluate(value func(now int64) int64) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sched == nil {
@@ -97,8 +99,8 @@ func (q *callerQueue) validate(n int64) error {
 	return nil
 }
 
-// quote returns the state after taking n permits at now behind the whole queue, and the instant at which their caller
-// may pass. Apart from admitting due callers and refreshing tailState, it changes nothing.
+// quote computes when a new caller of n permits at the end of the queue could pass. It returns this instant and the
+// state after the caller, but does not add the caller. First it admits the callers whose time has come.
 func (q *callerQueue) quote(now, n int64) (after state, passAt int64, err error) {
 	q.admitDue(now)
 	if q.first == nil {
@@ -116,15 +118,15 @@ func (q *callerQueue) quote(now, n int64) (after state, passAt int64, err error)
 	return after, passAt, nil
 }
 
-// canPass reports whether a caller for which quote returned passAt may pass at now.
+// canPass reports whether a new caller may pass at once. passAt is the result of quote.
 func (q *callerQueue) canPass(now, passAt int64) bool {
 	return passAt <= now && q.first == nil && (q.worker == nil || !q.worker.busy)
 }
 
-// admitNow admits a caller that does not wait. quote has returned the state after it.
+// admitNow admits a caller that does not wait. after is the result of quote.
 func (q *callerQueue) admitNow(after state) { q.headState, q.tailState = after, after }
 
-// enqueue puts w at the end of the queue, with the state that quote returned.
+// enqueue adds w at the end of the queue. after is the result of quote.
 func (q *callerQueue) enqueue(w *waiter, after state) {
 	w.stateBefore, w.moveCount, w.promised = q.tailState, q.moveCount, after
 	q.tailState = after
@@ -149,14 +151,14 @@ func (q *callerQueue) stateAfter(s state, w *waiter) (after state, passAt int64)
 	if passAt < w.at { // a caller in front has left, but the reservation keeps its instant
 		after = q.sched.takeLate(s, w.at, w.n, w.promised)
 	}
-	if after.neverFree() { // the rate was lowered; a reservation with such a price would block the queue, so it is free
+	if after.neverFree() { // after a lower rate, the reservation's permits would block the queue for 73 years: take none
 		after = q.sched.advance(s, w.at)
 	}
 	after.reservedUntil = max(s.reservedUntil, w.at)
 	return after, w.at
 }
 
-// takeBehind takes n permits behind all earlier reservations.
+// takeBehind takes n permits for a caller that passes after all reservations before it.
 func (q *callerQueue) takeBehind(s state, at, n int64) (after state, passAt int64) {
 	after, passAt = q.sched.take(s, at, n)
 	return after, max(passAt, s.reservedUntil)
@@ -181,8 +183,8 @@ func (q *callerQueue) admitDue(now int64) {
 	q.setAlarm()
 }
 
-// remove removes w from the queue and lets callers behind it move up. It returns false if w has left the queue, or is a
-// reservation whose time has come: its permits may have been used, even if it is still behind a caller that waits.
+// remove removes w from the queue and lets callers behind it move up. It returns false if w has already left the queue.
+// It also returns false for a reservation whose time has come, because its permits may have been used.
 func (q *callerQueue) remove(w *waiter, now int64) bool {
 	q.admitDue(now)
 	if !w.queued || w.isReservation && w.at <= now {
@@ -199,19 +201,20 @@ func (q *callerQueue) remove(w *waiter, now int64) bool {
 	return true
 }
 
-// reject removes w from the queue with an error. Call moveUp afterwards.
+// reject removes w from the queue with an error. The caller must call moveUp afterwards, unless the queue is empty
+// then.
 func (q *callerQueue) reject(w *waiter, err error) {
 	q.unlink(w)
 	w.err = err
 	switch {
 	case w.job != nil:
-		w.job.end(err)
+		w.job.reject(err)
 	case w.done != nil:
 		close(w.done)
 	}
 }
 
-// moveUp recomputes when waiting callers may pass, after a change in front of them.
+// moveUp recomputes when waiting callers may pass, after a caller in front of them has left.
 func (q *callerQueue) moveUp(at int64) {
 	q.movedAt = max(q.movedAt, at)
 	q.moveCount++
@@ -220,8 +223,8 @@ func (q *callerQueue) moveUp(at int64) {
 	q.admitDue(at)
 }
 
-// reschedule changes the schedule and converts the state. Waiting callers keep their order and reservations their
-// times. Callers follow the new schedule, and those that can never pass are rejected.
+// reschedule changes the schedule and converts the state. Waiting callers keep their order and follow the new schedule;
+// those that can never pass are rejected. Reservations keep their times.
 func (q *callerQueue) reschedule(now int64, sched schedule, maxPermits int64, convert func(state) state) {
 	q.admitDue(now)
 	q.headState = convert(q.sched.advance(q.headState, now))
@@ -238,11 +241,11 @@ func (q *callerQueue) reschedule(now int64, sched schedule, maxPermits int64, co
 	q.moveUp(now)
 }
 
-// reprice computes when w may pass under a new schedule, and changes s from the state before w to the state after it.
-// It returns an error if w cannot stay in the queue.
+// reprice advances *s from the state before w to the state after w, under a new schedule. It returns an error if w can
+// never pass.
 func (q *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
-		// The promised state was computed with the old rate. Start at w.at, or when s is free if that is later.
+		// The promised state was computed with the old rate. Compute it again: from w.at, or from s.free if that is later.
 		snapshot := *s
 		snapshot.free = span{ns: max(w.at, s.free.ceil())}
 		w.promised, _ = q.sched.take(snapshot, w.at, w.n)
@@ -257,7 +260,8 @@ func (q *callerQueue) reprice(s *state, w *waiter) error {
 	return nil
 }
 
-// setAlarm tells the first waiting caller, or the worker, when to call admitDue.
+// setAlarm tells the timekeeper or the worker when the next caller may pass. Without a timekeeper it selects the first
+// waiting caller.
 func (q *callerQueue) setAlarm() {
 	if q.waiting == 0 || q.timekeeper != nil && q.timekeeper.queued {
 		return

@@ -10,15 +10,15 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Errors that callers distinguish with [errors.Is]. None of them changes any state.
+// Errors to compare with [errors.Is]. A call that returns one of them has taken nothing.
 var (
-	// ErrInvalidOption is wrapped by every error about an option or a rate, and is an [*InputError].
+	// ErrInvalidOption is wrapped by every [*InputError] about an option or a rate.
 	ErrInvalidOption = errors.New("invalid option")
-	// ErrInvalidCount is wrapped if a count is less than 1, and is an [*InputError]. It is headgate.ErrInvalidCheck.
+	// ErrInvalidCount is wrapped by every [*InputError] about a count below 1. It is headgate.ErrInvalidCheck.
 	ErrInvalidCount = headgate.ErrInvalidCheck
-	// ErrNever is wrapped if a count can never pass, and is an [*InputError]: it is above the pacer's capacity, or it
-	// takes more than 73 years together with the waiting callers. In the second case it may pass when fewer callers
-	// wait. Waiting callers also get it if a new rate makes their wait that long. It is headgate.ErrNever.
+	// ErrNever is wrapped by every [*InputError] about a count that can never pass, because it is above the pacer's
+	// capacity or would pass only after 73 years. In the second case it may pass later, when fewer callers wait. Waiting
+	// callers get this error, too, if a new rate makes their wait that long. It is headgate.ErrNever.
 	ErrNever = headgate.ErrNever
 	// ErrNilContext is returned when ctx is nil. It is headgate.ErrNilContext.
 	ErrNilContext = headgate.ErrNilContext
@@ -26,24 +26,24 @@ var (
 	ErrNilJob = errors.New("nil job: pass a function, or use Acquire")
 	// ErrDeadline is wrapped by a [*DeadlineError]: the context's deadline comes before the caller's time.
 	ErrDeadline = errors.New("deadline is before the end of the wait")
-	// ErrQueueFull is wrapped if an item does not fit into a [Queue].
+	// ErrQueueFull is wrapped if a [Queue] has no room for an item.
 	ErrQueueFull = errors.New("queue is full")
-	// ErrTooManyReservations is wrapped when a pacer has [MaxReservations] outstanding.
+	// ErrTooManyReservations is wrapped if a pacer already has [MaxReservations] outstanding reservations.
 	ErrTooManyReservations = errors.New("too many reservations")
 	// ErrJobExited is the result of a job that ended its goroutine with [runtime.Goexit] instead of returning.
 	ErrJobExited = errors.New("job ended its goroutine instead of returning")
-	// ErrClosed is returned by a closed [Queue] or [TokenQueue], also to callers that were waiting. It is
+	// ErrClosed is returned by a closed [Queue] or [TokenQueue]. Callers that wait during Close get it, too. It is
 	// headgate.ErrClosed.
 	ErrClosed = headgate.ErrClosed
 	// ErrUninitialized is returned by the methods of a pacer that was not created by its New function.
 	ErrUninitialized = errors.New("uninitialized pacer: create it with its New function")
 )
 
-// An InputError describes an invalid option or count. It is that of package headgate.
+// An InputError describes an invalid option or count. It is an alias of the type in package headgate.
 type InputError = headgate.InputError
 
-// DeadlineError is returned at once, and nothing is taken, if the context's deadline comes before the end of the wait.
-// [errors.Is] reports that it is both [ErrDeadline] and [context.DeadlineExceeded].
+// DeadlineError is returned at once if the context's deadline comes before the end of the wait. [errors.Is] reports
+// that it is both [ErrDeadline] and [context.DeadlineExceeded].
 type DeadlineError struct {
 	// Wait is how long the wait would have been.
 	Wait time.Duration

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A job is the work of one item that was submitted to a Queue.
+// A job is the function of one item that was submitted to a Queue.
 type job struct {
 	ctx    context.Context
 	do     func(context.Context) error
-	result chan error
-	// unwatch stops watching ctx; it may be called several times.
-	unwatch func()
+	result chan error // receives one error; its buffer has room for it
+	// stopWatching stops watching ctx; it may be called several times.
+	stopWatching func()
 }
 
-// watch removes the job's item from the queue when its context is cancelled. The queue's mu must be held.
+// watch makes sure that the job's item leaves the queue when the job's context ends. The queue's mu must be held.
 func (k *worker) watch(w *waiter) {
 	j, q := w.job, k.queue
 	if j.ctx.Done() == nil {
-		j.unwatch = func() {}
+		j.stopWatching = func() {}
 		return
 	}
 	k.watches.Add(1)
@@ -28,18 +28,18 @@ func (k *worker) watch(w *waiter) {
 			j.result <- contextError(j.ctx, w.n)
 		}
 	})
-	j.unwatch = func() {
+	j.stopWatching = func() {
 		if stop() {
 			k.watches.Done()
 		}
 	}
 }
 
-// run runs the job unless its context or the worker's has ended, sends the result, and calls ended with the time it
-// took. If the job exits the goroutine, run does both while the goroutine ends. A panic of the job is not
-// recovered: the program crashes with the job's stack.
+// run runs the job unless its context or the worker's context, running, has ended. Then it sends the result and calls
+// ended with the time that the job took, even if the job exits the goroutine. A panic of the job is not recovered: the
+// program crashes with the job's stack.
 func (j *job) run(running context.Context, q *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
-	j.unwatch()
+	j.stopWatching()
 	switch {
 	case running.Err() != nil:
 		j.result <- ErrClosed
@@ -69,8 +69,8 @@ func (j *job) run(running context.Context, q *callerQueue, size int64, ended fun
 	exited = false
 }
 
-// end reports that the job will not be run.
-func (j *job) end(err error) {
-	j.unwatch()
+// reject sends err as the result of a job that will not run.
+func (j *job) reject(err error) {
+	j.stopWatching()
 	j.result <- err
 }

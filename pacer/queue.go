@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Queue is a leaky bucket with a queue: items arrive in bursts and leave at a constant rate, strictly in order. It is
-// bounded; items that do not fit are refused immediately. An item waits for the last item that passed, which may be
-// as large as the capacity, and for the items in front of it. So it waits less than twice the time in which the
-// capacity flows out, unless jobs overrun or cancelled reservations leave gaps.
+// Queue is a leaky bucket with a queue: items arrive in bursts and leave at a constant rate, strictly in order. An item
+// has a size in units. If there is no room for its units in the queue, it is refused immediately.
 //
-// An item has a size in units. An item that finds the queue idle passes at once; the next one passes when the units of
-// the items before it have flowed out. Idle time is not saved: no burst is scheduled. The outflow is exact. Items
-// that pass late, because the machine was busy, do not delay the items behind them, so all overdue items pass
-// together. Jobs still run one at a time.
+// If the queue is idle, an item passes at once. The next item passes when the units of the items before it have flowed
+// out. So an item waits less than twice the time in which the capacity flows out, unless jobs take longer than their
+// size allows or cancelled reservations leave gaps. Idle time is not saved: no burst is scheduled. The outflow is
+// exact. If items pass late because the machine was busy, the items behind them are not delayed further: all items
+// whose time has passed leave together. Jobs still run one at a time.
 //
-// A reservation counts as waiting until its time has come. Its time depends on the sizes of the items before it, but it
-// does not wait for a job that overruns.
+// A reservation counts as waiting until its time has come. Its time depends on the sizes of the items before it, but
+// not on how long their jobs run.
 //
 // Most callers want [Queue.Acquire]. One goroutine serves the queue until [Queue.Close]. The methods of the zero Queue
 // return ErrUninitialized or false. It is safe for concurrent use.
@@ -30,7 +29,7 @@ var _ Pacer = (*Queue)(nil)
 type QueueOptions struct {
 	// Rate is the outflow in units. There is no default.
 	Rate Rate
-	// Capacity limits the waiting units, and thus the size of an item. There is no default.
+	// Capacity is the maximum number of waiting units. An item cannot be larger. There is no default.
 	Capacity int64
 }
 
@@ -48,16 +47,16 @@ func NewQueue(o QueueOptions) (*Queue, error) {
 	return q, nil
 }
 
-// Submit adds an item whose job the queue's goroutine runs when it may pass, one job at a time. It returns at once,
-// with the errors of [Queue.Acquire] if it refuses the item.
+// Submit adds an item with a job, and returns at once. When the item may pass, the queue's goroutine calls do. Jobs run
+// one at a time. If Submit refuses the item, it returns the same error as [Queue.Acquire].
 //
-// The channel delivers one error and needs no reader: the job's result, ErrClosed if the queue was closed before the
-// job started, or ctx's error if that was cancelled before. The job's context is ctx, also cancelled by Close. A job
-// that takes longer than the time in which its size flows out delays the jobs behind it. Later jobs are not started
-// closer together to make up for it. A job may submit to its own queue, but must not wait for the result: it would
-// wait for itself.
+// The channel receives one error, whether or not it is read: the result of do, ErrClosed if the queue was closed before
+// the job started, or ctx's error if ctx ended before. The context of do ends with ctx, and is cancelled by Close. A
+// job that takes longer than the time in which its size flows out delays the jobs behind it, and later jobs do not make
+// up for the delay. A job may submit to its own queue, but must not wait for the result, because jobs run one at a
+// time.
 //
-// A job that panics crashes the program, as in any goroutine. A job that calls [runtime.Goexit], perhaps through a
+// A job that panics crashes the program, as in any goroutine. A job that calls [runtime.Goexit], for example through a
 // test's FailNow, ends only itself, and its error is ErrJobExited.
 func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Context) error) (<-chan error, error) {
 	if ctx == nil {
@@ -87,15 +86,15 @@ func (q *Queue) Submit(ctx context.Context, size int64, do func(ctx context.Cont
 
 // Waiting returns the number of units that are waiting or reserved, from 0 to the capacity.
 func (q *Queue) Waiting() int64 {
-	return q.measure(func(_ int64) int64 { return q.waitingPermits })
+	return q.evaluate(func(_ int64) int64 { return q.waitingPermits })
 }
 
-// Close refuses new items, rejects waiting ones with ErrClosed, cancels the context of the running job, and returns
-// when the queue's goroutine has ended. A job must not close its own queue: Close would wait for it. Close may be
-// called again and waits as well; closing the zero Queue does nothing.
+// Close rejects new and waiting items with ErrClosed, cancels the context of the running job, and returns when the
+// queue's goroutine has ended. A job must not close its own queue, because Close waits for the job. Close may be called
+// several times; each call waits. Closing the zero Queue does nothing.
 func (q *Queue) Close() { q.close() }
 
-// validateCapacity checks the number of permits that a bucket is to hold.
+// validateCapacity validates the Capacity of a Queue or TokenQueue, whose bucket is b.
 func validateCapacity(b *bucket, capacity int64, r Rate) error {
 	if capacity < 1 {
 		return badOption("Capacity", decimal(capacity), "1 or more")

@@ -132,7 +132,7 @@ func TestAJobWhoseContextEndsWhileItIsDueIsNotRun(t *testing.T) {
 		{"its own context", over, context.Background(), context.Canceled},
 		{"the queue's", context.Background(), over, ErrClosed},
 	} {
-		j := &job{ctx: c.ctx, result: make(chan error, 1), unwatch: func() {}, do: func(context.Context) error {
+		j := &job{ctx: c.ctx, result: make(chan error, 1), stopWatching: func() {}, do: func(context.Context) error {
 			t.Errorf("%s: the job ran", c.name)
 			return nil
 		}}

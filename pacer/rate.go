@@ -2,8 +2,8 @@ package pacer
 
 import "time"
 
-// Rate is a number of permits per length of time, such as 300 per second or 7 per hour. It is exact: 300 per second is
-// not rounded to one permit every so many nanoseconds.
+// Rate is a number of permits per length of time, such as 300 per second or 7 per hour. It is exact: the interval
+// between two permits is not rounded to nanoseconds.
 //
 // The zero Rate is not valid.
 type Rate struct {

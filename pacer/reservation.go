@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// MaxReservations limits the outstanding reservations of one pacer: those that are not cancelled and whose time has
-// not come. Further ones are refused with ErrTooManyReservations. This bounds the pacer's memory and the time of a
-// call, which admits all reservations that have become due.
+// MaxReservations is the maximum number of outstanding reservations of one pacer: those that are not cancelled and
+// whose time has not come. Further ones are refused with ErrTooManyReservations. This bounds the pacer's memory, and
+// the time of a call that admits many reservations at once.
 const MaxReservations = 1 << 16
 
-// Reservation is a promise of permits at an instant, for callers that don't want to block: wait for Delay, then go
-// ahead, or Cancel. The promised time never changes, whatever happens to callers in front, to the rate or to the pacer:
-// Close does not revoke it.
+// Reservation is a promise of permits at a later time, for callers that do not want to block. The caller waits for
+// Delay and then uses the permits, or calls Cancel. The promised time never changes, even if callers in front leave,
+// the rate changes or the pacer is closed.
 //
-// Reservations are queued like waiting callers. A later caller passes later, even if the pacer is idle before the
-// promised time because a caller in front has left. The zero Reservation is not OK. It is safe for concurrent use, and
-// copies are the same reservation.
+// Reservations are queued like waiting callers. Callers behind a reservation pass after it, even if the pacer is idle
+// before the promised time because a caller in front has left. The zero Reservation is not OK. A Reservation is safe
+// for concurrent use, and copies are the same reservation.
 type Reservation struct {
 	queue  *callerQueue
 	waiter *waiter
@@ -36,8 +36,9 @@ func (r Reservation) Err() error {
 	return r.err
 }
 
-// Delay returns how long to wait from now before using the permits; 0 means that they may be used at once. Without a
-// reservation it is the longest Duration, so that a caller that does not check OK does no harm.
+// Delay returns how long to wait from now before using the permits; 0 means that they may be used at once. If the
+// reservation is not OK, Delay returns the longest Duration, so that callers that forget to check OK do not use
+// permits.
 func (r Reservation) Delay() time.Duration {
 	if r.queue == nil {
 		return math.MaxInt64
@@ -45,17 +46,16 @@ func (r Reservation) Delay() time.Duration {
 	return max(0, -r.queue.since(r.at))
 }
 
-// Cancel returns the permits: waiting callers behind move up, and none passes later than before, except for rounding to
-// the nanosecond. It does nothing after the promised time, because the permits may have been used, and nothing when
-// called again.
+// Cancel returns the permits. Waiting callers behind the reservation move up, and none passes later than before, except
+// for rounding to the nanosecond. After the promised time Cancel does nothing, because the permits may have been used.
+// A second call does nothing.
 //
-// Later reservations keep their promised times. Callers behind such a reservation move up to it and no further: they
-// wait for it even if the pacer is idle until then. The effect of that gap depends on the pacer: [Bursty] and
-// [TokenQueue] save it like idle time, the permits of an [Allowance] expire, and with [WarmingUp] and [Queue] it is
-// lost; WarmingUp does not cool in it.
+// Later reservations keep their promised times, and callers behind them wait for them. So Cancel may leave a gap in
+// which the pacer is idle. [Bursty] and [TokenQueue] save this gap like idle time. The permits of an [Allowance] expire
+// in it. With [WarmingUp] and [Queue] it is lost; WarmingUp does not cool in it.
 //
-// Cancelling the last reservation in the queue costs nothing. After cancelling any other one, the next call
-// recomputes the times of all waiting callers, which takes some milliseconds for MaxReservations.
+// Cancelling the last reservation in the queue is fast. After any other Cancel, the next call recomputes the times of
+// all waiting callers, which takes some milliseconds for MaxReservations.
 func (r Reservation) Cancel() {
 	if r.waiter == nil {
 		return
@@ -63,8 +63,8 @@ func (r Reservation) Cancel() {
 	r.queue.withdraw(r.waiter)
 }
 
-// Reserve takes n permits for a later time, without waiting for it. See [Reservation] for its guarantees. Where Acquire
-// would return an error, the reservation is not OK and has that error.
+// Reserve takes n permits for a later time, without waiting for it. If Acquire would return an error, the reservation
+// is not OK, and its Err returns the error.
 func (q *callerQueue) Reserve(n int64) Reservation {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,33 +1,33 @@
 package pacer
 
-// schedule is the pure core of a pacer: from a state and an instant it computes when permits may be used and the state
-// after that. It reads no clock, has no mutable state and allocates nothing, so its results may be discarded. Instants
-// are nanoseconds since the pacer was created.
+// A schedule computes when permits may be used. Its methods are pure functions: they read no clock and change nothing,
+// so a caller may discard their results. Instants are nanoseconds since the pacer was created.
 type schedule interface {
-	// take takes n permits requested at an instant, and returns when they may be used: never before at. An instant
-	// before one that the state has seen has no effect.
+	// take takes n permits that a caller requests at the instant at. It returns the state after that, and the instant at
+	// which the permits may be used, which is not before at.
 	take(s state, at, n int64) (after state, passAt int64)
-	// takeLate takes n permits for a reservation of the instant at. They could be used earlier, because a caller in
-	// front has left. promised is the state after the reservation when it was made: callers behind the reservation must
-	// not pass later than they would after that state.
+	// takeLate takes n permits for a reservation whose promised instant is at, although they could be used earlier because
+	// a caller in front has left. promised is the state after the reservation at the time when it was made. Callers behind
+	// the reservation must not pass later than they would after promised.
 	takeLate(s state, at, n int64, promised state) state
-	// advance adds the idle time until at to the state.
+	// advance returns the state at the instant at if no permits are taken until then. If at is in the past of the state,
+	// nothing changes.
 	advance(s state, at int64) state
 }
 
-// state describes how far a schedule has been booked. In the zero state, the first caller may pass immediately
-// and nothing is saved.
+// A state says how far a schedule is booked. In the zero state, the first caller may pass immediately, and no idle time
+// is saved.
 type state struct {
-	// free is the instant from which nothing is booked; for a window, the start of the current period.
+	// free is the instant from which nothing is booked. For a window, it is the start of the current period.
 	free span
-	// saved is the idle time that later callers may use.
+	// saved is the idle time that pays for permits of later callers.
 	saved span
-	// used is the number of permits taken in a window's period.
+	// used is the number of permits that were taken in the current period of a window.
 	used int64
-	// reservedUntil is the latest reserved instant; no caller behind passes before it. The queue uses it, not the
-	// schedule: a period whose length was changed may have started before.
+	// reservedUntil is the latest promised instant of a reservation. No caller behind the reservation passes before it.
+	// Only the callerQueue uses this field.
 	reservedUntil int64
 }
 
-// neverFree reports whether the state is booked until farFuture.
+// neverFree reports whether the schedule is booked until farFuture.
 func (s state) neverFree() bool { return s.free.ns >= farFuture }

@@ -2,13 +2,13 @@ package pacer
 
 import "math/bits"
 
-// farFuture is the end of all schedules: 2^61 ns, 73 years after a pacer was created. Permits for a later time are
-// refused. Two spans that end before it can be added without overflow.
+// farFuture is the end of all schedules: 2^61 ns, or 73 years, after a pacer was created. Permits for a later time are
+// refused. Spans up to farFuture can be added without overflow.
 const farFuture int64 = 1 << 61
 
-// span is an exact length of time, or an instant since a pacer was created: ns + frac/den nanoseconds, with 0 <= frac
-// < den, where den is the denominator of the schedule. So a rate of 300 per second, with a permit every 3333333⅓ ns,
-// stays exact for years.
+// A span is an exact duration, or an exact instant since a pacer was created. It is ns + frac/den nanoseconds, where
+// den is the denominator of the schedule and frac is less than den. So a rate of 300 per second, with a permit every
+// 3333333⅓ ns, stays exact for years.
 type span struct {
 	ns   int64
 	frac uint64

@@ -4,17 +4,16 @@ import (
 	"time"
 )
 
-// TokenQueue is the classic pair of producer and consumers: a producer puts tokens into a bounded queue at a fixed
-// rate, consumers take them out, and consumers that find too few wait in order. While the queue is full nothing is
-// produced. In any length of time t at most capacity + rate·t tokens are scheduled to be taken, and, unlike with
-// [Bursty], no consumer gets tokens that have not been produced yet. Consumers that are overdue, because the machine
-// was busy, pass together.
+// TokenQueue is a bounded queue of tokens. A producer adds tokens at a fixed rate while the queue is not full, and
+// consumers take them. If there are too few tokens, consumers wait in order. In any time t, at most capacity + rate·t
+// tokens are scheduled. Unlike with [Bursty], no consumer gets tokens that have not been produced yet. If the machine
+// is busy, all consumers whose time has passed are admitted together.
 //
-// The producer uses the elapsed time instead of counting ticks. If it wakes up late, it produces the missing
-// tokens. It sleeps while no consumer waits.
+// The number of tokens depends on the elapsed time, so a producer that wakes up late adds the missing tokens. It sleeps
+// while no consumer waits.
 //
-// Most callers want [TokenQueue.Acquire]. The producer is one goroutine, until [TokenQueue.Close]. The methods of the
-// zero TokenQueue return ErrUninitialized or false. It is safe for concurrent use.
+// Most callers want [TokenQueue.Acquire]. The producer is a goroutine, which runs until [TokenQueue.Close]. The methods
+// of the zero TokenQueue return ErrUninitialized or false. It is safe for concurrent use.
 type TokenQueue struct {
 	callerQueue
 	bucket bucket
@@ -26,10 +25,9 @@ var _ Pacer = (*TokenQueue)(nil)
 type TokenQueueOptions struct {
 	// Rate is the rate of the producer. There is no default.
 	Rate Rate
-	// Capacity is the maximum number of tokens in the queue, and so of tokens that can be taken together. There
-	// is no default.
+	// Capacity is the maximum number of tokens in the queue. A consumer cannot take more at once. There is no default.
 	Capacity int64
-	// StartFull starts with a full queue. By default it is empty, and the first token comes one interval later.
+	// StartFull makes the queue start full. By default it starts empty, and the first token comes after one interval.
 	StartFull bool
 }
 
@@ -53,11 +51,11 @@ func NewTokenQueue(o TokenQueueOptions) (*TokenQueue, error) {
 	return q, nil
 }
 
-// Available returns the number of tokens in the queue. While consumers wait, the tokens are for the first of them.
+// Available returns the number of tokens in the queue. If consumers wait, these tokens are for the first of them.
 func (q *TokenQueue) Available() int64 {
-	return q.measure(func(now int64) int64 { return q.bucket.permitsIn(q.bucket.advance(q.headState, now).saved) })
+	return q.evaluate(func(now int64) int64 { return q.bucket.permitsIn(q.bucket.advance(q.headState, now).saved) })
 }
 
 // Close stops the producer, rejects waiting consumers with ErrClosed, and returns when the producer has ended. Close
-// may be called again and waits as well; closing the zero TokenQueue does nothing.
+// may be called several times; each call waits. Closing the zero TokenQueue does nothing.
 func (q *TokenQueue) Close() { q.close() }

@@ -174,7 +174,7 @@ func TestAJobThatExitsItsGoroutineHoldsUpNobody(t *testing.T) {
 
 // The panic of a job goes on to crash the program, and nobody is told that the job is over.
 func TestAJobThatPanicsIsNotHeldBack(t *testing.T) {
-	j := &job{ctx: context.Background(), result: make(chan error, 1), unwatch: func() {}, do: func(context.Context) error {
+	j := &job{ctx: context.Background(), result: make(chan error, 1), stopWatching: func() {}, do: func(context.Context) error {
 		panic("it rained")
 	}}
 	defer func() {

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// WarmingUp hands out permits at a steady rate that it reaches only after a warm-up, for a service that needs time to
-// fill its caches or open its connections. When the pacer is cold, the interval between permits is ColdFactor times
-// that of the rate. Under load the interval shrinks linearly, and reaches that of the rate when the warm-up period
-// has passed. Without load the pacer cools down, by as much time as it idles. It is cold again after the warm-up
-// period at the latest, if it was fully warm after a long load. A pacer that has only just become warm cools sooner,
-// with the default ColdFactor after half of that period.
+// WarmingUp hands out permits at a rate that rises during a warm-up period, for a service that needs time to fill its
+// caches or open its connections. When the pacer is cold, the interval between permits is ColdFactor times the interval
+// of the rate. Under load the interval shrinks linearly, and reaches that of the rate after the warm-up period. While
+// the pacer is idle it cools down, and is cold again after the warm-up period at the latest. A pacer that has only just
+// become warm cools sooner: with the default ColdFactor, after half of that period.
 //
-// As with [Bursty], the next caller waits for the permits of a caller. But there are no free permits: the colder the
-// pacer is, the longer a permit takes, and never less than the interval of the rate.
+// As with [Bursty], a caller waits for the permits of the caller before it. But idle time does not make permits free:
+// the colder the pacer is, the more time a permit costs, and never less than the interval of the rate.
 //
-// It starts cold. Most callers want [WarmingUp.Acquire]. The methods of the zero WarmingUp return ErrUninitialized or
-// false. It is safe for concurrent use, and serves callers in order of arrival.
+// A new WarmingUp is cold. Most callers want [WarmingUp.Acquire]. The methods of the zero WarmingUp return
+// ErrUninitialized or false. It is safe for concurrent use, and serves callers in order of arrival.
 type WarmingUp struct {
 	callerQueue
 	options WarmingUpOptions
@@ -29,11 +28,11 @@ var _ Pacer = (*WarmingUp)(nil)
 type WarmingUpOptions struct {
 	// Rate is the rate of permits once the pacer is warm. There is no default.
 	Rate Rate
-	// WarmUp is how long it takes under load to get from cold to warm, and the longest idle time to get from warm to
-	// cold. There is no default.
+	// WarmUp is the time in which the pacer becomes warm under load, and the longest idle time in which it becomes cold.
+	// There is no default.
 	WarmUp time.Duration
-	// ColdFactor is the ratio of the cold interval to the warm one: from 1 to 1000, with at most two decimals. The
-	// default, 0, is 3.
+	// ColdFactor is the interval of a cold pacer divided by that of a warm one: 1 to 1000, with at most two decimals. The
+	// default is 3.
 	ColdFactor float64
 }
 
@@ -78,12 +77,13 @@ func (w *WarmingUp) Rate() Rate {
 	return w.options.Rate
 }
 
-// SetRate changes the rate immediately. Permits already taken are paid off at the old rate, so the first waiting
-// caller waits as long as before. Callers behind it follow the new rate, which may make them miss their deadlines.
+// SetRate changes the rate immediately. Permits that were already taken are paid off at the old rate, so the first
+// waiting caller waits as long as before. Callers behind it follow the new rate, so they may miss their deadlines.
 // Callers whose permits could only be paid off after 73 years get ErrNever.
 //
-// Reservations keep their times, and callers behind one wait for it even if a higher rate leaves the pacer idle until
-// then. They cost the new price, or nothing if it could not be paid off in 73 years.
+// Reservations keep their times, and callers behind a reservation wait for it even if a higher rate leaves the pacer
+// idle until then. Permits of a reservation cost the new interval, or nothing if they could not be paid off in 73
+// years.
 //
 // The pacer stays as warm as it is.
 func (w *WarmingUp) SetRate(r Rate) error {

@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// warmUpSchedule is the schedule of a WarmingUp pacer. A permit takes the stable interval, and more while the pacer is
-// cold.
+// warmUpSchedule is the schedule of a WarmingUp pacer. A permit costs the interval of the rate, and more while the
+// pacer is cold.
 //
-// Saved time is idle time, from 0 (warm) to the whole warm-up period (cold), so a pacer cools down by as many
-// nanoseconds as it idles. Let the cold factor be k = cold/scale, the warm-up period W and the stable interval s. Saved
-// time pays for permits at W/max each, where max = W/2s + 2W/(s+ks). The price of a permit is s up to the threshold
-// W/2s, and rises linearly from there to ks at max: the area of that trapezoid is W, the time from cold to warm.
+// state.saved is idle time, from 0 (warm) to the whole warm-up period (cold), so a pacer cools down by as many
+// nanoseconds as it is idle. Let s be the interval of the rate, W the warm-up period and k = cold/scale the cold
+// factor. A cold pacer stores max = W/2s + 2W/(s+ks) permits, so each stored permit stands for W/max of saved time. The
+// price of a permit is s while at most W/2s permits are stored, the threshold, and rises linearly from there to ks at
+// max. The price over the stored permits forms a rectangle and a triangle above the threshold. Their areas from the
+// threshold to max add up to W, which is the time from cold to warm.
 //
-// Everything is in integers. A nanosecond has den parts, and the price has two components: s for every permit, an exact
-// fraction, and above that the triangle over the threshold, as the difference of its area before and after. So rounding
-// the area moves the time of one caller by less than 2 ns and cancels out over a series: from cold to warm takes W to
-// the nanosecond, in any number of steps.
+// All computations are in integers. A nanosecond has denominator parts. The price of permits has two components: s for
+// each of them, which is an exact fraction, and a surcharge, which is the difference of the triangle's area before and
+// after. Rounding the area moves the time of one caller by less than 2 ns. It cancels out over several callers, so the
+// time from cold to warm is W to the nanosecond.
 type warmUpSchedule struct {
 	bucket
-	// coolPerPermit is the saved time of a stored permit, in parts: W/max.
-	coolPerPermit uint64
+	// savedPerPermit is the saved time for which a stored permit stands, in parts: W/max.
+	savedPerPermit uint64
 	// permits is the number of permits of the rate in lowest terms.
 	permits uint64
-	warmUp  uint64
+	warmUp  uint64 // W
 	scale   uint64
 	cold    uint64
 }
@@ -42,7 +44,7 @@ func newWarmUpSchedule(r Rate, warmUp time.Duration, hundredths uint64) (*warmUp
 	}
 	w.denominator = mul(permits, 5*w.scale+w.cold)
 	w.perPermit = mul(nanos, 5*w.scale+w.cold)
-	w.coolPerPermit = mul(nanos, 2*(w.scale+w.cold))
+	w.savedPerPermit = mul(nanos, 2*(w.scale+w.cold))
 	mul(w.warmUp, 5*w.scale+w.cold)
 	w.maxSaved = span{ns: int64(warmUp)}
 	return w, fits
@@ -52,7 +54,7 @@ func (w *warmUpSchedule) take(s state, at, n int64) (after state, passAt int64) 
 	s = w.advance(s, at)
 	before := s.free
 	surcharge := w.surcharge(s.saved)
-	if stored := spanOf(n, w.coolPerPermit, w.denominator); stored.less(s.saved) {
+	if stored := spanOf(n, w.savedPerPermit, w.denominator); stored.less(s.saved) {
 		s.saved = s.saved.minus(stored, w.denominator)
 	} else {
 		s.saved = span{}
@@ -62,8 +64,8 @@ func (w *warmUpSchedule) take(s state, at, n int64) (after state, passAt int64) 
 	return s, max(at, before.ceil())
 }
 
-// takeLate does not let the pacer cool in the gap before at, and leaves it no colder than in the promised state, as
-// if the callers that left had warmed it. Otherwise permits would cost more than before, and callers behind the
+// takeLate does not let the pacer cool in the gap before at, and leaves it no colder than in the promised state, as if
+// the callers that left had taken their permits. Otherwise later permits would cost more, and callers behind the
 // reservation would pass later than promised.
 func (w *warmUpSchedule) takeLate(s state, at, n int64, promised state) state {
 	s.free = span{ns: max(at, s.free.ceil())}
@@ -77,11 +79,11 @@ func (w *warmUpSchedule) takeLate(s state, at, n int64, promised state) state {
 	return after
 }
 
-// surcharge returns the cost of the permits in saved above the stable price, in nanoseconds rounded down: the
-// triangle's area up to there. It never decreases when saved grows.
+// surcharge returns how many nanoseconds the stored permits cost in addition to the interval of the rate, rounded down:
+// the area of the triangle up to saved. It never decreases when saved grows.
 func (w *warmUpSchedule) surcharge(saved span) int64 {
-	// In units of 1/(5·scale+cold) of a nanosecond saved, the threshold is at W·(scale+cold) and the top 4·W·scale
-	// above.
+	// In units of 1/(5·scale+cold) of a saved nanosecond, the threshold is at W·(scale+cold), and the whole warm-up period
+	// ends 4·W·scale above the threshold.
 	above := uint64(saved.ns)*(5*w.scale+w.cold) + saved.frac/w.permits
 	threshold := w.warmUp * (w.scale + w.cold)
 	if above <= threshold {

@@ -1,7 +1,7 @@
 package pacer
 
-// window is the schedule of an Allowance: limit permits in each period. Callers that find too few permits left get
-// permits of a later period. Callers behind them never get permits of an earlier period.
+// window is the schedule of an Allowance: it has limit permits in each period. If too few permits are left for a
+// caller, it gets permits of the next period, and callers behind it never get permits of an earlier period.
 type window struct {
 	// period is in nanoseconds.
 	period int64
@@ -26,7 +26,7 @@ func (w *window) take(s state, at, n int64) (after state, passAt int64) {
 	return s, max(at, s.free.ns)
 }
 
-// takeLate leaves the rest of the permits of the period that contains at to later callers.
+// takeLate takes the permits from the period that contains at. Later callers get the rest of this period.
 func (w *window) takeLate(s state, at, n int64, _ state) state {
 	after, _ := w.take(s, at, n)
 	return after

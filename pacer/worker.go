@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A worker is the goroutine of a Queue or TokenQueue: it wakes up when the next caller may pass, and runs jobs one at a
-// time.
+// A worker is the goroutine of a Queue or TokenQueue. It admits callers when their time has come, and runs jobs one at
+// a time.
 type worker struct {
 	queue *callerQueue
-	// alarm receives the instant to wake up at. Its buffer holds one instant, the latest.
+	// alarm receives the instant at which to wake up. Its buffer holds the latest instant.
 	alarm chan int64
 	// jobs holds the job to run next.
 	jobs chan *waiter
-	// busy is set from the time at which a job may run until the job has ended. The queue's mu guards it.
+	// busy is set while a job runs or is in jobs. The queue's mu guards it.
 	busy bool
 	// exited is set when a job ends the worker's goroutine. Only that goroutine uses it.
 	exited bool
 
-	// running is cancelled by close, and cancels the context of the running job.
+	// running is the context that ends when close is called. It ends the context of the running job.
 	running context.Context
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -37,7 +37,7 @@ func (q *callerQueue) startWorker() {
 
 func (k *worker) loop() {
 	defer func() {
-		if k.exited { // a job has ended this goroutine; the next jobs need another
+		if k.exited { // a job has ended this goroutine, so the next jobs need a new one
 			k.exited = false
 			go k.loop()
 			return
@@ -45,7 +45,7 @@ func (k *worker) loop() {
 		close(k.stopped)
 	}()
 	timer := time.NewTimer(0)
-	timer.Stop() // until there is an alarm
+	timer.Stop() // the first alarm starts it
 	defer timer.Stop()
 	for {
 		select {
@@ -67,13 +67,13 @@ func (k *worker) start(w *waiter) {
 	k.jobs <- w
 }
 
-// run runs one job. The next caller passes after the time of the job's size, or when the job ends if that is later:
-// later callers are not sent closer together to make up for it.
+// run runs one job. The next caller passes when the units of the job have flowed out, or when the job ends if that is
+// later. Callers behind it do not make up for the delay.
 func (k *worker) run(w *waiter) {
 	w.job.run(k.running, k.queue, w.n, func(took time.Duration, exited bool) { k.jobEnded(w, took, exited) })
 }
 
-// jobEnded lets the next callers pass when a job has ended.
+// jobEnded admits the next callers after a job has ended.
 func (k *worker) jobEnded(w *waiter, took time.Duration, exited bool) {
 	q := k.queue
 	q.mu.Lock()
@@ -82,7 +82,7 @@ func (k *worker) jobEnded(w *waiter, took time.Duration, exited bool) {
 	k.busy = false
 	if exited {
 		k.exited = true
-		q.timekeeper = nil // the timer ends with the goroutine; admitDue sets an alarm for the next one
+		q.timekeeper = nil // the timer ended with the goroutine, so admitDue sets an alarm for the new one
 	}
 	if end := w.at + int64(took); q.headState.free.ns < end {
 		q.moveUp(end)
@@ -90,7 +90,7 @@ func (k *worker) jobEnded(w *waiter, took time.Duration, exited bool) {
 	q.admitDue(now)
 }
 
-// close rejects all waiting callers, stops the worker and waits for it. A queue without a worker needs no close.
+// close rejects all waiting callers, stops the worker and waits for it. It does nothing if there is no worker.
 func (q *callerQueue) close() {
 	k := q.worker
 	if k == nil {
@@ -106,8 +106,8 @@ func (q *callerQueue) close() {
 	k.stop()
 	<-k.stopped
 	select {
-	case w := <-k.jobs: // ready, but the worker stopped before it could run it
-		w.job.end(ErrClosed)
+	case w := <-k.jobs: // the worker stopped before it could run this job
+		w.job.reject(ErrClosed)
 	default:
 	}
 	k.watches.Wait()

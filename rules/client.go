@@ -9,18 +9,18 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// Validate reports all problems of the client itself, and does not look at rules. The error is an *Error.
+// Validate reports all problems of the client that do not depend on rules. The error is an *Error.
 func (c *Client) Validate() error {
 	var p problems
 	c.validate(&location{name: "client"}, &p)
 	return p.err()
 }
 
-// validate adds the problems of the client itself to p, and does not look at rules.
+// validate adds the problems of the client that do not depend on rules to p. at is the client's location.
 func (c *Client) validate(at *location, p *problems) {
 	if !isName(c.ID, "-_.@:+") {
 		p.add(at.field("id"), Quote(c.ID),
-			"letters, digits and any of -_.@:+, beginning with a letter or a digit, at most 128 bytes")
+			"letters, digits and any of -_.@:+, beginning with a letter or a digit, at most "+strconv.Itoa(MaxName)+" bytes")
 	}
 	validateText(at.field("description"), p, c.Description)
 	c.validateAttributes(at.field("attributes"), p)
@@ -55,9 +55,9 @@ func (c *Client) validateAttributes(at *location, p *problems) {
 		}
 		for j, value := range t.Values {
 			if value == "" {
-				p.add(here.element(j), `""`, "a value: an empty one identifies no client")
+				p.add(here.element(j), `""`, "a value that is not empty: an empty value identifies no client")
 			} else if strings.Contains(value, "*") {
-				p.add(here.element(j), Quote(value), "an exact value, since clients are looked up; for patterns use overrides")
+				p.add(here.element(j), Quote(value), "an exact value: clients are looked up by it; for patterns use overrides")
 			} else if _, want := pattern.Parse(t.Attribute.Kind, strings.ReplaceAll(value, `\`, `\\`)); want != "" {
 				p.add(here.element(j), Quote(value), want)
 			}
@@ -72,24 +72,24 @@ func (c *Client) validateAttributes(at *location, p *problems) {
 	}
 }
 
-// MaxClientValues limits the attribute values of one client.
+// MaxClientValues is the maximum number of attribute values of one client.
 const MaxClientValues = 1000
 
 // WithDefaults returns a copy of the client with the defaults filled in.
 func (c *Client) WithDefaults() *Client {
-	normal := *c
-	normal.Limits = nameLimits(c.Limits)
-	normal.Properties = sortedProperties(c.Properties)
-	normal.Rules = slices.Clone(c.Rules)
-	for i := range normal.Rules {
-		normal.Rules[i].Limits = nameLimits(normal.Rules[i].Limits)
+	filled := *c
+	filled.Limits = nameLimits(c.Limits)
+	filled.Properties = sortedProperties(c.Properties)
+	filled.Rules = slices.Clone(c.Rules)
+	for i := range filled.Rules {
+		filled.Rules[i].Limits = nameLimits(filled.Rules[i].Limits)
 	}
-	normal.Attributes = slices.Clone(c.Attributes)
-	if len(normal.Attributes) == 0 {
-		normal.Attributes = []Test{{headgate.Attribute{Kind: headgate.AttrUser}, []string{c.ID}}}
+	filled.Attributes = slices.Clone(c.Attributes)
+	if len(filled.Attributes) == 0 {
+		filled.Attributes = []Test{{headgate.Attribute{Kind: headgate.AttrUser}, []string{c.ID}}}
 	}
-	for i := range normal.Attributes {
-		t := &normal.Attributes[i]
+	for i := range filled.Attributes {
+		t := &filled.Attributes[i]
 		original := t.Values
 		t.Values = make([]string, 0, len(original))
 		for _, value := range original {
@@ -99,5 +99,5 @@ func (c *Client) WithDefaults() *Client {
 			}
 		}
 	}
-	return &normal
+	return &filled
 }

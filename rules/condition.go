@@ -23,11 +23,11 @@ type Condition struct {
 // A value is exact or a pattern. In a pattern, '*' matches any characters; in the pattern of a path, it matches any
 // characters except '/'. A path segment '**' matches any number of segments, including none: "/search/**" matches
 // "/search" and all paths below it. "*.example.com" matches all hosts below that domain, but not the domain itself. "*"
-// alone matches any value: the test holds if the attribute is present. A backslash escapes the next character. An IP
-// address is compared as an address, whatever its notation. Its value may be a network: "10.0.0.0/8".
+// alone matches any value: the test holds if the attribute is present. A backslash escapes the next character.
 //
-// Hosts and methods ignore case; a Subject must return hosts in lower case. GET also matches HEAD. Paths and segments
-// are written as they are sent: "/b%C3%BCcher". Rule.Case and Rule.TrailingSlash say which paths are equal.
+// A test of ip compares addresses, not their notations, and a value may be a network: "10.0.0.0/8". The case of hosts
+// and methods does not matter; a Subject must return hosts in lower case. GET also matches HEAD. Paths and segments are
+// written as clients send them: "/b%C3%BCcher". Rule.Case and Rule.TrailingSlash say which paths are equal.
 type Test struct {
 	Attribute headgate.Attribute
 	Values    []string
@@ -35,9 +35,9 @@ type Test struct {
 
 // Bounds of a Condition, including nested conditions.
 const (
-	MaxDepth  = 8
-	MaxTests  = 1000
-	MaxValues = 100_000
+	MaxDepth  = 8       // levels of nested conditions
+	MaxTests  = 1000    // tests of all levels together
+	MaxValues = 100_000 // values of all tests together
 )
 
 // UsesProperties reports whether the condition tests properties of clients.

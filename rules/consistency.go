@@ -18,15 +18,15 @@ var incompatibilities = []incompatibility{
 	},
 	{Lease, headgate.SlidingLog, "the log needs the time of each use, and leased units are counted when they are leased"},
 	{Lease, headgate.SlidingBuckets, "a lease lasts for a window, but sliding-buckets needs one that lasts for a bucket"},
-	{Lease, headgate.Concurrency, "slots are held and released, not consumed, so they cannot be leased ahead"},
+	{Lease, headgate.Concurrency, "slots are held and released, not consumed, so they cannot be leased in advance"},
 
 	{Async, headgate.LeakyBucket, "a node does not know the queues of other nodes, so it cannot space requests"},
 	{Async, headgate.SlidingLog, "nodes exchange how many units were consumed, not when"},
 	{Async, headgate.SlidingBuckets, "nodes exchange one total per key, and sliding-buckets needs one per bucket"},
-	{Async, headgate.Concurrency, "a slot must be known to be free when it is taken"},
+	{Async, headgate.Concurrency, "a node cannot know whether a slot is free without a call to a store"},
 }
 
-// Compatible reports whether limits of an algorithm can be counted in a mode. If not, it returns the reason.
+// Compatible reports whether a mode supports limits of an algorithm. If not, it returns the reason.
 func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, reason string) {
 	for _, i := range incompatibilities {
 		if i.algorithm == algorithm && (i.mode == mode || i.mode == Async && mode == Gossip) {
@@ -39,13 +39,13 @@ func Compatible(mode Consistency, algorithm headgate.Algorithm) (ok bool, reason
 	return true, ""
 }
 
-// sharesConsumption reports whether nodes count without a store call for each request, and tell each other how much was
-// consumed.
+// sharesConsumption reports whether nodes in this mode count without a store call for each request, and send each other
+// how much was consumed.
 func sharesConsumption(mode Consistency) bool {
 	return mode == Lease || mode == Async || mode == Gossip
 }
 
-// isShareable reports whether nodes can add up what each of them counted under an algorithm.
+// isShareable reports whether nodes can add up the units that each of them counted under an algorithm.
 func isShareable(a headgate.Algorithm) bool {
 	switch a {
 	case headgate.TokenBucket, headgate.GCRA, headgate.FixedWindow, headgate.SlidingWindow:

@@ -15,8 +15,8 @@ type Cost struct {
 	// Header is the name of the request header that has the cost. If the header has several values, the largest is used.
 	// If none of its values is a whole number, the cost is Min.
 	Header string `field:"header"`
-	// ResponseHeader is the name of the response header or trailer that has the cost. Estimate is taken before the
-	// response. When the cost is known, the difference is charged or refunded.
+	// ResponseHeader is the name of the response header or trailer that has the cost. Before the response, the units of
+	// Estimate are taken. When the cost is known, the difference is charged or refunded.
 	ResponseHeader string `field:"response_header"`
 	// Estimate is the cost that is taken before the response. Default 1.
 	Estimate int64 `field:"estimate"`
@@ -24,18 +24,18 @@ type Cost struct {
 	Min int64 `field:"min"`
 	// Max is the upper bound of the header's value. It is required with Header, because clients write that header.
 	//
-	// With ResponseHeader, Max is also the cost of a request whose response ends before it states its cost. (A client
-	// can end it by disconnecting, and must not save units that way.) If Max is 0, such a request costs the smallest
-	// capacity of the limits that apply to it, and the header's value has no upper bound.
+	// With ResponseHeader, Max is also the cost of a request whose response ends before it states its cost; otherwise
+	// clients could save units by disconnecting early. If Max is 0, such a request costs the smallest capacity of the
+	// limits that apply to it, and the header's value has no upper bound.
 	Max int64 `field:"max"`
 }
 
-// Reserve returns the units to take from the limits before the request is served.
-func (c *Cost) Reserve(s Subject) int64 {
+// Initial returns the number of units to take before the request is served.
+func (c *Cost) Initial(s Subject) int64 {
 	switch {
 	case c.Header != "":
 		text, _ := s.Get(headgate.Attribute{Kind: headgate.AttrHeader, Name: c.Header})
-		n, _ := c.read(text)
+		n, _ := c.parse(text)
 		return n
 	case c.ResponseHeader != "":
 		return max(c.Estimate, 1)
@@ -44,23 +44,23 @@ func (c *Cost) Reserve(s Subject) int64 {
 	}
 }
 
-// Settle returns the cost that a response header states. It returns false if the header is not a whole number. Then the
-// estimate is final, unless the response ended too early.
-func (c *Cost) Settle(header string) (int64, bool) { return c.read(header) }
+// FromResponse returns the cost that a response header states, and false if the header is not a whole number. In that
+// case the estimate is final, unless the response ended too early.
+func (c *Cost) FromResponse(header string) (int64, bool) { return c.parse(header) }
 
-// read returns the largest whole number in a list of values, clamped to Min and Max. It uses the largest because the
+// parse returns the largest whole number in a list of values, clamped to Min and Max. It uses the largest because the
 // service may use any of them. Without a whole number, it returns Min and false.
-func (c *Cost) read(text string) (int64, bool) {
+func (c *Cost) parse(text string) (int64, bool) {
 	n, ok := c.Min, false
 	for item := range strings.SplitSeq(text, ",") {
-		if value, valid := c.readOne(item); valid {
+		if value, valid := c.parseNumber(item); valid {
 			n, ok = max(n, value), true
 		}
 	}
 	return n, ok
 }
 
-func (c *Cost) readOne(text string) (int64, bool) {
+func (c *Cost) parseNumber(text string) (int64, bool) {
 	text = strings.Trim(text, " \t")
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return c.Min, false
@@ -108,9 +108,9 @@ func (c *Cost) validate(at *location, p *problems) {
 			p.add(at.field(field), strconv.FormatInt(n, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10))
 		}
 	}
-	refuse := func(field string, given bool, why string) {
-		if given {
-			p.add(at.field(field), "", "none: "+why)
+	refuseIf := func(isSet bool, field, reason string) {
+		if isSet {
+			p.add(at.field(field), "", "none: "+reason)
 		}
 	}
 	checkNumber("estimate", c.Estimate)
@@ -124,14 +124,14 @@ func (c *Cost) validate(at *location, p *problems) {
 			p.add(at, strconv.FormatInt(c.Units, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10)+
 				"; with a cost of 0 the rule would limit nothing")
 		}
-		const want = "only for a cost from a header"
-		refuse("estimate", c.Estimate != 0, want)
-		refuse("min", c.Min != 0, want)
-		refuse("max", c.Max != 0, want)
+		const reason = "only for a cost from a header"
+		refuseIf(c.Estimate != 0, "estimate", reason)
+		refuseIf(c.Min != 0, "min", reason)
+		refuseIf(c.Max != 0, "max", reason)
 		return
 	case c.Header != "":
 		validateHeader(at.field("header"), p, c.Header)
-		refuse("estimate", c.Estimate != 0, "only with response_header")
+		refuseIf(c.Estimate != 0, "estimate", "only with response_header")
 		if c.Max == 0 {
 			p.add(at, "header "+Quote(c.Header), "a max as well: clients write this header, and could send any number")
 		}

@@ -54,7 +54,7 @@ func TestCostOfARequest(t *testing.T) {
 		if tt.header != "-" {
 			request[headgate.Attribute{Kind: headgate.AttrHeader, Name: "x-cost"}] = tt.header
 		}
-		if got := costOf(t, tt.cost).Reserve(request); got != tt.want {
+		if got := costOf(t, tt.cost).Initial(request); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestCostIsSettledByTheResponse(t *testing.T) {
 		{rules.Cost{ResponseHeader: "X-Used", Min: 5}, "1", 5, true},
 		{rules.Cost{ResponseHeader: "X-Used"}, "99999999999999999999", headgate.MaxCount, true},
 	} {
-		got, ok := costOf(t, tt.cost).Settle(tt.header)
+		got, ok := costOf(t, tt.cost).FromResponse(tt.header)
 		if ok != tt.ok || ok && got != tt.want {
 			t.Errorf("%+v, %q: got %d, %v, want %d, %v", tt.cost, tt.header, got, ok, tt.want, tt.ok)
 		}
@@ -85,7 +85,7 @@ func TestCostIsSettledByTheResponse(t *testing.T) {
 func TestCostAllocatesNothing(t *testing.T) {
 	cost := costOf(t, rules.Cost{Header: "X-Cost", Max: 50})
 	r := &manyrules.Request{Headers: [][2]string{{"x-cost", "17"}}}
-	if got := testing.AllocsPerRun(100, func() { cost.Reserve(r) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { cost.Initial(r) }); got != 0 {
 		t.Errorf("Reserve allocates %v times, want 0", got)
 	}
 }

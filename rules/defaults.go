@@ -2,28 +2,28 @@ package rules
 
 import "slices"
 
-// WithDefaults returns a deep copy of the rule with the defaults filled in.
+// WithDefaults returns a deep copy of the rule in which unset fields have their defaults and all limits have names.
 func (r *Rule) WithDefaults() Rule {
-	normal := *r
-	normal.When = r.When.Clone()
-	normal.Key = slices.Clone(r.Key)
-	normal.Limits = numberLimits(r.Limits)
-	normal.Cost = r.Cost.withDefaults()
-	if normal.Status == 0 {
-		normal.Status = 429
+	filled := *r
+	filled.When = r.When.Clone()
+	filled.Key = slices.Clone(r.Key)
+	filled.Limits = numberLimits(r.Limits)
+	filled.Cost = r.Cost.withDefaults()
+	if filled.Status == 0 {
+		filled.Status = 429
 	}
 	if r.Safe != nil {
 		safe := *r.Safe
-		normal.Safe = &safe
+		filled.Safe = &safe
 	}
-	normal.Overrides = slices.Clone(r.Overrides)
-	for i := range normal.Overrides {
-		o := &normal.Overrides[i]
+	filled.Overrides = slices.Clone(r.Overrides)
+	for i := range filled.Overrides {
+		o := &filled.Overrides[i]
 		o.When = o.When.Clone()
 		o.Limits = nameLimits(o.Limits)
 		names := make([]string, len(o.Limits))
 		for j := range o.Limits {
-			names[j] = LimitNameUnder(normal.Limits, o.Limits, j)
+			names[j] = LimitNameUnder(filled.Limits, o.Limits, j)
 		}
 		for j := range o.Limits {
 			o.Limits[j].Name = names[j]
@@ -35,9 +35,9 @@ func (r *Rule) WithDefaults() Rule {
 		for i := range penalty.Limits {
 			penalty.Limits[i].Name = penaltyMark + penalty.Limits[i].Name
 		}
-		normal.Penalty = &penalty
+		filled.Penalty = &penalty
 	}
-	return normal
+	return filled
 }
 
 // Clone returns a deep copy.

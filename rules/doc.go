@@ -1,5 +1,5 @@
-// Package rules is the rule language: which requests a rule applies to, by which key it counts, and how much it admits.
-// docs/rules.md describes the language in full.
+// Package rules defines rate limiting rules and validates them. A rule says which requests it applies to, by which key
+// it counts them, and how many it admits. docs/rules.md describes the rule language in full.
 //
 //	rule := rules.Rule{
 //		ID:     "search-per-user",
@@ -17,29 +17,28 @@
 //	    key: [user]
 //	    limits: [10/s burst 20, 1000/h sliding-window]
 //
-// A [Rule] can also be written in Go. [Validate] reports all problems at once, with their paths and descriptions of
-// valid values. Package rules/match compiles rules and finds those that apply to a request; package rules/registry
-// holds registered clients.
+// [Validate] reports all problems at once, each with its path and a description of valid values. Package rules/match
+// compiles rules and finds those that apply to a request. Package rules/registry holds registered clients.
 //
-// [Condition] says which requests a rule applies to. All rules that match apply, and all must allow the request. Each
-// combination of the values of a rule's key has its own counters; without a key all requests share one. A request that
-// lacks an attribute of the key is counted by its address by default (see [Fallback]).
+// A rule applies to the requests that its [Condition] matches. If several rules match a request, all of them must allow
+// it. Each combination of the values of a rule's key has its own counters; without a key, all requests share one. If a
+// request lacks an attribute of the key, [Fallback] says how it is counted: by default, by its address.
 //
-// A client's own limits are checked before shared ones, so that a client over its own limit consumes nothing that
-// others need (see [Owner]).
+// [Owner] says whether a key belongs to one client or is shared by several. A client's own limits are checked first, so
+// that a client over its own limit does not consume units of shared limits.
 //
-// For one client the first of these applies:
+// Several settings can determine the limit of a client under a rule. The first of these applies:
 //
-//  1. a block: of the rule, of an override that matches, or of the client
-//  2. denial of an unregistered client, if the rule says unregistered: deny
+//  1. block: true in the rule, in an override that matches, or in the registered client
+//  2. unregistered: deny in the rule, if the client is not registered
 //  3. the limits of the registered client, for this rule or for all rules that count by one of its attributes
 //  4. the first override that matches
 //  5. the rule's limits
 //
-// Conditions can test a [Property] of a registered client, such as its plan, as client.<name>.
+// A condition can test a [Property] of a registered client, such as client.plan.
 //
-// A rule that is unlimited exempts matching requests from the limits of rules with the same or a lower priority, but
-// not from blocks. An override that is unlimited exempts from its own rule alone.
+// An unlimited rule exempts matching requests from the limits of all rules with the same or a lower priority, but not
+// from blocks. An unlimited override exempts its requests from the limits of its own rule only.
 //
-// consistency says how nodes share counters. Not every algorithm supports every mode; [Compatible] says which and why.
+// [Consistency] says how nodes share counters. Not every mode supports every algorithm: see [Compatible].
 package rules

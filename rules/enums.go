@@ -21,7 +21,7 @@ const (
 	OwnerByKey Owner = iota
 	// OwnerClient means that a key belongs to one client.
 	OwnerClient
-	// OwnerShared means that several clients share a key, such as those of a tenant.
+	// OwnerShared means that several clients share a key, for example all users of one tenant.
 	OwnerShared
 )
 
@@ -39,14 +39,14 @@ const (
 // Consistency says how nodes share their counters.
 type Consistency uint8
 
-// The modes. See docs/fleet.md for their guarantees.
+// The modes. docs/fleet.md states their guarantees.
 const (
 	ByStore Consistency = iota // Exact if the counters are in Redis, Local if they are in memory
-	Exact
-	Lease
-	Async
-	Gossip
-	Local
+	Exact                      // every request is counted in Redis
+	Lease                      // nodes take units from Redis in advance
+	Async                      // nodes count in memory and send each other updates through Redis
+	Gossip                     // nodes count in memory and send each other updates directly
+	Local                      // each node counts for itself
 )
 
 // Scope says which nodes share a limit.
@@ -63,10 +63,10 @@ type Action uint8
 
 // The actions.
 const (
-	Reject Action = iota // respond that it is over the limit
-	Delay                // hold it until it is admitted
+	Reject Action = iota // respond that the request is over the limit
+	Delay                // delay the request until the limit admits it
 	Drop                 // close the connection without a response
-	Shadow               // admit it, and only count that it was over the limit
+	Shadow               // admit the request, and only count that it was over the limit
 )
 
 // OnLimit is an Action and, for Delay, the longest delay: "reject", "delay 2s", "drop", "shadow".
@@ -87,13 +87,14 @@ const (
 	UnregisteredDeny                        // their requests are denied
 )
 
-// Strictness says whether a rule distinguishes paths that many services treat as equal.
+// Strictness says whether a rule distinguishes paths that many services treat as equal, such as /a and /A or /a and
+// /a/.
 type Strictness uint8
 
 // The values of Strictness.
 const (
-	// StrictDefault is StrictIgnore for rules with limits, and StrictExact for rules that are Unlimited. So a limit covers
-	// every notation of a path that may reach the same resource, and an exemption covers only the paths that it names.
+	// StrictDefault means StrictIgnore for rules with limits and StrictExact for rules that are Unlimited. So a limit
+	// covers every notation of a path, and an exemption covers only the paths that it names.
 	StrictDefault Strictness = iota
 	StrictExact              // the paths are different
 	StrictIgnore             // the paths are equal
@@ -237,7 +238,7 @@ func enumName(words []string, n uint8) string {
 	return "unknown " + strconv.Itoa(int(n))
 }
 
-// parseEnum parses one of the names. Names in front of that of first are not valid in a file.
+// parseEnum parses one of the names from the index first on. The names before it are not valid in a file.
 func parseEnum[T ~uint8](field string, names []string, first T, text string) (T, error) {
 	if i := slices.Index(names[first:], text); i >= 0 {
 		return first + T(i), nil

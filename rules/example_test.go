@@ -8,7 +8,7 @@ import (
 )
 
 // The cost in a request header is kept within bounds.
-func ExampleCost_Reserve() {
+func ExampleCost_Initial() {
 	batch := rules.Rule{
 		ID:     "batch",
 		Cost:   rules.Cost{Header: "X-Batch-Size", Max: 100},
@@ -17,7 +17,7 @@ func ExampleCost_Reserve() {
 	batch = batch.WithDefaults()
 	size := headgate.Attribute{Kind: headgate.AttrHeader, Name: "x-batch-size"}
 	for _, says := range []string{"7", "1000000", "-1", "many"} {
-		fmt.Println(says, "costs", batch.Cost.Reserve(rules.Attributes{size: says}))
+		fmt.Println(says, "costs", batch.Cost.Initial(rules.Attributes{size: says}))
 	}
 	// Output:
 	// 7 costs 7
@@ -36,5 +36,5 @@ func ExampleCompatible() {
 	}
 	// Output:
 	// token-bucket is supported
-	// concurrency is not: slots are held and released, not consumed, so they cannot be leased ahead
+	// concurrency is not: slots are held and released, not consumed, so they cannot be leased in advance
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// LimitNameUnder returns the name that limits[at], a limit of an override or of a client, has under a rule with the
-// limits rule. That is its own name if it has one. Otherwise it is the name of the rule's limit that it replaces, so
-// that both use the same counter. If it replaces none, the name consists of its period and algorithm.
+// LimitNameUnder returns the name of limits[at], which is a limit of an override or a client, under a rule with the
+// given limits. A limit with an explicit name keeps it. A limit that replaces a limit of the rule gets the name of that
+// limit, so that both use the same counter. Any other limit is named after its period and algorithm.
 func LimitNameUnder(rule, limits []Limit, at int) string {
 	if hasOwnName(&limits[at]) {
 		return limits[at].Name
@@ -23,12 +23,13 @@ func LimitNameUnder(rule, limits []Limit, at int) string {
 	return limits[at].Name
 }
 
-// replacedLimit returns the index of the rule's limit that the unnamed limits[at] replaces. That limit has the same
-// algorithm and period; if there are several of them, the first replaces the first, and so on. It returns -1 if there
-// is none, or if a limit with the name of that limit replaces it.
+// replacedLimit returns the index of the rule's limit that limits[at], which has no explicit name, replaces. Both have
+// the same algorithm and period. If several limits have them, the first in limits replaces the first of the rule, and
+// so on. replacedLimit returns -1 if there is no such limit of the rule, or if another of limits has its name
+// explicitly.
 func replacedLimit(rule, limits []Limit, at int) int {
 	l := &limits[at]
-	nth := 0 // the number of limits of the same kind in front of l
+	nth := 0 // the number of limits of the same kind before l
 	for i := range at {
 		if !hasOwnName(&limits[i]) && sameKind(&limits[i], l) {
 			nth++
@@ -50,10 +51,10 @@ func replacedLimit(rule, limits []Limit, at int) int {
 	return -1
 }
 
-// onlyReplacedLimit returns the index of the rule's limit that limits[at] replaces although its kind is another. Both
-// must be unnamed, and each must be the only limit in its list without a limit of the same kind in the other list. It
-// returns -1 if there is no such limit. Concurrency limits do not count: they hold slots, and the counter of a limit
-// that consumes units cannot be continued as one of slots.
+// onlyReplacedLimit returns the index of the rule's limit that limits[at] replaces although it has another algorithm or
+// period, or -1 if there is none. Neither limit may have an explicit name, and each must be the only limit in its list
+// that has no counterpart of the same kind in the other list. Concurrency limits are ignored, because a counter of
+// slots cannot continue as a counter of consumed units.
 func onlyReplacedLimit(rule, limits []Limit, at int) int {
 	only := -1
 	for i := range rule {
@@ -76,18 +77,18 @@ func onlyReplacedLimit(rule, limits []Limit, at int) int {
 	return only
 }
 
-// isUnnamedCounter reports whether a limit is unnamed and counts consumption, not slots.
+// isUnnamedCounter reports whether a limit has no explicit name and counts consumed units, not slots.
 func isUnnamedCounter(l *Limit) bool { return !hasOwnName(l) && l.Algorithm != headgate.Concurrency }
 
 // sameKind reports whether two limits have the same algorithm and period, so that one can replace the other.
 func sameKind(a, b *Limit) bool { return a.Algorithm == b.Algorithm && a.Period == b.Period }
 
-// hasOwnName reports whether a limit has an explicit name. Names that numberLimits and nameLimits set begin with a
-// digit.
+// hasOwnName reports whether a limit has an explicit name. Explicit names begin with a letter; the names that
+// numberLimits and nameLimits set begin with a digit.
 func hasOwnName(l *Limit) bool { return l.Name != "" && (l.Name[0] < '0' || l.Name[0] > '9') }
 
-// penaltyMark is the first character of the names of a penalty's limits, so that they have counters of their own. No
-// other name contains it.
+// penaltyMark begins the names of a penalty's limits. No other name contains it, so these limits have their own
+// counters.
 const penaltyMark = "~"
 
 // numberLimits names the unnamed limits of a rule by their position.

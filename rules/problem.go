@@ -13,13 +13,13 @@ var ErrInvalid = errors.New("invalid rules")
 
 // A Problem is one invalid part of rules or clients.
 type Problem struct {
-	// Path is its location: "rules[3].limits[0]".
+	// Path is the location of the part: "rules[3].limits[0]".
 	Path string
-	// Value is the given value, shortened if it is long; empty if none was given.
+	// Value is the invalid value, shortened if it is long. It is empty if a value is missing.
 	Value string
 	// Want describes a valid value.
 	Want string
-	// Other is the path of another element with the same value, empty if the value need not be unique.
+	// Other is the path of another element with the same value, if the value should be unique.
 	Other string
 }
 
@@ -72,8 +72,8 @@ func newParseError(field, value, want string) error {
 	return &parseError{Problem{Path: field, Value: Quote(value), Want: want}}
 }
 
-// Explain returns the invalid value and a description of a valid one, from an error of a parser of this package or of
-// package headgate.
+// Explain returns the invalid value and a description of valid values from an error. The error comes from a Parse
+// function of this package or of package headgate.
 func Explain(err error) (value, want string) {
 	var parse *parseError
 	var input *headgate.InputError
@@ -110,7 +110,7 @@ func (p *problems) add(at *location, value, want string) {
 	p.list = append(p.list, Problem{Path: at.String(), Value: value, Want: want})
 }
 
-// addDuplicate adds a problem: the value at one location is also the value at another location.
+// addDuplicate adds the problem that two locations have the same value, although it should be unique.
 func (p *problems) addDuplicate(at, other *location, value, want string) {
 	if p.add(at, value, want); p.more == 0 {
 		p.list[len(p.list)-1].Other = other.String()
@@ -139,7 +139,8 @@ func (p *location) element(index int) *location { return &location{parent: p, in
 
 func (p *location) String() string { return string(p.append(nil)) }
 
-// append appends the path. It copies the names, so that escape analysis leaves all locations on the stack.
+// append appends the path to a buffer. Only copies of the names leave this function, so the compiler can keep locations
+// on the stack.
 func (p *location) append(path []byte) []byte {
 	if p == nil {
 		return path

@@ -10,17 +10,18 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Property is a fact about a client: a name such as plan and a value such as gold. Many clients may have the same.
+// A Property is a fact about a client: a name such as plan and a value such as gold. Many clients may have the same
+// one.
 type Property struct {
-	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName bytes. It must neither be
-	// the name of a request attribute nor resemble one, so that a typing error does not turn an attribute into a property.
+	// Name is a lower-case letter, then letters, digits, '_' and '-', at most MaxPropertyName bytes. It must not resemble
+	// the name of a request attribute, because a misspelled attribute would then silently become a property.
 	Name string
 	// Value is a text without control characters, at most MaxPropertyValue bytes.
 	Value string
 }
 
-// ParseTested parses the attribute of a Test. The text is the name of a request attribute, or client.<name> for a
-// property of the client. The error is a *headgate.InputError.
+// ParseTested parses an attribute that a Test can test: a request attribute, or client.<name> for a property of the
+// client. The error is a *headgate.InputError.
 func ParseTested(text string) (headgate.Attribute, error) {
 	if name, ok := strings.CutPrefix(text, clientPrefix); ok {
 		if want := wantProperty(name); want != "" {
@@ -35,9 +36,9 @@ func ParseTested(text string) (headgate.Attribute, error) {
 	return a, err
 }
 
-// ParseClientAttribute parses a name in the attributes of a client in a file. It is the name of a request attribute, or
-// of a property of the client. The error is a *headgate.InputError.
-func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err error) {
+// ParseClientAttribute parses a key of the attributes of a client in a rules file. The key is a request attribute,
+// which identifies the client, or the name of one of its properties. The error is a *headgate.InputError.
+func ParseClientAttribute(text string) (a headgate.Attribute, isProperty bool, err error) {
 	want := wantProperty(text)
 	if want == "" {
 		return headgate.Attribute{}, true, nil
@@ -59,16 +60,17 @@ func ParseClientAttribute(text string) (a headgate.Attribute, property bool, err
 
 const (
 	clientPrefix        = "client."
-	attributeListPrefix = "ip, " // beginning of the list of all attributes
-
-	wantPropertyName = "a lower-case letter, then letters, digits, '_' and '-', at most 64 bytes"
+	attributeListPrefix = "ip, " // beginning of the list of all attributes in an error of headgate.ParseAttribute
 )
+
+var wantPropertyName = "a lower-case letter, then letters, digits, '_' and '-', at most " +
+	strconv.Itoa(MaxPropertyName) + " bytes"
 
 func badAttribute(text, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: "attribute", Value: Quote(text), Want: want}
 }
 
-// wantFrom returns the description of a valid value from an error, or "" if there is no error.
+// wantFrom returns the description of valid values from an error, or "" if there is no error.
 func wantFrom(err error) string {
 	if err == nil {
 		return ""
@@ -77,7 +79,7 @@ func wantFrom(err error) string {
 	return want
 }
 
-// wantProperty describes a valid name of a property. It is empty, and allocates nothing, if name is valid.
+// wantProperty returns "" if name is a valid name of a property, and otherwise a description of valid names.
 func wantProperty(name string) string {
 	if strings.IndexByte(name, '.') >= 0 || name == "" {
 		return wantPropertyName
@@ -106,9 +108,9 @@ func wantProperty(name string) string {
 	return ""
 }
 
-// resembles reports whether a name looks like a misspelled word: they are equal, ignoring case, or differ in one
-// inserted, missing or replaced letter after the first. A name resembles a word of up to three letters only if they are
-// equal: vip is not ip.
+// resembles reports whether a name looks like a misspelled word, ignoring case. It does if both are equal, or differ in
+// one inserted, missing or replaced letter after the first letter. A word of up to three letters must be equal: vip
+// does not resemble ip.
 func resembles(name, word string) bool {
 	if len(word) < 4 || lowerByte(name[0]) != word[0] {
 		return strings.EqualFold(name, word)
@@ -155,6 +157,8 @@ func (c *Client) validateProperties(at *location, p *problems) {
 			p.add(here, "", "each property once")
 		}
 		switch value := property.Value; {
+		case value == "" && property.Name == "":
+			p.add(here, `""`, "a value")
 		case value == "":
 			p.add(here, `""`, "a value, or no "+property.Name+" at all")
 		case len(value) > MaxPropertyValue || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):

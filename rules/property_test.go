@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,6 +32,18 @@ func TestPropertyNameMustNotResembleAnAttribute(t *testing.T) {
 	}
 }
 
+func TestPropertyWithoutNameAndValueIsRefused(t *testing.T) {
+	t.Parallel()
+	var invalid *rules.Error
+	c := rules.Client{ID: "acme", Properties: []rules.Property{{}}}
+	if err := c.Validate(); !errors.As(err, &invalid) || len(invalid.Problems) != 2 {
+		t.Fatalf("got %v, want two problems", err)
+	}
+	if got, want := invalid.Problems[1].String(), `client.attributes: "": want a value`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestInvalidPropertiesAreRefused(t *testing.T) {
 	t.Parallel()
 	many := make([]rules.Property, rules.MaxProperties+1)
@@ -41,10 +54,11 @@ func TestInvalidPropertiesAreRefused(t *testing.T) {
 		given      []rules.Property
 		path, want string
 	}{
-		"too many":  {many, "clients[0].attributes", "at most 16"},
-		"as many":   {many[1:], "", ""},
-		"twice":     {append(on("a"), on("b")...), "clients[0].attributes.plan", "once"},
-		"empty":     {on(""), "clients[0].attributes.plan", "no plan at all"},
+		"too many": {many, "clients[0].attributes", "at most 16"},
+		"as many":  {many[1:], "", ""},
+		"twice":    {append(on("a"), on("b")...), "clients[0].attributes.plan", "once"},
+		"empty":    {on(""), "clients[0].attributes.plan", "no plan at all"},
+
 		"too long":  {on(strings.Repeat("x", 257)), "clients[0].attributes.plan", "at most 256 bytes"},
 		"as long":   {on(strings.Repeat("x", 256)), "", ""},
 		"a control": {on("a\x00b"), "clients[0].attributes.plan", "without control characters"},

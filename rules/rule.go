@@ -23,10 +23,10 @@ type Rule struct {
 	Disabled bool `field:"enabled,not"`
 	// When is the condition for a request. The zero Condition is true of all requests.
 	When Condition `field:"when"`
-	// Case says whether paths that differ only in case are different, in When, in the conditions of Overrides and in
-	// Key. Default StrictDefault: they are equal, unless the rule is Unlimited.
+	// Case says whether the rule distinguishes paths that differ only in case. It applies to When, to the conditions of
+	// Overrides and to Key. Default StrictDefault: such paths are equal, unless the rule is Unlimited.
 	Case Strictness `field:"case"`
-	// TrailingSlash says the same about paths that differ only in a slash at the end.
+	// TrailingSlash is like Case, for paths that differ only in a slash at the end.
 	TrailingSlash Strictness `field:"trailing_slash"`
 	// Key are the attributes that identify a client: each combination of their values has its own counters. Default
 	// none: one counter for all. At most MaxKey.
@@ -78,16 +78,17 @@ type Rule struct {
 // A Limit is a limit of a rule with an optional name.
 type Limit struct {
 	// Name identifies the limit of a rule in headers and counters. It is a letter, then letters, digits, '-', '_' and
-	// '.', at most MaxLimitName bytes. Counters are found by name: give limits names before you reorder them.
+	// '.', at most MaxLimitName bytes. Give limits names before you reorder them, because counters are found by name.
 	//
-	// The default for a limit of a rule is its position in the list, from "1" on. The default for a limit of an override
-	// or a client is the name of the rule's limit that it replaces (see LimitNameUnder), otherwise its period.
+	// The default for a limit of a rule is its position in the list: "1", "2" and so on. The default for a limit of an
+	// override or a client is the name of the rule's limit that it replaces, as LimitNameUnder finds it. If it replaces
+	// none, the default consists of its period and algorithm.
 	Name string `field:"name"`
 	headgate.Limit
 }
 
-// An Override replaces the limits for some of the clients of a rule. Exactly one of Limits, Unlimited and Block is
-// given.
+// An Override replaces the limits of a rule for some of its requests. Exactly one of Limits, Unlimited and Block must
+// be set.
 type Override struct {
 	// When is the condition for the requests that the override applies to.
 	When Condition `field:"when"`
@@ -103,7 +104,7 @@ type Override struct {
 type Penalty struct {
 	// After is the number of denials that triggers the penalty.
 	After Denials `field:"after"`
-	// Limits must allow a request as well, in addition to the client's other limits. They have counters of their own.
+	// Limits apply in addition to the client's other limits, with counters of their own.
 	Limits []Limit `field:"limits"`
 	// For is how long the penalty lasts.
 	For time.Duration `field:"for"`
@@ -124,21 +125,21 @@ type Client struct {
 	// Attributes are the values that identify the client in requests; any of them is sufficient. A value belongs to one
 	// client. Values are exact: neither patterns nor networks. Default is the user whose name is ID.
 	Attributes []Test `field:"attributes"`
-	// Properties describe the client, such as its plan, and do not identify it. Conditions refer to them as
-	// client.<name>. In a file they are listed among the attributes. At most MaxProperties.
+	// Properties describe the client, but do not identify it. Conditions test them as client.<name>, such as client.plan.
+	// In a file they are listed among the attributes. At most MaxProperties.
 	Properties []Property
 	// Limits replace the limits of every rule whose key has an attribute that identifies this client. At most one of
 	// Limits, Unlimited and Block may be set; if none is set, the rules' limits apply.
 	Limits []Limit `field:"limits"`
-	// Unlimited admits requests of the client under these rules without counting them.
+	// Unlimited admits requests of the client under the same rules without counting them.
 	Unlimited bool `field:"unlimited"`
-	// Block denies all requests of the client under these rules.
+	// Block denies all requests of the client under the same rules.
 	Block bool `field:"block"`
-	// Rules replace Limits, Unlimited and Block under single rules.
+	// Rules replace Limits, Unlimited and Block for single rules.
 	Rules []ClientRule `field:"rules"`
 }
 
-// A ClientRule has the limits of a client under one rule. Exactly one of Limits, Unlimited and Block is given.
+// A ClientRule holds the limits of a client under one rule. Exactly one of Limits, Unlimited and Block must be set.
 type ClientRule struct {
 	// ID is the rule's id.
 	ID string `field:"id"`

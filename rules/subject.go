@@ -9,8 +9,8 @@ import (
 // A Subject has the attributes of a request.
 //
 // Get returns the value of an attribute, and whether the request has it. Hosts are in lower case and have no port.
-// Paths are in the form in which they are forwarded: without segments . and .., and escaped only where necessary. An ip
-// is an address or a network as netip formats them. A value must not change until the request has been decided.
+// Paths have no segments "." and "..", and are escaped only where necessary. The value of ip is an address or a network
+// as package netip formats it. A value must not change until the request has been decided.
 type Subject interface {
 	Get(headgate.Attribute) (string, bool)
 }
@@ -31,17 +31,17 @@ type Repeater interface {
 	Repeats(headgate.Attribute) bool
 }
 
-// A NameLister is a subject that can list the names of its headers, cookies, query parameters or descriptor entries. If
-// rules use many names, a match reads only the attributes that the request has.
+// A NameLister is a subject that can list the names of its headers, cookies, query parameters or descriptor entries.
+// This makes matching faster if rules test many names and a request has few of them.
 type NameLister interface {
 	Subject
 	// AppendNames appends the names of all attributes of a kind for which Get returns a value, and returns true. Header
-	// names are in lower case or in the canonical form of net/http. The list may have duplicates, and names for which Get
-	// returns no value. AppendNames returns false if the names of that kind are unknown.
+	// names are in lower case or in the canonical form of net/http. The list may contain duplicates, and names for which
+	// Get returns no value. AppendNames returns false if the names of that kind are unknown.
 	AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool)
 }
 
-// Attributes is a Subject with given values, for tests and for callers that have no request.
+// Attributes is a Subject that holds its values in a map, for tests and for callers that have no request.
 type Attributes map[headgate.Attribute]string
 
 var _ NameLister = Attributes(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// Validate reports all problems of rules and of clients that are registered under them. The error is an *Error.
+// Validate reports all problems of rules and of registered clients. The error is an *Error.
 func Validate(rules []Rule, clients ...Client) error {
 	var p problems
 	validateRules(rules, &p)
@@ -18,17 +18,17 @@ func Validate(rules []Rule, clients ...Client) error {
 	if len(rules) > MaxRules || len(clients) == 0 || len(clients) > MaxClients {
 		return p.err()
 	}
-	valid := validateClients(clients, at, &p)
-	required := NewRequirements(rules)
+	validIDs := validateClients(clients, at, &p)
+	requirements := NewRequirements(rules)
 	for i := range clients {
-		if valid[clients[i].ID] {
-			required.check(clients[i].WithDefaults(), at.element(i), &p)
+		if validIDs[clients[i].ID] {
+			requirements.check(clients[i].WithDefaults(), at.element(i), &p)
 		}
 	}
 	return p.err()
 }
 
-// ValidateClients reports all problems of clients, and does not look at rules. The error is an *Error.
+// ValidateClients reports all problems of clients that do not depend on rules. The error is an *Error.
 func ValidateClients(clients []Client) error {
 	var p problems
 	validateClients(clients, &location{name: "clients"}, &p)
@@ -41,34 +41,35 @@ func validateRules(rules []Rule, p *problems) {
 		p.add(at, strconv.Itoa(len(rules)), "at most "+strconv.Itoa(MaxRules))
 		return
 	}
-	seen := make(map[string]int, len(rules))
-	var work yield.Yielder
+	indexes := make(map[string]int, len(rules)) // by id
+	var yielder yield.Yielder
 	for i := range rules {
-		work.Step()
+		yielder.Step()
 		here := at.element(i)
 		rules[i].validate(here, p)
-		if first, twice := seen[rules[i].ID]; twice && rules[i].ID != "" {
+		if first, isDuplicate := indexes[rules[i].ID]; isDuplicate && rules[i].ID != "" {
 			p.addDuplicate(here.field("id"), at.element(first), Quote(rules[i].ID), "an id that no other rule has")
 		} else {
-			seen[rules[i].ID] = i
+			indexes[rules[i].ID] = i
 		}
 	}
 }
 
-// validateClients adds the problems of clients to p, and returns the ids of the valid clients.
-func validateClients(clients []Client, at *location, p *problems) map[string]bool {
+// validateClients adds the problems of clients to p, and returns the ids of the valid clients. Of clients with the same
+// id or the same attribute value, only the first is valid.
+func validateClients(clients []Client, at *location, p *problems) (validIDs map[string]bool) {
 	type identity struct {
 		attribute headgate.Attribute
 		value     string
 	}
-	ids := make(map[string]bool, len(clients))
-	owners := make(map[identity]string, len(clients))
+	validIDs = make(map[string]bool, len(clients))
+	owners := make(map[identity]string, len(clients)) // ids of clients
 	for i := range clients {
 		c := &clients[i]
 		here := at.element(i)
 		before := p.count()
 		c.validate(here, p)
-		if ids[c.ID] {
+		if validIDs[c.ID] {
 			p.add(here.field("id"), Quote(c.ID), "an id that no other client has")
 		}
 		if p.count() > before {
@@ -87,17 +88,17 @@ func validateClients(clients []Client, at *location, p *problems) map[string]boo
 		if p.count() > before {
 			continue
 		}
-		ids[c.ID] = true
+		validIDs[c.ID] = true
 		for _, t := range attributes {
 			for _, value := range t.Values {
 				owners[identity{t.Attribute, value}] = c.ID
 			}
 		}
 	}
-	return ids
+	return validIDs
 }
 
-// WantFreeValue describes a valid value of a client's attribute where the given one identifies another client.
+// WantFreeValue returns the Problem.Want for an attribute value that already identifies another client, the owner.
 func WantFreeValue(owner string) string {
-	return "a value of one client only: it names " + Quote(owner) + " already"
+	return "a value that no other client has: it identifies " + Quote(owner)
 }

@@ -40,12 +40,12 @@ func (r *Rule) validateAllLimits(at *location, p *problems) {
 	}
 }
 
-// validateUncounted refuses fields that have no meaning in a rule that blocks or exempts, and so counts nothing.
+// validateUncounted refuses fields that have no effect in a rule that counts nothing, because it blocks or exempts.
 func (r *Rule) validateUncounted(at *location, p *problems) {
 	const want = "none: nothing is counted under a rule that blocks or exempts; narrow its when instead"
 	for _, f := range []struct {
 		name  string
-		given bool
+		isSet bool
 	}{
 		{"key", len(r.Key) > 0},
 		{"owner", r.Owner != OwnerByKey},
@@ -62,7 +62,7 @@ func (r *Rule) validateUncounted(at *location, p *problems) {
 		{"unregistered", r.Unregistered != UnregisteredDefault},
 		{"penalty", r.Penalty != nil},
 	} {
-		if f.given {
+		if f.isSet {
 			p.add(at.field(f.name), "", want)
 		}
 	}
@@ -76,36 +76,35 @@ func (r *Rule) validateUncounted(at *location, p *problems) {
 	case r.Status == 0:
 	case r.Block:
 		p.add(at.field("status"), strconv.Itoa(r.Status),
-			"none: it is for requests over a limit, and blocked requests are forbidden (403)")
+			"none: it is for requests over a limit; blocked requests get status 403")
 	default:
 		p.add(at.field("status"), strconv.Itoa(r.Status), "none: nothing is denied under a rule that exempts")
 	}
 }
 
-// validateDelay refuses a longest delay that is too short: no limit restores a unit within it, so that no request would
-// be delayed.
+// validateDelay refuses a longest delay in which no limit restores a unit, because no request would ever be delayed.
 func (r *Rule) validateDelay(at *location, p *problems) {
 	if r.OnLimit.Action != Delay || r.OnLimit.MaxWait <= 0 {
 		return
 	}
-	var smallest *Limit
+	var fastest *Limit
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		if l.Validate() != nil || !canDelay(l.Algorithm) {
-			return // reported elsewhere
+			return // requirement.validate reports this
 		}
-		if smallest == nil || l.interval() < smallest.interval() {
-			smallest = l
+		if fastest == nil || l.interval() < fastest.interval() {
+			fastest = l
 		}
 	}
-	if smallest == nil || smallest.interval() <= r.OnLimit.MaxWait {
+	if fastest == nil || fastest.interval() <= r.OnLimit.MaxWait {
 		return
 	}
-	want := "reject: a unit of " + smallest.String() + " is restored every " + FormatDuration(smallest.interval()) +
+	want := "reject: a unit of " + fastest.String() + " is restored every " + FormatDuration(fastest.interval()) +
 		", and no request is delayed for longer than " + FormatDuration(MaxDelay)
-	if smallest.interval() <= MaxDelay {
-		want = "a delay of at least " + FormatDuration(smallest.interval()) +
-			", in which one unit of " + smallest.String() + " is restored"
+	if fastest.interval() <= MaxDelay {
+		want = "a delay of at least " + FormatDuration(fastest.interval()) +
+			", in which one unit of " + fastest.String() + " is restored"
 	}
 	p.add(at, Quote(r.OnLimit.String()), want)
 }
@@ -115,8 +114,8 @@ func (l *Limit) interval() time.Duration {
 	return time.Duration((l.Period.Microseconds()+l.Count-1)/l.Count) * time.Microsecond
 }
 
-// validateSafe adds the problems of Rule.Safe to p. That limit is counted in the memory of one node, neither split nor
-// queued, so the rule's settings for these do not apply to it.
+// validateSafe adds the problems of Rule.Safe to p. The safe limit is counted in the memory of one node, without parts
+// and queues, so the rule's consistency, split and delay do not restrict it.
 func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	if r.Safe == nil || r.Safe.Validate() != nil {
 		return
@@ -127,7 +126,7 @@ func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	}
 }
 
-// validateExclusive refuses more than one of limits, unlimited and block, and none of them if one is required.
+// validateExclusive refuses a combination of limits, unlimited and block. If one of them is required, it refuses none.
 func validateExclusive(limits []Limit, unlimited, block, required bool, at *location, p *problems) {
 	var settings []string
 	if len(limits) > 0 {
@@ -150,7 +149,7 @@ func validateExclusive(limits []Limit, unlimited, block, required bool, at *loca
 	}
 }
 
-// validateLimits reports problems with limits themselves.
+// validateLimits adds the problems of limits to p that do not depend on the rule.
 func validateLimits(limits []Limit, at *location, p *problems) {
 	for i := range limits {
 		l := &limits[i]
@@ -163,34 +162,35 @@ func validateLimits(limits []Limit, at *location, p *problems) {
 			continue
 		}
 		if !isName(l.Name, "-_.") || !isLetter(l.Name[0]) || len(l.Name) > MaxLimitName {
-			p.add(here.field("name"), Quote(l.Name), "a letter, then letters, digits, '-', '_' and '.', at most 64 bytes")
+			p.add(here.field("name"), Quote(l.Name),
+				"a letter, then letters, digits, '-', '_' and '.', at most "+strconv.Itoa(MaxLimitName)+" bytes")
 		}
 		if slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Name == l.Name }) {
-			p.add(here.field("name"), Quote(l.Name), "a name that no other limit has here")
+			p.add(here.field("name"), Quote(l.Name), "a name that no other limit in this list has")
 		}
 	}
 }
 
 func (r *Rule) validatePenalty(required *requirement, at *location, p *problems) {
-	b := r.Penalty
+	penalty := r.Penalty
 	if len(r.Key) == 0 {
 		p.add(at, "", "a key: without one, all clients would be penalized for the denials of one")
 	}
-	if b.After.Count < 1 || b.After.Count > headgate.MaxCount {
-		p.add(at.field("after"), strconv.FormatInt(b.After.Count, 10), `at least one denial, as in "100 denials in 1m"`)
+	if penalty.After.Count < 1 || penalty.After.Count > headgate.MaxCount {
+		p.add(at.field("after"), strconv.FormatInt(penalty.After.Count, 10), `at least one denial, as in "100 denials in 1m"`)
 	}
-	if headgate.Per(1, b.After.Within).Validate() != nil {
-		p.add(at.field("after"), b.After.Within.String(),
+	if headgate.Per(1, penalty.After.Within).Validate() != nil {
+		p.add(at.field("after"), penalty.After.Within.String(),
 			`a time of whole microseconds and at most 366 days, as in "100 denials in 1m"`)
 	}
-	if headgate.Per(1, b.For).Validate() != nil {
-		p.add(at.field("for"), b.For.String(), "a duration such as 10m, of whole microseconds and at most 366 days")
+	if headgate.Per(1, penalty.For).Validate() != nil {
+		p.add(at.field("for"), penalty.For.String(), "a duration such as 10m, of whole microseconds and at most 366 days")
 	}
-	if len(b.Limits) == 0 {
+	if len(penalty.Limits) == 0 {
 		p.add(at.field("limits"), "", "the limits that apply during the penalty, besides the rule's")
 	}
-	if len(b.Limits) > MaxLimits {
-		p.add(at.field("limits"), strconv.Itoa(len(b.Limits)), "at most "+strconv.Itoa(MaxLimits))
+	if len(penalty.Limits) > MaxLimits {
+		p.add(at.field("limits"), strconv.Itoa(len(penalty.Limits)), "at most "+strconv.Itoa(MaxLimits))
 	}
-	required.validate(b.Limits, at.field("limits"), p)
+	required.validate(penalty.Limits, at.field("limits"), p)
 }

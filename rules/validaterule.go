@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// validate adds the problems of a rule itself to p.
+// validate adds the problems of a rule to p. It does not compare the rule with other rules.
 func (r *Rule) validate(at *location, p *problems) {
 	if !isName(r.ID, "-_.") {
 		p.add(at.field("id"), Quote(r.ID), wantName)
@@ -20,7 +20,7 @@ func (r *Rule) validate(at *location, p *problems) {
 	}
 	validateText(at.field("description"), p, r.Description)
 	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
-		p.add(at.field("priority"), strconv.Itoa(r.Priority), "-1000000 to 1000000")
+		p.add(at.field("priority"), strconv.Itoa(r.Priority), strconv.Itoa(-MaxPriority)+" to "+strconv.Itoa(MaxPriority))
 	}
 	new(conditionValidator).condition(&r.When, at.field("when"), p)
 	validateKey(r.Key, at.field("key"), p)
@@ -74,9 +74,11 @@ func (r *Rule) validateScope(at *location, p *problems) {
 	}
 }
 
-const wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes"
+var wantName = "letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most " +
+	strconv.Itoa(MaxName) + " bytes"
 
-// isName reports whether a text is a valid id: letters, digits and marks, beginning with a letter or a digit.
+// isName reports whether a text is a valid id. It must consist of letters, digits and the given marks, and begin with a
+// letter or a digit.
 func isName(text, marks string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -93,7 +95,7 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 func validateText(at *location, p *problems, text string) {
 	if len(text) > MaxText || !utf8.ValidString(text) {
-		p.add(at, Quote(text), "at most 4096 bytes of UTF-8")
+		p.add(at, Quote(text), "at most "+strconv.Itoa(MaxText)+" bytes of UTF-8")
 	}
 }
 
@@ -128,20 +130,21 @@ func validateAttribute(a headgate.Attribute, at *location, p *problems) {
 	validateParsed(a, headgate.ParseAttribute, at, p)
 }
 
+// validateParsed adds a problem to p if parse does not return the same attribute for the attribute's text.
 func validateParsed(a headgate.Attribute, parse func(string) (headgate.Attribute, error), at *location, p *problems) {
-	read, err := parse(a.String())
+	parsed, err := parse(a.String())
 	if err != nil {
 		_, want := Explain(err)
 		p.add(at, Quote(a.String()), want)
-	} else if read != a {
-		p.add(at, Quote(a.String()), read.String())
+	} else if parsed != a {
+		p.add(at, Quote(a.String()), parsed.String())
 	} else if want := wantAttributeName(a); want != "" {
 		p.add(at, Quote(a.String()), want)
 	}
 }
 
-// wantAttributeName returns a description of valid names if no request can have an attribute with this name, and ""
-// otherwise.
+// wantAttributeName returns "" if a request can have an attribute with this name, and otherwise a description of valid
+// names.
 func wantAttributeName(a headgate.Attribute) string {
 	switch a.Kind {
 	case headgate.AttrHeader, headgate.AttrCookie:
@@ -202,7 +205,7 @@ func (r *Rule) validateFailure(at *location, p *problems) {
 	}
 }
 
-// A conditionValidator counts the parts of a condition, including nested conditions.
+// A conditionValidator validates a condition. It counts the parts of all nested conditions, to enforce their bounds.
 type conditionValidator struct{ depth, tests, values int }
 
 // condition adds the problems of a condition to p.

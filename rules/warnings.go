@@ -7,21 +7,21 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Warnings returns warnings about valid rules, with their paths in a file. It warns about conditions of rules with
-// StrictExact: if the service treats several paths as equal, clients can evade such a rule with another notation.
+// Warnings returns warnings about valid rules, with their paths in a file. It warns about path conditions of rules with
+// StrictExact: if the service treats other notations of the path as equal, clients can use them to evade the rule.
 func Warnings(rules []Rule) []Problem {
 	var warnings []Problem
 	for i := range rules {
 		r := &rules[i]
 		if r.Disabled || r.Unlimited {
-			continue // clients have no reason to evade it
+			continue // clients have no reason to evade this rule
 		}
 		warnings = appendWarnings(warnings, r, &r.When, "rules["+strconv.Itoa(i)+"].when")
 	}
 	return warnings
 }
 
-// appendWarnings appends the warnings about a condition. at is its path in the file. Conditions in Not are left out: a
+// appendWarnings appends the warnings about a condition, whose path in the file is at. It skips conditions in Not: a
 // notation that they do not match does not evade the rule.
 func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Problem {
 	for i := range c.Tests {
@@ -48,8 +48,8 @@ func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Prob
 	return warnings
 }
 
-// unmatchedPaths returns paths that a service may treat as equal to a value of the rule, although the rule does not
-// match them. want is the settings with which the rule matches them.
+// unmatchedPaths returns paths that the rule does not match, but that a service may treat as equal to a path that the
+// rule does match. want is the settings with which the rule would match them.
 func unmatchedPaths(r *Rule, value string) (others, want string) {
 	exact := !strings.HasSuffix(value, "*") && !strings.HasSuffix(value, "/")
 	plain, _, _ := strings.Cut(value, "*")

@@ -41,7 +41,7 @@ func TestRegistry(t *testing.T) {
 	if err := r.Add(rules.Client{ID: "other", Attributes: named(user, "same")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Add(rules.Client{ID: "thief", Attributes: named(user, "x", "acme-ci")}); err == nil || !strings.Contains(err.Error(), `names "acme" already`) {
+	if err := r.Add(rules.Client{ID: "thief", Attributes: named(user, "x", "acme-ci")}); err == nil || !strings.Contains(err.Error(), `identifies "acme"`) {
 		t.Errorf("a value of another client: got %v", err)
 	}
 	for _, tt := range []struct {

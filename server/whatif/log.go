@@ -114,7 +114,7 @@ func (t *logTraffic) add(m *match.Result, key uint64, s *identity.Attributes, at
 		t.byKey[key] = c
 		t.Clients = append(t.Clients, c)
 	}
-	us, cost := at.UnixMicro(), uint32(min(m.Rule.Cost.Reserve(s), math.MaxUint32))
+	us, cost := at.UnixMicro(), uint32(min(m.Rule.Cost.Initial(s), math.MaxUint32))
 	if n := len(c.Events); n > 0 && c.Events[n-1].At == us && c.Events[n-1].Cost == cost {
 		c.Events[n-1].Count++
 		return 0

@@ -50,7 +50,7 @@ func (t *Traffic) SetCost(c *rules.Cost) {
 	if c.Header != "" {
 		return
 	}
-	cost := uint32(min(c.Reserve(rules.Attributes{}), math.MaxUint32))
+	cost := uint32(min(c.Initial(rules.Attributes{}), math.MaxUint32))
 	for _, client := range t.Clients {
 		for i := range client.Events {
 			client.Events[i].Cost = cost

@@ -40,7 +40,7 @@ func TestFailedImportReportsItsProgress(t *testing.T) {
 	s.call("POST", "/v1/clients:import", "{\"id\":\"a\"}\n{\"id\":\"b\",\"limits\":[\"x\"]}\nnot json\n{\"id\":\"a\"}\n", ndjson...).
 		wants(422, `"path":"limits[0]"`, `"line":2`, `"line":3`, `"line":4`)
 	s.call("GET", "/v1/clients", "").wants(200, `"total":0`)
-	s.call("POST", "/v1/clients:import", "{\"id\":\"a\"}\n{\"id\":\"b\",\"attributes\":{\"user\":\"a\"}}\n", ndjson...).wants(422, `"line":2`, `names \"a\" already`)
+	s.call("POST", "/v1/clients:import", "{\"id\":\"a\"}\n{\"id\":\"b\",\"attributes\":{\"user\":\"a\"}}\n", ndjson...).wants(422, `"line":2`, `identifies \"a\"`)
 	s.call("POST", "/v1/clients:import", `{"clients":[{"id":"a"},{"id":"b c"},{"id":"a"}]}`).wants(422, `"path":"clients[1].id"`, `"path":"clients[2]`)
 	s.call("POST", "/v1/clients:import", `{"clients":[{"id":"a","limitz":[]}]}`).wants(422, `"path":"clients[0].limitz"`)
 	s.call("POST", "/v1/clients:import", `{"rules":[],"clients":[]}`).wants(422, `"path":"rules"`)

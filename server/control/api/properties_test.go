@@ -13,7 +13,7 @@ func TestClientHasProperties(t *testing.T) {
 		wants(201, `"attributes":{"beta":"true","plan":"gold","seats":"12"}`)
 	// Other clients may have the same property, and the user acme is still this client.
 	s.call("POST", "/v1/clients", `{"id":"other","attributes":{"plan":"gold","api_key":"k1"}}`).wants(201, `"attributes":{"api_key":"k1","plan":"gold"}`)
-	s.call("POST", "/v1/clients", `{"id":"third","attributes":{"user":"acme"}}`).wants(422, `names \"acme\" already`)
+	s.call("POST", "/v1/clients", `{"id":"third","attributes":{"user":"acme"}}`).wants(422, `identifies \"acme\"`)
 	s.call("PATCH", "/v1/clients/acme", `{"attributes":{"plan":"silver","seats":null}}`).wants(200, `"attributes":{"beta":"true","plan":"silver"}`)
 	s.call("PUT", "/v1/clients/acme", `{"id":"acme","attributes":{"plan":"gold"}}`).wants(200, `"attributes":{"plan":"gold"}`)
 	s.call("GET", "/v1/clients/acme", "").wants(200, `"attributes":{"plan":"gold"}`)

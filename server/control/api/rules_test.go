@@ -128,7 +128,7 @@ func TestApplyMovesValuesBetweenClients(t *testing.T) {
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules:apply", "clients: [{id: a, attributes: {user: [x, y]}}, {id: b, attributes: {user: z}}]", "Content-Type", "application/yaml").wants(200)
 	s.call("POST", "/v1/rules:apply", "clients: [{id: a, attributes: {user: [z]}}, {id: b, attributes: {user: [x, y]}}]", "Content-Type", "application/yaml").wants(200)
-	s.call("PUT", "/v1/clients/c", `{"id":"c","attributes":{"user":"y"}}`).wants(422, `names \"b\" already`)
+	s.call("PUT", "/v1/clients/c", `{"id":"c","attributes":{"user":"y"}}`).wants(422, `identifies \"b\"`)
 	s.call("PUT", "/v1/clients/b", `{"id":"b","attributes":{"user":"q"}}`).wants(200)
 	s.call("PUT", "/v1/clients/c", `{"id":"c","attributes":{"user":"y"}}`).wants(201)
 }
