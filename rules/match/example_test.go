@@ -61,10 +61,10 @@ func ExampleCompile_invalid() {
 		},
 	})
 	fmt.Println(err)
-	// Output: rules[0].id: "search per user": want letters, digits, '-', '_' and '.', beginning with a letter or a digit,
-	// at most 128 bytes rules[0].limits[0]: "10/s": want room for 20 at once, the cost of a request; otherwise every
-	// request would be denied rules[1].limits[0]: "5 concurrent": want consistency exact or local for concurrency, not
-	// async: a node cannot know whether a slot is free without a call to a store
+	// Output:
+	// rules[0].id: "search per user": want letters, digits, '-', '_' and '.', beginning with a letter or a digit, at most 128 bytes
+	// rules[0].limits[0]: "10/s": want room for 20 at once, the cost of a request; otherwise every request would be denied
+	// rules[1].limits[0]: "5 concurrent": want consistency exact or local for concurrency, not async: a node cannot know whether a slot is free without a call to a store
 }
 
 // Clients in a registry can change while rules stay, and the other way round.
