@@ -54,11 +54,10 @@ func TestInvalidPropertiesAreRefused(t *testing.T) {
 		given      []rules.Property
 		path, want string
 	}{
-		"too many": {many, "clients[0].attributes", "at most 16"},
-		"as many":  {many[1:], "", ""},
-		"twice":    {append(on("a"), on("b")...), "clients[0].attributes.plan", "once"},
-		"empty":    {on(""), "clients[0].attributes.plan", "no plan at all"},
-
+		"too many":  {many, "clients[0].attributes", "at most 16"},
+		"as many":   {many[1:], "", ""},
+		"twice":     {append(on("a"), on("b")...), "clients[0].attributes.plan", "once"},
+		"empty":     {on(""), "clients[0].attributes.plan", "no plan at all"},
 		"too long":  {on(strings.Repeat("x", 257)), "clients[0].attributes.plan", "at most 256 bytes"},
 		"as long":   {on(strings.Repeat("x", 256)), "", ""},
 		"a control": {on("a\x00b"), "clients[0].attributes.plan", "without control characters"},
