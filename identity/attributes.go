@@ -8,19 +8,19 @@ import (
 )
 
 // Attributes are the attributes of one request. The zero value has no attributes; [Identifier.Read], ReadCall and
-// ReadValues set them. Reuse it for further requests; values that it has returned stay valid. It is not safe for
-// concurrent use.
+// ReadValues set them. Reuse Attributes for further requests; values that they have returned stay valid. They are not
+// safe for concurrent use.
 type Attributes struct {
 	id *Identifier
 
 	requestParts
 	attributeCache
 
-	fromValues bool // ReadValues has set pairs; there is no request
-	pairs      []pair
+	fromValues bool   // the attributes are in pairs, because ReadValues was called; there is no request
+	pairs      []pair // set by ReadValues
 }
 
-// requestParts are the parts of a request that attributes are read from.
+// requestParts are the parts of a request from which attributes are read.
 type requestParts struct {
 	header    map[string][]string
 	lowerCase bool // the names in header are in lower case
@@ -28,10 +28,10 @@ type requestParts struct {
 	rawHost   string
 	remote    string
 	url       *url.URL
-	rawPath   string // if url is nil
+	rawPath   string // the path if url is nil
 }
 
-// An attributeCache holds the attributes that have been looked up.
+// An attributeCache holds the results of lookups. lookedUp says which fields are set.
 type attributeCache struct {
 	lookedUp  lookups
 	fromProxy bool
@@ -69,12 +69,12 @@ const (
 // hasRequest reports whether the attributes are read from a request.
 func (a *Attributes) hasRequest() bool { return a.id != nil && !a.fromValues }
 
-// begin reports whether a lookup is the first one of its kind, and records it.
-func (a *Attributes) begin(f lookups) bool {
-	if a.lookedUp&f != 0 {
+// firstLookup reports whether an attribute has not been looked up yet, and records the lookup.
+func (a *Attributes) firstLookup(attribute lookups) bool {
+	if a.lookedUp&attribute != 0 {
 		return false
 	}
-	a.lookedUp |= f
+	a.lookedUp |= attribute
 	return true
 }
 

@@ -27,7 +27,7 @@ type authorization struct {
 // findAuthorization returns the Authorization header, parsed once per request. Several lines must be equal, because a
 // service may read any of them.
 func (a *Attributes) findAuthorization() *authorization {
-	if !a.begin(lookupAuthorization) {
+	if !a.firstLookup(lookupAuthorization) {
 		return &a.auth
 	}
 	lines := a.endToEndLines(nameAuthorization)
@@ -41,7 +41,8 @@ func (a *Attributes) findAuthorization() *authorization {
 	return &a.auth
 }
 
-// parseAuthorization parses a scheme and its credential. White space around both is ignored.
+// parseAuthorization parses the value of an Authorization header. It ignores white space around the scheme and the
+// credential.
 func parseAuthorization(value string) authorization {
 	value = trim(value)
 	auth := authorization{text: value}
@@ -52,7 +53,7 @@ func parseAuthorization(value string) authorization {
 		auth.scheme, auth.text = schemeBasic, value[len("Basic"):]
 	default:
 		if value != "" && (leadingSpace(value) > 0 || containsScheme(value)) {
-			auth.err = badAuthorization("a scheme at its start, and one only")
+			auth.err = badAuthorization("one scheme, at the start of the value")
 		}
 		return auth
 	}
@@ -134,8 +135,8 @@ func isBasic(text string) bool {
 	return ok
 }
 
-// basicUser returns the user of Authorization: Basic, with the texts from and address appended. It does not
-// check the password.
+// basicUser returns the user of Authorization: Basic, with the texts from and address appended. The password is not
+// checked.
 func (a *Attributes) basicUser(from, address string) string {
 	auth := a.findAuthorization()
 	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxHashed {
@@ -152,8 +153,8 @@ func (a *Attributes) basicUser(from, address string) string {
 	return a.id.hashIfLong(string(user) + from + address)
 }
 
-// decodeBasic decodes base64 with or without padding, and appends it to the buffer. The URL alphabet (- and _) is
-// refused: Node decodes it, Python and PHP skip its two characters.
+// decodeBasic decodes base64 with or without padding, and appends the result to buffer. It refuses - and _, the two
+// characters of the URL alphabet, because Node decodes them, and Python and PHP skip them.
 func decodeBasic(text string, buffer []byte) (plain []byte, ok bool) {
 	text = strings.TrimRight(text, "=")
 	if strings.ContainsAny(text, "\r\n") { // the decoder skips them
@@ -163,13 +164,13 @@ func decodeBasic(text string, buffer []byte) (plain []byte, ok bool) {
 	return plain, err == nil
 }
 
-// userOf returns the user of "user:password". Like some services, it takes text without a colon for a user without a
-// password. It returns false if the user contains control characters.
+// userOf returns the user of "user:password". Text without a colon is a user without a password, as in some services.
+// userOf returns false if the user contains control characters.
 func userOf(plain []byte) (user []byte, ok bool) {
 	if end := bytes.IndexByte(plain, ':'); end >= 0 {
 		plain = plain[:end]
 	}
-	if !utf8.Valid(plain) { // take it for ISO 8859-1
+	if !utf8.Valid(plain) { // read it as ISO 8859-1
 		text := make([]rune, len(plain))
 		for i, c := range plain {
 			text[i] = rune(c)
@@ -183,8 +184,9 @@ func userOf(plain []byte) (user []byte, ok bool) {
 // bearerText returns the token without base64 padding, which services ignore.
 func bearerText(token string) string { return strings.TrimRight(token, "=") }
 
-// isBearerToken reports whether the text is one bearer token. Equals signs are allowed only as padding: text with one
-// in the middle is a list of parameters (RFC 9110, 11.4), of which services read the ones that they know.
+// isBearerToken reports whether the text is one bearer token. Equals signs are allowed only at the end, as padding.
+// Text with an equals sign in the middle is a list of parameters (RFC 9110, 11.4), from which services read different
+// ones.
 func isBearerToken(token string) bool {
 	token = bearerText(token)
 	all := classesOf(token)
@@ -201,9 +203,9 @@ func isBearerToken(token string) bool {
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// compactParts returns the number of parts of a JOSE token, and whether the last character of each is canonical
-// base64url. The signature does not cover the text of the signature itself, and decoders ignore its last bits that do
-// not fill a byte, so one token could otherwise be written in several ways.
+// compactParts returns the number of parts of a JOSE token, and whether the last character of each part is canonical
+// base64url. If this was not checked, a token could be written in several ways, because decoders ignore the last bits
+// of a part that do not fill a byte, and the signature does not protect its own text.
 func compactParts(token string) (parts int, canonical bool) {
 	for canonical = true; ; parts++ {
 		end := strings.IndexByte(token, '.')
@@ -236,7 +238,7 @@ var sextets = func() (table [256]byte) {
 
 // findBearer returns the hash of the bearer token, computed once per request.
 func (a *Attributes) findBearer() string {
-	if a.begin(lookupBearer) {
+	if a.firstLookup(lookupBearer) {
 		if token := a.bearerToken(); token != "" {
 			a.bearer = a.id.BearerHash(token)
 		}

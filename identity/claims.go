@@ -2,22 +2,22 @@ package identity
 
 // Claims are the claims of a token.
 type Claims interface {
-	// Claim returns a claim as text. An empty one counts as missing.
+	// Claim returns a claim as text. An empty claim counts as missing.
 	Claim(name string) (value string, ok bool)
 	// Verified reports whether the token's signature was verified. Unverified claims do not identify a user.
 	Verified() bool
 }
 
-// A TokenVerifier verifies tokens. It is called while a request is decided, so it must not block. It must be safe for
-// concurrent use. Package identity/jwt has one.
+// A TokenVerifier verifies bearer tokens. It must be safe for concurrent use, and must not block, because it is called
+// while a request is decided. jwt.Verifier in package identity/jwt implements it.
 type TokenVerifier interface {
 	// Verify returns the claims of a valid token. Otherwise the error says why the token is invalid.
 	Verify(token string) (Claims, error)
 }
 
-// token verifies the token, once per request.
+// token returns the claims of the bearer token, which is verified once per request.
 func (a *Attributes) token() (Claims, error) {
-	if a.begin(lookupToken) && a.id.tokens != nil {
+	if a.firstLookup(lookupToken) && a.id.tokens != nil {
 		if token := a.bearerToken(); token != "" {
 			a.claims, a.tokenErr = a.id.tokens.Verify(token)
 			if a.tokenErr != nil {
@@ -41,8 +41,9 @@ func (a *Attributes) claim(name string) string {
 	return a.id.hashIfLong(value)
 }
 
-// TokenError returns why the request's bearer token is invalid; nil if it is valid, if there is none, or without
-// Config.Tokens. A request with an invalid token has no claims; its other attributes are not affected.
+// TokenError returns an error that says why the request's bearer token is invalid. It returns nil if the token is valid
+// or missing, or if Config.Tokens is not set. A request with an invalid token has no claims; its other attributes are
+// not affected.
 func (a *Attributes) TokenError() error {
 	if !a.hasRequest() {
 		return nil

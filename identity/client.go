@@ -11,9 +11,9 @@ import (
 type forwardingFormat uint8
 
 const (
-	singleAddress forwardingFormat = iota
-	addressList                    // each proxy adds an address at the right
-	forwardedList                  // RFC 7239
+	singleAddress forwardingFormat = iota // one address
+	addressList                           // addresses; each proxy appends one
+	forwardedList                         // elements of the header Forwarded (RFC 7239); each proxy appends one
 )
 
 func formatOf(canonical string) forwardingFormat {
@@ -27,14 +27,14 @@ func formatOf(canonical string) forwardingFormat {
 	}
 }
 
-// A parsedAddr is an address and, to avoid formatting it again, its text.
+// A parsedAddr is an address together with its text, which saves formatting it again.
 type parsedAddr struct {
 	addr netip.Addr // without zone and not mapped to IPv6; the zero Addr if it is unknown
 	text string     // addr in canonical form, or empty
 }
 
-// newParsedAddr removes the zone, and the mapping of IPv4 to IPv6. It keeps the text only if that is certainly
-// canonical: for IPv4, and for the dotted part of ::ffff:192.0.2.1.
+// newParsedAddr removes the zone of an address, and converts an IPv4 address that is mapped to IPv6 to IPv4. It keeps
+// the text only if the text is certainly canonical: for IPv4, and for the dotted part of ::ffff:192.0.2.1.
 func newParsedAddr(addr netip.Addr, text string) parsedAddr {
 	if addr.Is4() {
 		return parsedAddr{addr: addr, text: text} // netip parses IPv4 in canonical form only
@@ -49,15 +49,15 @@ func newParsedAddr(addr netip.Addr, text string) parsedAddr {
 	return parsedAddr{addr: plain}
 }
 
-// findClient finds the client and the peer, once per request.
+// findClient finds the addresses of the client and the peer, once per request.
 func (a *Attributes) findClient() {
-	if !a.begin(lookupClient) {
+	if !a.firstLookup(lookupClient) {
 		return
 	}
 	peer, _ := readPeer(a.remote)
 	a.peer = peer.addr
 	a.fromProxy = a.id.IsProxy(peer.addr)
-	if a.id.untrusted.due.Load() {
+	if a.id.untrusted.sampleNext.Load() {
 		a.id.untrusted.sample(a)
 	}
 	client := peer
@@ -73,15 +73,15 @@ func readPeer(text string) (parsedAddr, bool) {
 	if p, ok := readNode(text); ok {
 		return p, true
 	}
-	// A zone in a bracketed address with a port, "[fe80::1%eth0]:80".
+	// readNode does not parse a zone in a bracketed address with a port, such as "[fe80::1%eth0]:80".
 	if ap, err := netip.ParseAddrPort(text); err == nil {
 		return newParsedAddr(ap.Addr(), ""), true
 	}
 	return parsedAddr{}, false
 }
 
-// forwarded returns the client that the lines of the forwarding header name. peer is a trusted proxy. If the header is
-// missing or invalid, forwarded returns the last address that a trusted proxy has reported, or the peer's.
+// forwarded returns the address of the client according to the lines of the forwarding header, which the trusted proxy
+// peer has sent. If the header is missing or invalid, forwarded returns the known proxy that is nearest to the client.
 func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 	switch {
 	case len(lines) == 0:
@@ -95,7 +95,7 @@ func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 	}
 }
 
-// oneAddress reads a header with one address. Several lines must be equal.
+// oneAddress returns the client in a header that holds one address. If there are several lines, they must be equal.
 func oneAddress(peer parsedAddr, lines []string, limit int) parsedAddr {
 	if len(lines) > limit || !allEqual(lines) {
 		return peer
@@ -106,15 +106,14 @@ func oneAddress(peer parsedAddr, lines []string, limit int) parsedAddr {
 	return peer
 }
 
-// allEqual reports whether the lines of a header, at least one, are equal.
+// allEqual reports whether the lines of a header are equal. There must be at least one line.
 func allEqual(lines []string) bool {
 	return !slices.ContainsFunc(lines[1:], func(line string) bool { return line != lines[0] })
 }
 
-// skipTrusted returns the client in a list of addresses. Each proxy has appended the address of its peer, so
-// skipTrusted reads them from right to left. The first address that is not a trusted proxy is the client. The client
-// may have invented everything to the left of its address. If an element is not an address, the proxy that added it
-// counts as the client.
+// skipTrusted returns the client in a list of addresses: the last address that is not a trusted proxy. Each proxy has
+// appended the address of its peer, so skipTrusted reads the list from right to left. The client may have invented
+// everything to the left of its address. If an element is not an address, the proxy that added it counts as the client.
 func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	nearest := peer
 	for element := range id.elements(lines) {
@@ -130,8 +129,8 @@ func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	return nearest
 }
 
-// elements returns the elements of a forwarding header from right to left. It skips empty elements and stops
-// after Config.MaxForwarded.
+// elements returns the elements of a forwarding header from right to left. It skips empty elements, and stops after
+// Config.MaxForwarded elements.
 func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		elements := reverseElements{lines: lines, quotes: id.format == forwardedList}
@@ -147,8 +146,8 @@ func (id *Identifier) elements(lines []string) iter.Seq[string] {
 	}
 }
 
-// countHops returns the address that the outermost of Hops proxies has added. If there are fewer elements, or that
-// element is not an address, the request has not passed through these proxies, and the header is ignored.
+// countHops returns the address that the outermost of Config.Hops proxies has added. If there are fewer elements, or
+// this element is not an address, the request has not passed through these proxies, and countHops returns the peer.
 func (id *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
 	hop := 0
 	for element := range id.elements(lines) {
@@ -170,8 +169,8 @@ func (id *Identifier) readElement(element string) (parsedAddr, bool) {
 	return readNode(element)
 }
 
-// readNode parses a node in the sense of RFC 7239, an address with or without a port: 192.0.2.1, 192.0.2.1:80,
-// 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80.
+// readNode parses an address with or without a port, which RFC 7239 calls a node: 192.0.2.1, 192.0.2.1:80, 2001:db8::1,
+// [2001:db8::1] or [2001:db8::1]:80.
 func readNode(text string) (parsedAddr, bool) {
 	if text == "" || len(text) > maxNode {
 		return parsedAddr{}, false
@@ -202,7 +201,7 @@ func readNode(text string) (parsedAddr, bool) {
 // maxNode is the maximum length of an address with a zone and a port.
 const maxNode = 96
 
-// isPort reports whether the text is empty, or a colon and a port.
+// isPort reports whether the text is empty or consists of a colon and a port.
 func isPort(text string) bool {
 	return text == "" || len(text) > 1 && text[0] == ':' && isPortOrNone(text[1:])
 }

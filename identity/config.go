@@ -30,40 +30,40 @@ type Config struct {
 	// TrustedProxies are the networks of the proxies in front of this server. Only their forwarding headers are
 	// trusted. ParseNetworks parses them. Default none.
 	TrustedProxies []netip.Prefix
-	// Hops is the number of proxies that each request passes through, for proxies whose addresses are not known: the
-	// client is the peer of the outermost one. Clients must not be able to reach this server directly, because they could
-	// then choose their address. If TrustedProxies are set too, the nearest proxy must be one of them. Default 0: only
-	// TrustedProxies count.
+	// Hops is the number of proxies that each request passes through, for proxies whose addresses are not known. The
+	// client is the peer of the outermost of these proxies. Clients must not be able to reach this server directly,
+	// because they could then choose their address. If TrustedProxies are set too, the nearest proxy must be one of them.
+	// Default 0: the client is found by TrustedProxies alone.
 	Hops int
-	// ForwardingHeader is the header in which proxies name their client. X-Forwarded-For and Forwarded (RFC 7239) have a
-	// list. Any other, such as CF-Connecting-IP, has one address. Only this header is read, because proxies forward
-	// the other headers of a client unchanged. Default DefaultForwardingHeader.
+	// ForwardingHeader is the header in which proxies send the address of their client. X-Forwarded-For and Forwarded (RFC
+	// 7239) have a list. Any other header, such as CF-Connecting-IP, has one address. Only this header is read, because
+	// proxies forward all other headers of a client unchanged. Default DefaultForwardingHeader.
 	ForwardingHeader string
 
 	// IPv4Prefix is the number of bits of an IPv4 address that distinguish clients. Default DefaultIPv4Prefix.
 	IPv4Prefix int
-	// IPv6Prefix is the number of bits of an IPv6 address that distinguish clients: a client usually has a whole network,
-	// and would otherwise have 2^64 identities. Default DefaultIPv6Prefix.
+	// IPv6Prefix is the number of bits of an IPv6 address that distinguish clients. A client usually has a whole network,
+	// so with all bits it could choose among 2^64 identities. Default DefaultIPv6Prefix.
 	IPv6Prefix int
 
 	// APIKeyHeader and APIKeyQuery are the header and the query parameter with the API key. Default only the header
 	// DefaultAPIKeyHeader.
 	APIKeyHeader, APIKeyQuery string
-	// UserFrom are the sources of the attribute user, in this order. With UserFromBasic anyone can send another user's
-	// name and a wrong password, and so use up that user's limits: use it only if passwords are checked in front of this
-	// server. With UserFromBasicAndIP each address that sends the name is a separate user. Default UserFromToken,
-	// UserFromHeader, UserFromBasicAndIP.
+	// UserFrom are the sources of the attribute user. The first source that has a value is used. Use UserFromBasic only if
+	// passwords are checked in front of this server: otherwise anyone can use up another user's limits, by sending the
+	// user's name and a wrong password. With UserFromBasicAndIP, each address that sends the name is a separate user.
+	// Default UserFromToken, UserFromHeader, UserFromBasicAndIP.
 	UserFrom []UserSource
-	// UserHeader is the header in which a trusted proxy names the user. The proxy must set or remove it in every request.
+	// UserHeader is the header in which a trusted proxy sends the user. The proxy must set or remove it in every request.
 	// Default DefaultUserHeader.
 	UserHeader string
 	// Tokens verifies bearer tokens, and returns their claims. Default nil: there are no claims.
 	Tokens TokenVerifier
-	// Secret is the key of the hash that replaces tokens and long values, of at least 16 bytes. All nodes that share
-	// limits need the same one. Default a random one, for a single process.
+	// Secret is the key of Seal and of the hashes that replace tokens and long values. It has at least 16 bytes. All nodes
+	// that share limits need the same secret. Default: a random secret for the hashes, and no key for Seal.
 	Secret []byte
-	// SecondSecret is another secret while Secret is being replaced: Unseal also accepts what it sealed. It needs a Secret.
-	// Default: none.
+	// SecondSecret is a second key for Unseal. While the Secret of a fleet is being replaced, set it to the old or the new
+	// secret. It requires a Secret. Default: none.
 	SecondSecret []byte
 
 	// Paths configures how paths are read.
@@ -74,28 +74,29 @@ type Config struct {
 	// Region and Namespace are the values of the attributes of these names. Default none.
 	Region, Namespace string
 
-	// MaxValue is the maximum length of a value in bytes. A longer one is replaced by its keyed hash, which still
+	// MaxValue is the maximum length of a value in bytes. A longer value is replaced by its keyed hash, which still
 	// distinguishes clients, but equals no value in a rule. Paths have their own limit. Default DefaultMaxValue.
 	MaxValue int
-	// MaxForwarded is how many elements of the forwarding header are read, from the right. Default DefaultMaxForwarded.
+	// MaxForwarded is the maximum number of elements of the forwarding header that are read, from the right. Default
+	// DefaultMaxForwarded.
 	MaxForwarded int
-	// MaxCookies is the maximum length of the Cookie header in bytes. A longer one is malformed. Default
+	// MaxCookies is the maximum length of the Cookie header in bytes. A longer header is malformed. Default
 	// DefaultMaxCookies.
 	MaxCookies int
-	// MaxQuery is the maximum length of the query in bytes. A longer one is malformed. Default DefaultMaxQuery.
+	// MaxQuery is the maximum length of the query in bytes. A longer query is malformed. Default DefaultMaxQuery.
 	MaxQuery int
-	// MaxPath is the maximum length of the path in bytes. A longer one is malformed. Default DefaultMaxPath.
+	// MaxPath is the maximum length of the path in bytes. A longer path is malformed. Default DefaultMaxPath.
 	MaxPath int
 }
 
 // Validate returns the first error in the Config.
 func (c Config) Validate() error {
-	c.fill()
+	c.setDefaults()
 	return c.validate()
 }
 
-// fill sets zero fields to their defaults.
-func (c *Config) fill() {
+// setDefaults sets zero fields to their defaults.
+func (c *Config) setDefaults() {
 	if c.APIKeyHeader == "" && c.APIKeyQuery == "" {
 		c.APIKeyHeader = DefaultAPIKeyHeader
 	}
@@ -141,8 +142,8 @@ func (c *Config) validate() error {
 		}
 	}
 	if n := len(c.SecondSecret); n > 0 && (n < minSecret || len(c.Secret) == 0) {
-		return fmt.Errorf("identity: SecondSecret of %d bytes, and a Secret of %d: want at least %d in each", n, len(c.Secret),
-			minSecret)
+		return fmt.Errorf("identity: SecondSecret of %d bytes, and a Secret of %d: want at least %d in each",
+			n, len(c.Secret), minSecret)
 	}
 	if len(c.Secret) > 0 && len(c.Secret) < minSecret {
 		return fmt.Errorf("identity: Secret of %d bytes: want at least %d, better 32 random ones", len(c.Secret), minSecret)
@@ -174,7 +175,7 @@ func (c *Config) validateProxies() error {
 		return fmt.Errorf("identity: ForwardingHeader %s with Hops %d: it holds one address, so there is nothing to count: "+
 			"want TrustedProxies, or X-Forwarded-For or Forwarded", quote(c.ForwardingHeader), c.Hops)
 	case name == "Host" || name == "Cookie" || name == "Connection" || isSecret(strings.ToLower(name)):
-		return fmt.Errorf("identity: ForwardingHeader %s: want one that names a client's address", quote(c.ForwardingHeader))
+		return fmt.Errorf("identity: ForwardingHeader %s: want a header with a client's address", quote(c.ForwardingHeader))
 	}
 	return nil
 }
@@ -196,13 +197,13 @@ func (c *Config) validateUser() error {
 				s, c.UserHeader)
 		}
 		if s == UserFromToken && c.Tokens == nil {
-			return fmt.Errorf("identity: UserFrom %v: want Tokens, which verifies them", s)
+			return fmt.Errorf("identity: UserFrom %v: want Tokens, which verifies tokens", s)
 		}
 	}
 	return nil
 }
 
-// inToken has the bytes that may be in header names.
+// inToken says which bytes may be in header names.
 var inToken = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c > ' ' && c < 0x7f && strings.IndexByte(`"(),/:;<=>?@[\]{}`, byte(c)) < 0

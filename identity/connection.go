@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A header that is listed in Connection is hop-by-hop: it is for the next server only, and a proxy removes it. If a
-// client lists one, rules would see it but the service would not. So such headers are ignored here too, and a request
-// that lists a header which identifies the client is malformed. The forwarding header is read nevertheless: a trusted
-// proxy sends it to this server, and without it a client would get the proxy's address.
+// A header that is listed in Connection is hop-by-hop: it is for the next server only, and a proxy removes it. A client
+// could list a header to hide it from the service. So the attributes do not include listed headers, and a request is
+// malformed if it lists a header that identifies the client. The forwarding header is read even if it is listed: a
+// trusted proxy sends it to this server, and without it the client would have the proxy's address.
 
-// hopByHopHeaders states whether Connection lists no header, some headers or too many.
+// hopByHopHeaders says whether Connection lists no header, some headers or too many.
 type hopByHopHeaders uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 // maxConnection is the maximum length of Connection in bytes.
 const maxConnection = 1 << 10
 
-// hopByHopKind parses Connection, once per request.
+// hopByHopKind returns whether Connection lists headers. It is parsed once per request.
 func (a *Attributes) hopByHopKind() hopByHopHeaders {
 	if a.hopByHop == hopByHopUnknown {
 		a.hopByHop = hopByHopNone
@@ -97,7 +97,7 @@ func (a *Attributes) checkConnection() error {
 	return nil
 }
 
-// identifyingHeaders returns the headers that identify the client. Unused ones are empty.
+// identifyingHeaders returns the headers that identify the client. The name of an unused header is empty.
 func (id *Identifier) identifyingHeaders() [6]headerName {
 	return [...]headerName{id.forwardingHeader, id.apiKey, id.user, nameAuthorization, nameCookie, nameHost}
 }
@@ -110,8 +110,8 @@ func (id *Identifier) Identifies(canonical string) bool {
 }
 
 // RemoveHopByHop removes the headers that Connection lists, except Upgrade and TE, and reports whether there were any.
-// Rules do not see these headers, so a middleware must remove them before it passes the request on: otherwise the
-// service would see headers that the rules have not seen. Names are in canonical form.
+// The names in header are in canonical form. A middleware must call RemoveHopByHop before it passes a request on,
+// because rules ignore listed headers and the service must not see headers that rules ignore.
 func RemoveHopByHop(header map[string][]string) (removed bool) {
 	for _, line := range header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {

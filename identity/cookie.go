@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// cookie returns the value of a cookie. If there are several with this name, it returns the first, because
-// browsers send the most specific cookie first and most services read that. With LastRepeated it returns the
-// last.
+// cookie returns the value of a cookie. If there are several with this name, it returns the first, because browsers
+// send the most specific cookie first and most services read the first. With LastRepeated it returns the last.
 func (a *Attributes) cookie(name string) string {
 	lines, err := a.cookies()
 	if err != nil {
@@ -26,8 +25,8 @@ func (a *Attributes) cookie(name string) string {
 	return a.id.hashIfLong(result)
 }
 
-// cookies returns the lines of the Cookie header, or an error if they are too long to search. Without the error, a
-// service could find a cookie that the rules have not seen.
+// cookies returns the lines of the Cookie header, or an error if they are too long to search. A request with this error
+// is refused, because the service could find a cookie that the rules have not seen.
 func (a *Attributes) cookies() ([]string, error) {
 	lines := a.endToEndLines(nameCookie)
 	size := 0
@@ -42,7 +41,7 @@ func (a *Attributes) cookies() ([]string, error) {
 // A cookieScanner finds the values of a cookie in one line.
 type cookieScanner struct {
 	rest, name string
-	ambiguous  bool // services differ in how they read a value that was found
+	ambiguous  bool // a value was found that services read in different ways
 }
 
 func (c *cookieScanner) next() (value string, ok bool) {
@@ -58,15 +57,15 @@ func (c *cookieScanner) next() (value string, ok bool) {
 	return "", false
 }
 
-// decode returns the value of a cookie without quotes around it and with escapes decoded. Some services do the
-// same: without this, a client could write one cookie in many ways and count as another client each time. For
-// other services the decoded text identifies the client as well as the original.
+// decode removes quotes around the value of a cookie and decodes its escapes, as some services do. Otherwise a client
+// of such a service could write one cookie in many ways, and count as a different client each time. For other services,
+// the decoded value identifies the client as well as the original does.
 func (c *cookieScanner) decode(value string) string {
 	if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
 		value = value[1 : len(value)-1]
-		c.ambiguous = c.ambiguous || strings.IndexByte(value, '\\') >= 0 // an escape for Python only
+		c.ambiguous = c.ambiguous || strings.IndexByte(value, '\\') >= 0 // Python reads this as an escape
 	}
-	c.ambiguous = c.ambiguous || strings.IndexByte(value, '"') >= 0 // some services remove its first and last character
+	c.ambiguous = c.ambiguous || strings.IndexByte(value, '"') >= 0 // some services remove the first and last character
 	if strings.IndexByte(value, '%') < 0 {
 		return value
 	}

@@ -3,22 +3,23 @@ package identity
 import "strings"
 
 // Services read credentials leniently: they split at any white space, use the first word, remove quotes, or skip
-// characters that are not base64. A client could therefore write one credential in many ways and have a separate limit
-// with each. So each credential has one canonical form: known variants are converted to it, and all other text is
+// characters that are not base64. A client could write one credential in many ways, and have a separate limit with
+// each. So each credential has one canonical form. Known variants are converted to this form, and all other text is
 // malformed.
 
 // A class is a set of bytes.
 type class uint8
 
 const (
-	// inWord has visible ASCII characters, except those that services remove or that end a value.
+	// inWord contains the visible ASCII characters, except those that services remove or that end a value.
 	inWord class = 1 << iota
-	// inBearer has the characters of inWord, except the equals sign.
+	// inBearer contains the characters of inWord, except the equals sign.
 	inBearer
-	// inCompact has the characters of base64url and the dot between parts.
+	// inCompact contains the characters of a JOSE token: those of base64url, and the dot between parts.
 	inCompact
 )
 
+// classes holds the classes that contain each byte.
 var classes = func() (table [256]class) {
 	for c := '!'; c <= '~'; c++ {
 		if c == ',' || c == ';' || c == '"' {
@@ -46,13 +47,13 @@ func classesOf(s string) class {
 
 const wantWord = "one word of visible ASCII characters, without comma, semicolon and quotes"
 
-// isWord reports whether the text, which is not empty, can be an API key.
+// isWord reports whether the text can be an API key. The text must not be empty.
 func isWord(s string) bool { return classesOf(s)&inWord != 0 }
 
 // findKey returns the API key. It is looked up once per request. A request with several different keys is malformed,
 // because the service may read any of them.
 func (a *Attributes) findKey() (string, error) {
-	if !a.begin(lookupKey) {
+	if !a.firstLookup(lookupKey) {
 		return a.apiKey, a.keyErr
 	}
 	key, err := a.rawKey()
@@ -70,7 +71,7 @@ func (a *Attributes) findKey() (string, error) {
 
 // rawKey returns the API key as it was sent.
 func (a *Attributes) rawKey() (string, error) {
-	var key agreement
+	var key uniqueValue
 	if a.id.apiKey.lower != "" {
 		lines := a.endToEndLines(a.id.apiKey)
 		if len(lines) == 1 && a.id.config.APIKeyQuery == "" {
@@ -90,22 +91,22 @@ func (a *Attributes) rawKey() (string, error) {
 				"no semicolon, control character or broken escape in it: services read it in different ways")
 		}
 	}
-	if key.broken {
+	if key.differs {
 		return "", malformed("API key", "", "one key; there are several that differ")
 	}
 	return key.value, nil
 }
 
-// An agreement is a value that may be given several times, but must be the same each time.
-type agreement struct {
-	value  string
-	broken bool // two values were different
+// A uniqueValue is a value that may be given several times, but must be the same each time.
+type uniqueValue struct {
+	value   string
+	differs bool // two values were different
 }
 
 // add adds a value. It ignores empty values.
-func (a *agreement) add(value string) {
+func (a *uniqueValue) add(value string) {
 	if a.value == "" {
 		a.value = value
 	}
-	a.broken = a.broken || value != "" && value != a.value
+	a.differs = a.differs || value != "" && value != a.value
 }

@@ -14,7 +14,7 @@ var ErrMalformed = errors.New("malformed request")
 type RequestError struct {
 	// Part is the invalid part, such as "host".
 	Part string
-	// Value is its value, shortened if it is long, and empty if it is secret.
+	// Value is the invalid value, shortened if it is long. It is empty if the value is secret.
 	Value string
 	// Want describes valid values.
 	Want string

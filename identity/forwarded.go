@@ -5,18 +5,18 @@ import "strings"
 // maxElement is the maximum length of an element of a forwarding header.
 const maxElement = 512
 
-// reverseElements returns the elements of a list from the last to the first. The list may have several lines. It
-// begins at the end, so that text that the client has sent, which is at the left, cannot change how the rest is read.
-// An example is a quote without its counterpart.
+// reverseElements returns the elements of a list from the last to the first. The list may have several lines. Text that
+// the client has sent is at the left. If the list were read from the left, this text could change how the rest is read,
+// for example with an unpaired quote.
 type reverseElements struct {
 	lines  []string // not read yet
 	rest   string   // the unread part of the current line
-	inLine bool     // rest is in use
-	quotes bool     // commas in quotes do not separate
+	inLine bool     // a line is being read
+	quotes bool     // commas in quotes do not separate elements
 }
 
-// next returns an element without the white space around it. An element that is too long or has an unpaired quote is
-// returned as "?", which is not valid.
+// next returns an element without the white space around it. For an element that is too long or has an unpaired quote
+// it returns "?", which is not a valid address.
 func (b *reverseElements) next() (element string, ok bool) {
 	if !b.inLine {
 		if len(b.lines) == 0 {
@@ -46,15 +46,15 @@ func (b *reverseElements) next() (element string, ok bool) {
 	return trim(b.rest), true
 }
 
-// escaped reports whether the character after the text is escaped: the text ends with an odd number of
+// escaped reports whether the character after the text is escaped, because the text ends with an odd number of
 // backslashes.
 func escaped(before string) bool {
 	n := len(before) - len(strings.TrimRight(before, `\`))
 	return n%2 == 1
 }
 
-// readForwarded returns the address in an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. It
-// returns false for an element with "unknown" or an obfuscated name, which has no address.
+// readForwarded returns the address in an element of Forwarded, such as for="[2001:db8::1]:80";proto=https. It returns
+// false if the element has "unknown" or an obfuscated name instead of an address.
 func readForwarded(element string) (client parsedAddr, ok bool) {
 	found := false
 	for element != "" {
@@ -80,7 +80,7 @@ func readForwarded(element string) (client parsedAddr, ok bool) {
 	return client, found
 }
 
-// cutValue cuts the text at the semicolon after a value, which may be quoted.
+// cutValue returns the value at the start of the text, which may be quoted, and the rest after the next semicolon.
 func cutValue(text string) (value, rest string, ok bool) {
 	if text == "" || text[0] != '"' {
 		value, rest, _ = strings.Cut(text, ";")

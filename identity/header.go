@@ -32,7 +32,7 @@ type headerNames struct {
 	mu    sync.Mutex                             // held while known is replaced
 }
 
-// get returns the name, given in lower case.
+// get returns the headerName for a name in lower case.
 func (n *headerNames) get(lower string) *headerName {
 	if cached := n.known.Load(); cached != nil {
 		if name := (*cached)[lower]; name != nil {
@@ -66,7 +66,8 @@ func (a *Attributes) lines(name headerName) []string {
 	return a.header[name.canonical]
 }
 
-// endToEndLines returns the lines of a header, or none if Connection lists it: then the service does not get it.
+// endToEndLines returns the lines of a header, or none if Connection lists the header, because the service does not get
+// such a header.
 func (a *Attributes) endToEndLines(name headerName) []string {
 	lines := a.lines(name)
 	if len(lines) > 0 && a.hopByHopKind() != hopByHopNone && a.isHopByHop(name.lower) {
@@ -75,8 +76,8 @@ func (a *Attributes) endToEndLines(name headerName) []string {
 	return lines
 }
 
-// headerValue returns the value of a header, given in lower case. Several lines are one list (RFC 9110). For a header
-// with secrets it returns the hash.
+// headerValue returns the value of a header whose name is given in lower case. Several lines are one list (RFC 9110).
+// For a header with secrets it returns a hash.
 func (a *Attributes) headerValue(lower string) string {
 	if lower == nameHost.lower {
 		host, _ := a.findHost()
@@ -92,7 +93,7 @@ func (a *Attributes) headerValue(lower string) string {
 	return a.id.hashIfLong(value)
 }
 
-// isSecret reports whether a header, given in lower case, contains credentials.
+// isSecret reports whether a header contains credentials. The name is in lower case.
 func isSecret(lower string) bool {
 	switch lower {
 	case "authorization", "proxy-authorization", "cookie":
@@ -102,7 +103,7 @@ func isSecret(lower string) bool {
 	}
 }
 
-// join joins lines to one value, without empty lines. It returns "" if the value is longer than maxHashed.
+// join joins lines to one list. It skips empty lines, and returns "" if the list is longer than maxHashed.
 func join(lines []string) string {
 	switch len(lines) {
 	case 0:

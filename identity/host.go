@@ -7,16 +7,17 @@ import (
 
 // findHost returns the canonical host, computed once per request.
 func (a *Attributes) findHost() (string, error) {
-	if a.begin(lookupHost) && a.rawHost != "" {
+	if a.firstLookup(lookupHost) && a.rawHost != "" {
 		a.host, a.hostErr = CanonicalHost(a.rawHost)
 	}
 	return a.host, a.hostErr
 }
 
+// maxHost is the maximum length of a host name in DNS, in bytes.
 const maxHost = 253
 
-// CanonicalHost returns the host of a Host header in the form that rules see: in lower case, without port and final
-// dot; an IPv6 address without brackets. The error is a *RequestError.
+// CanonicalHost returns the host of a Host header in the form that rules use: in lower case, without port, final dot,
+// and brackets around an IPv6 address. The error is a *RequestError.
 func CanonicalHost(host string) (string, error) {
 	if host != "" && host[0] == '[' {
 		return hostAddress(host)

@@ -30,7 +30,7 @@ type Identifier struct {
 
 // New returns an Identifier. The error is that of Config.Validate.
 func New(config Config) (*Identifier, error) {
-	config.fill()
+	config.setDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func New(config Config) (*Identifier, error) {
 	return id, nil
 }
 
-// Read lets dst read the attributes of a request. Each attribute is looked up when it is first needed, so the
-// request must not change while dst is used.
+// Read makes dst the attributes of a request. Each attribute is looked up when it is first needed, so the request must
+// not change while dst is used.
 func (id *Identifier) Read(r *http.Request, dst *Attributes) {
 	dst.Reset()
 	dst.id = id
@@ -92,8 +92,7 @@ type Call struct {
 	Header map[string][]string
 }
 
-// ReadCall lets dst read the attributes of a call. Each attribute is looked up when it is first needed, as by
-// Read.
+// ReadCall is like Read, but makes dst the attributes of a call.
 func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
 	dst.Reset()
 	dst.id = id
@@ -102,13 +101,13 @@ func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
 	}
 }
 
-// IsProxy reports whether a peer with this address counts as a proxy: one of TrustedProxies, or any if only Hops is
-// set.
+// IsProxy reports whether a peer with this address counts as a trusted proxy. If only Config.Hops is set, every peer
+// does.
 func (id *Identifier) IsProxy(addr netip.Addr) bool {
 	return id.config.trustsProxies() && (len(id.trusted) == 0 || id.Trusts(addr))
 }
 
-// Trusts reports whether an address is one of TrustedProxies. It is for callers that have no request yet.
+// Trusts reports whether an address is in Config.TrustedProxies. It is for callers that have no request yet.
 func (id *Identifier) Trusts(addr netip.Addr) bool {
 	return addr.IsValid() && id.trusted.contains(addr.WithZone("").Unmap())
 }

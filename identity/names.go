@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// AppendNames appends the names of all headers, cookies, query parameters or descriptor entries that Get has a value
-// for, and perhaps others, and returns true. Header names are in lower case or in the canonical form of net/http. It
-// returns false for other kinds of attributes.
+// AppendNames implements rules.NameLister: it appends the names of all headers, cookies, query parameters or descriptor
+// entries for which Get returns a value. The list may include names for which it does not. ok is false for other kinds
+// of attributes.
 func (a *Attributes) AppendNames(dst []string, kind headgate.AttributeKind) (names []string, ok bool) {
 	if !a.hasRequest() {
 		for i := range a.pairs {

@@ -75,7 +75,7 @@ func newNetworks(prefixes []netip.Prefix) networks {
 		}
 	}
 	slices.SortFunc(all, func(a, b netip.Prefix) int { return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) })
-	outer := all[:0] // a network within another follows it
+	outer := all[:0] // networks that are not within another one, which comes before them in all
 	for _, p := range all {
 		if n := len(outer); n == 0 || !outer[n-1].Contains(p.Addr()) {
 			outer = append(outer, p)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// networkText returns the value of the attribute ip: the canonical text of the client's network, or of the address if
-// the prefix has all its bits.
+// networkText returns the value of the attribute ip for an address: the canonical text of its network. If the prefix
+// includes all bits, this is the text of the address.
 func (id *Identifier) networkText(p parsedAddr) string {
 	if !p.addr.IsValid() {
 		return ""
@@ -29,8 +29,8 @@ func (id *Identifier) networkText(p parsedAddr) string {
 // textSlots is the number of cached texts.
 const textSlots = 4096
 
-// networkTexts caches the texts of networks, so that further requests of a client need no allocation. Each network has
-// one slot, in which it replaces the previous one.
+// networkTexts caches the texts of networks, so that further requests of a client need no allocation. The hash of a
+// network selects its slot, in which it replaces the previous network.
 type networkTexts struct {
 	slots [textSlots]atomic.Pointer[networkText]
 	seed  maphash.Seed

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// PathRules configure how parts of a path are read that services treat differently. The gateway forwards the canonical
-// path, so that the service sees the same path as the rules.
+// PathRules say how to read the parts of a path that services read in different ways. The gateway forwards the
+// canonical path, so that the service sees the same path as the rules.
 type PathRules struct {
-	// EncodedSlash is how %2F, %5C and backslashes are read. Default RefuseSlash.
+	// EncodedSlash says how %2F, %5C and backslashes are read. Default RefuseSlash.
 	EncodedSlash EncodedSlash
 	// KeepDoubleSlashes keeps //, for services in which empty segments have a meaning, such as object stores. Default
 	// false: several slashes become one.
 	KeepDoubleSlashes bool
-	// Parameters is how a semicolon in a segment and the text after it are read. Default RefuseParameters.
+	// Parameters says how a semicolon in a segment and the text after it are read. Default RefuseParameters.
 	Parameters Parameters
 }
 
-// An EncodedSlash is how slashes written %2F, backslashes and %5C are read. Some services read them as slashes,
-// mostly those that match the decoded path (nginx, WSGI, Go's r.URL.Path). Others read them as part of a name (Go's
-// ServeMux, npm, GitLab). If rules and the service differ, a client can bypass rules.
+// An EncodedSlash says how encoded slashes (%2F), backslashes and encoded backslashes (%5C) are read. Services that
+// match the decoded path, such as nginx, WSGI and Go's r.URL.Path, read them as slashes. Others, such as Go's ServeMux,
+// npm and GitLab, read them as part of a name. If the rules do not read them like the service, clients can evade rules.
 type EncodedSlash uint8
 
 // The choices for encoded slashes.
@@ -31,10 +31,10 @@ const (
 	DecodeSlash                     // they become slashes
 )
 
-// Parameters is how path parameters are read: a semicolon in a segment, and the text after it. Java's servlet
-// containers remove them before they match a path, so that they read /admin;x/y as /admin/y; for almost all others they
-// are part of a name. If rules and the service differ, a client can bypass rules. A semicolon written %3B begins no
-// parameter.
+// Parameters says how path parameters are read: a semicolon in a segment, and the text after it. Java's servlet
+// containers remove parameters before they match a path, so they read /admin;x/y as /admin/y. Almost all other services
+// read them as part of a name. If the rules do not read them like the service, clients can evade rules. An encoded
+// semicolon (%3B) does not begin a parameter.
 type Parameters uint8
 
 // The choices for parameters.
@@ -57,7 +57,7 @@ func (p PathRules) validate() error {
 
 // findPath returns the canonical path, computed once per request.
 func (a *Attributes) findPath() (string, error) {
-	if a.begin(lookupPath) {
+	if a.firstLookup(lookupPath) {
 		sent := a.rawPath
 		if a.url != nil {
 			sent = a.url.EscapedPath()
@@ -74,7 +74,7 @@ func (id *Identifier) canonicalPath(sent string) (string, error) {
 	return CanonicalPath(sent, id.config.Paths)
 }
 
-// segment returns a segment of a canonical path, "1" being the first.
+// segment returns the segment of a canonical path with the given number. The first segment has the number "1".
 func segment(path, number string) string {
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || path == "" || path[0] != '/' {
@@ -96,19 +96,20 @@ func segment(path, number string) string {
 	}
 }
 
-// CanonicalPath returns a path in the form that rules see. It takes the escaped path without a query, such as
+// CanonicalPath returns a path in the form that rules use. It takes the escaped path without a query, such as
 // r.URL.EscapedPath(). The result is escaped too, and can be forwarded:
 //
-//   - parameters are refused, kept or removed, by rules.Parameters
+//   - parameters are refused, kept or removed, as rules.Parameters says
 //   - characters that need no escape are decoded (%61 is a, %3A is :), except %3B; others are escaped, in upper case
 //   - segments . and .. are resolved, and never lead above the root
-//   - several slashes become one, unless rules keep them
-//   - encoded slashes and backslashes are refused, kept or decoded, by rules.EncodedSlash
-//   - an empty path becomes /, and the * of OPTIONS stays
+//   - several slashes become one, unless rules.KeepDoubleSlashes is set
+//   - encoded slashes and backslashes are refused, kept or decoded, as rules.EncodedSlash says
+//   - an empty path becomes /, and the path * of OPTIONS does not change
 //
-// It is decoded once: %2561 does not become a. CanonicalPath refuses invalid escapes, NUL, paths that do not begin with
-// a slash, and segments that only some services read as . or ..: for example "..;" and, if encoded slashes are kept,
-// "..%2F". It returns a canonical path unchanged, without an allocation. The error is a *RequestError.
+// The path is decoded only once: %2561 does not become a. CanonicalPath refuses invalid escapes, NUL, and paths that do
+// not begin with a slash. It also refuses segments that only some services read as . or .., for example "..;" and, if
+// encoded slashes are kept, "..%2F". It returns a canonical path unchanged, without an allocation. The error is a
+// *RequestError.
 func CanonicalPath(escaped string, rules PathRules) (string, error) {
 	switch {
 	case escaped == "":
@@ -129,8 +130,8 @@ func CanonicalPath(escaped string, rules PathRules) (string, error) {
 
 func badPath(path, want string) error { return malformed("path", quote(path), want) }
 
-// unescapedInPath says which bytes are not escaped in a path. The slash is one of them; the semicolon depends on
-// PathRules.
+// unescapedInPath says which bytes are not escaped in a canonical path. The slash is one of them. The semicolon is not,
+// because its treatment depends on PathRules.
 var unescapedInPath = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
@@ -139,9 +140,9 @@ var unescapedInPath = func() (table [256]bool) {
 	return table
 }()
 
-// isCanonical reports whether a path that begins with a slash is canonical. Semicolons are allowed if semicolons is
-// true. It returns false for paths with encoded or double slashes: whether they are canonical depends on PathRules.
-func isCanonical(path string, semicolons bool) bool {
+// isCanonical reports whether a path that begins with a slash is certainly canonical. It returns false for encoded and
+// double slashes, which are canonical only under some PathRules, and for semicolons unless they are allowed.
+func isCanonical(path string, allowSemicolons bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; {
 		case c == '/':
@@ -154,7 +155,7 @@ func isCanonical(path string, semicolons bool) bool {
 			}
 			i += 2
 		case !unescapedInPath[c]:
-			if c != ';' || !semicolons {
+			if c != ';' || !allowSemicolons {
 				return false
 			}
 		}
@@ -261,7 +262,7 @@ func removeDots(sent, path string, rules PathRules) (string, error) {
 }
 
 // hidesDots reports whether some services read a segment as . or .., because they remove parameters or decode slashes
-// that are kept encoded here.
+// that the canonical path keeps.
 func hidesDots(name string) bool {
 	for {
 		part, rest, more := cutSlash(name)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// query returns the value of a parameter. If there are several with this name, it returns the first, or the
-// last with LastRepeated.
+// query returns the value of a query parameter. If there are several with this name, it returns the first, or with
+// LastRepeated the last.
 func (a *Attributes) query(name string) string {
 	p := a.parameters(name)
 	value, ok := p.next()
@@ -39,7 +39,7 @@ func (a *Attributes) checkQuery() error {
 // A queryScanner finds the values of a parameter in a query as url.ParseQuery does, without a map.
 type queryScanner struct {
 	rest, name string
-	ambiguous  bool // services differ in how they read a value, or read one that was skipped here
+	ambiguous  bool // a value was found or skipped that services read in different ways
 }
 
 func (p *queryScanner) next() (value string, ok bool) {
@@ -68,8 +68,8 @@ func (p *queryScanner) next() (value string, ok bool) {
 	return "", false
 }
 
-// hasPart reports whether services that split at semicolons find the parameter in a part. Other services read
-// semicolons as part of a value, or skip parts with semicolons as next does.
+// hasPart reports whether a service that splits at semicolons finds the parameter in a part. Other services read
+// semicolons as part of a value, or skip parts with semicolons, as next does.
 func (p *queryScanner) hasPart(part string) bool {
 	for piece := range strings.SplitSeq(part, ";") {
 		if key, _, _ := strings.Cut(piece, "="); equalsUnescaped(key, p.name) {
@@ -113,7 +113,7 @@ func unhex(text string) (byte, bool) {
 	return high<<4 | low&0xf, high < 16 && low < 16
 }
 
-// hexDigit returns the value of a hexadecimal digit, or 16 if it is none.
+// hexDigit returns the value of a hexadecimal digit, or 16 for any other character.
 func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':

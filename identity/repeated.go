@@ -8,14 +8,14 @@ import (
 )
 
 // Repeated selects the value of a cookie or query parameter that is sent several times. Services differ: Go, Java and
-// most cookie parsers use the first, PHP and Django the last, and Node creates a list. A client that sends two values
+// most cookie parsers use the first, PHP and Django the last, and Node creates a list. By sending two values, a client
 // could have one identity for the rules and another one for the service.
 type Repeated uint8
 
 // The choices for repeated values.
 const (
-	// RefuseRepeated is for unknown services: conditions use the first value, and rules whose key has the attribute deny
-	// the request if the values differ (see Attributes.Repeats).
+	// RefuseRepeated is for unknown services. Conditions use the first value. If the values differ, rules whose key has
+	// the attribute deny the request.
 	RefuseRepeated Repeated = iota
 	// FirstRepeated is for services that use the first value.
 	FirstRepeated
@@ -30,9 +30,9 @@ func (r Repeated) validate() error {
 	return nil
 }
 
-// Repeats reports whether an attribute is ambiguous, so that the service may see another client than the rules. A
-// cookie, query parameter or header is ambiguous if it has several different values and Config.Repeated does not
-// select one. A cookie or parameter is also ambiguous if services read it differently, such as one with a control
+// Repeats reports whether an attribute is ambiguous: the service may read another value than the rules. A cookie, query
+// parameter or header is ambiguous if it has several different values and Config.Repeated is RefuseRepeated. A cookie
+// or parameter is also ambiguous if it has a character that services read in different ways, such as a control
 // character, a semicolon or a quote. Other attributes are never ambiguous.
 func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	if !a.hasRequest() {
@@ -62,11 +62,11 @@ func (a *Attributes) repeatsCookie(name string) bool {
 	if err != nil {
 		return false // the request is malformed
 	}
-	first, found, refuses := "", false, a.refusesRepeated()
+	first, found, refusesRepeated := "", false, a.refusesRepeated()
 	for _, line := range lines {
 		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
-			if c.ambiguous || refuses && found && value != first {
+			if c.ambiguous || refusesRepeated && found && value != first {
 				return true
 			}
 			first, found = value, true
@@ -78,9 +78,9 @@ func (a *Attributes) repeatsCookie(name string) bool {
 func (a *Attributes) repeatsParameter(name string) bool {
 	p := a.parameters(name)
 	first, found := p.next()
-	refuses := a.refusesRepeated()
+	refusesRepeated := a.refusesRepeated()
 	for value, ok := first, found; ok; value, ok = p.next() {
-		if refuses && value != first {
+		if refusesRepeated && value != first {
 			return true
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // hashBytes is the length of a truncated hash: 144 bits, 24 characters of text.
 const hashBytes = 18
 
-// maxHashed is the maximum length of a value that is hashed. A longer value counts as missing, which bounds the
-// work for a request.
+// maxHashed is the maximum length of a value that is hashed, to bound the work for a request. A longer value counts as
+// missing.
 const maxHashed = 64 << 10
 
 // Kinds of hashed values. Equal values of different kinds have different hashes.
@@ -46,14 +46,14 @@ func (h *hasher) sum(kind byte, value string) string {
 	return h.sumPair(kind, value, "")
 }
 
-// sumPair returns the hash of the concatenated texts.
-func (h *hasher) sumPair(kind byte, value, more string) string {
+// sumPair returns the hash of two concatenated texts.
+func (h *hasher) sumPair(kind byte, first, second string) string {
 	m := h.pool.Get().(*mac)
 	m.Reset()
 	m.buf = append(m.buf[:0], kind)
-	m.buf = append(append(m.buf, value...), more...)
+	m.buf = append(append(m.buf, first...), second...)
 	_, _ = m.Write(m.buf) // never fails
-	clear(m.buf)          // the pool keeps no secrets
+	clear(m.buf)          // so that no secret stays in the pool
 	m.buf = m.Sum(m.buf[:0])
 	var text [(hashBytes*8 + 5) / 6]byte
 	base64.RawURLEncoding.Encode(text[:], m.buf[:hashBytes])

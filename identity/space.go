@@ -35,7 +35,7 @@ func trimSpace(s string) string {
 	return s
 }
 
-// leadingSpace returns the length of the white-space character at the beginning of the text, 0 if there is none.
+// leadingSpace returns the length of the white-space character at the beginning of the text, or 0 if there is none.
 func leadingSpace(s string) int {
 	if s == "" || s[0] > ' ' && s[0] < 0x7f {
 		return 0
@@ -50,13 +50,13 @@ func leadingSpace(s string) int {
 	return n
 }
 
-// isSpace reports whether some services remove the character from the ends of a value. Java removes all control
-// characters, JavaScript the byte order mark.
+// isSpace reports whether some services remove the character from the ends of a value. For example, Java removes all
+// control characters, and JavaScript removes the byte order mark.
 func isSpace(r rune) bool {
 	return r <= ' ' || r == 0x7f || r == '\ufeff' || unicode.IsSpace(r)
 }
 
 // hasControl reports whether the text has a control character. Services read control characters in different ways: in
-// C, for example, NUL ends a text. No server accepts one in a header or target, so it can only come from an escape or
-// from base64.
+// C, for example, NUL ends a text. Servers do not accept control characters in headers and paths, so they can only come
+// from escapes and from base64.
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

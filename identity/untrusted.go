@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// UntrustedProxies are peers that look like load balancers, judging by samples of requests, but are not trusted. All
-// clients behind such a peer have its address, and so share one limit.
+// UntrustedProxies are peers that seem to be load balancers, but are not trusted. All clients behind such a peer have
+// its address, and so share one limit.
 type UntrustedProxies struct {
-	// Header is a forwarding header that they send.
+	// Header is a forwarding header that the peers send.
 	Header string
-	// Peers are their addresses, sorted. The zero Addr is a peer without one, such as one on a Unix socket.
+	// Peers are the addresses of the peers, sorted. The zero Addr is a peer without an address, as on a Unix socket.
 	Peers []netip.Addr
 }
 
@@ -21,7 +21,7 @@ const (
 	untrustedSamples = 64
 	// minUntrustedSamples is the minimum number of samples for a result.
 	minUntrustedSamples = 20
-	// maxUntrustedPeers is the maximum number of load balancers. More addresses are probably clients that send
+	// maxUntrustedPeers is the maximum number of peers in a result. If there are more, they are probably clients that send
 	// forwarding headers themselves.
 	maxUntrustedPeers = 16
 )
@@ -34,11 +34,11 @@ var forwardingHeaders = []headerName{
 
 // An untrustedSampler holds the samples of requests.
 type untrustedSampler struct {
-	due atomic.Bool // the next request becomes a sample
+	sampleNext atomic.Bool // the next request becomes a sample
 
 	mu      sync.Mutex
 	samples [untrustedSamples]untrustedSample // a ring
-	count   int                               // number of samples that were taken so far
+	count   int                               // number of samples that have been taken
 }
 
 type untrustedSample struct {
@@ -46,13 +46,13 @@ type untrustedSample struct {
 	header string // forwarding header; empty if there was none, or the peer is trusted
 }
 
-// SampleProxies takes the next request as a sample for UntrustedProxies. Call it a few times a second; all other
-// requests cost one atomic load.
-func (id *Identifier) SampleProxies() { id.untrusted.due.Store(true) }
+// SampleProxies makes the next request a sample for UntrustedProxies. Call it a few times a second. For all other
+// requests the sampling costs only one atomic load.
+func (id *Identifier) SampleProxies() { id.untrusted.sampleNext.Store(true) }
 
-// UntrustedProxies returns peers that are probably load balancers missing in TrustedProxies: at least four in five of
-// the latest samples had a forwarding header that is not read, and came from few addresses. It returns false if there
-// are none, or too few samples.
+// UntrustedProxies returns peers that are probably load balancers missing in Config.TrustedProxies. This is so if at
+// least four in five of the latest samples had a forwarding header, and came from few addresses that are not trusted.
+// It returns false if there are no such peers, or too few samples.
 func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 	u := &id.untrusted
 	u.mu.Lock()
@@ -82,7 +82,7 @@ func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
 
 // sample adds a request to the samples.
 func (u *untrustedSampler) sample(a *Attributes) {
-	if !u.due.CompareAndSwap(true, false) {
+	if !u.sampleNext.CompareAndSwap(true, false) {
 		return
 	}
 	s := untrustedSample{peer: a.peer}

@@ -10,7 +10,7 @@ const (
 	UserFromBasic      UserSource = 1 + iota // the user of Authorization: Basic, without a check of the password
 	UserFromToken                            // the claim sub of a verified token
 	UserFromHeader                           // the header Config.UserHeader, from a trusted proxy
-	UserFromBasicAndIP                       // that user with the client's address: "alice from 192.0.2.1"
+	UserFromBasicAndIP                       // the user of Basic with the client's address: "alice from 192.0.2.1"
 )
 
 var userSources = [...]string{
@@ -26,7 +26,7 @@ func (s UserSource) String() string {
 
 // findUser returns the user. It is looked up once per request.
 func (a *Attributes) findUser() string {
-	if !a.begin(lookupUser) {
+	if !a.firstLookup(lookupUser) {
 		return a.user
 	}
 	for _, source := range a.id.userFrom {
@@ -51,18 +51,18 @@ func (a *Attributes) findUser() string {
 	return a.user
 }
 
-// proxyUser returns the user that a trusted proxy names. Several lines must be equal, because one of them may come from
-// the client.
+// proxyUser returns the user in Config.UserHeader from a trusted proxy. If there are several lines, they must be equal,
+// because one of them may come from the client.
 func (a *Attributes) proxyUser() string {
 	lines := a.endToEndLines(a.id.user)
 	if len(lines) == 0 || !a.FromProxy() {
 		return ""
 	}
-	var user agreement
+	var user uniqueValue
 	for _, line := range lines {
 		user.add(trimSpace(line))
 	}
-	if user.broken || hasControl(user.value) {
+	if user.differs || hasControl(user.value) {
 		return ""
 	}
 	return a.id.hashIfLong(user.value)

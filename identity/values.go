@@ -9,16 +9,15 @@ import (
 // MaxAttributes is the maximum number of attributes in Values.
 const MaxAttributes = 64
 
-// Values are the attributes of a client that a caller states itself, such as a service that calls the decision service,
-// or Envoy. Nothing is verified. The values are converted to the same form as attributes of requests, so that equal
-// values mean the same client.
+// Values are attributes that do not come from a request itself, but from a program that knows them, such as Envoy or
+// another caller of the decision service. They are not verified. They are converted to the same form as attributes of
+// requests, so that equal values mean the same client.
 type Values struct {
 	// IP is the client's address, with or without a port.
 	IP string
 	// User and APIKey are the attributes user and api_key.
 	User, APIKey string
-	// Attributes has other attributes by name, such as header.x-plan. The value of bearer is the token; its hash is
-	// used.
+	// Attributes has other attributes by name, such as header.x-plan. The value of bearer is the token, which is hashed.
 	Attributes map[string]string
 	// Descriptors are the entries of an Envoy descriptor. If several have the same key, the first is used.
 	Descriptors []Descriptor
@@ -81,7 +80,7 @@ func (a *Attributes) setValues(v Values) error {
 	return nil
 }
 
-// add adds an attribute, in the same form as if it were read from a request. It ignores empty values.
+// add adds an attribute, in the form that it would have if it were read from a request. It ignores empty values.
 func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	if value == "" {
 		return nil
@@ -149,7 +148,7 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	return nil
 }
 
-// canonicalHeader returns a header in the same form as if it were read from a request.
+// canonicalHeader returns the value of a header, in the form that it would have if it were read from a request.
 func (id *Identifier) canonicalHeader(lower, value string) (string, *RequestError) {
 	switch value = trimSpace(value); {
 	case lower == nameAuthorization.lower:

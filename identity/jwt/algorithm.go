@@ -13,7 +13,7 @@ import (
 	"math/big"
 )
 
-// A kind is a family of algorithms that share keys.
+// A kind is a kind of signature.
 type kind uint8
 
 const (
@@ -24,13 +24,14 @@ const (
 	kindEdDSA
 )
 
-// An algorithm is a signature algorithm.
+// An algorithm is a signature algorithm of JWTs.
 type algorithm struct {
 	kind  kind
-	hash  crypto.Hash
-	curve elliptic.Curve // for kindECDSA
+	hash  crypto.Hash    // 0 for kindEdDSA
+	curve elliptic.Curve // only for kindECDSA
 }
 
+// algorithms are the supported algorithms by the name in a token's header.
 var algorithms = map[string]algorithm{
 	"HS256":   {kind: kindHMAC, hash: crypto.SHA256},
 	"HS384":   {kind: kindHMAC, hash: crypto.SHA384},
@@ -48,13 +49,13 @@ var algorithms = map[string]algorithm{
 	"Ed25519": {kind: kindEdDSA},
 }
 
-// publicAlgorithms returns the names of algorithms that verify with a public key.
+// publicAlgorithms returns the names of the algorithms that use public keys.
 func publicAlgorithms() []string {
 	return []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"}
 }
 
-// suits reports whether a key is suitable for the algorithm.
-func (a algorithm) suits(key any) bool {
+// acceptsKey reports whether the algorithm can use a key. A key is a []byte or a public key of the standard library.
+func (a algorithm) acceptsKey(key any) bool {
 	switch k := key.(type) {
 	case []byte:
 		return a.kind == kindHMAC && len(k) >= a.hash.Size()
@@ -69,7 +70,7 @@ func (a algorithm) suits(key any) bool {
 	}
 }
 
-// verify reports whether the key, which must be suitable, has signed the text.
+// verify reports whether signature is a signature of the text with the key. acceptsKey must be true for the key.
 func (a algorithm) verify(key any, text, signature []byte) bool {
 	if a.kind == kindEdDSA {
 		return len(signature) == ed25519.SignatureSize && ed25519.Verify(key.(ed25519.PublicKey), text, signature)
@@ -88,7 +89,7 @@ func (a algorithm) verify(key any, text, signature []byte) bool {
 	case kindPSS:
 		options := rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: a.hash}
 		return rsa.VerifyPSS(key.(*rsa.PublicKey), a.hash, digest, signature, &options) == nil
-	default:
+	default: // kindECDSA: the signature consists of two numbers of the curve's size
 		size := (a.curve.Params().BitSize + 7) / 8
 		if len(signature) != 2*size {
 			return false

@@ -22,7 +22,7 @@ func (c *claims) Verified() bool { return c.verified }
 // Claim returns a claim as text.
 func (c *claims) Claim(name string) (string, bool) { return find(c.payload, name) }
 
-// find returns a claim by its name, in which dots separate the names of nested objects.
+// find returns the claim with a name. Dots in the name can separate the names of nested objects.
 func find(object map[string]any, name string) (string, bool) {
 	if value, ok := object[name]; ok {
 		return text(value)
@@ -40,6 +40,8 @@ func find(object map[string]any, name string) (string, bool) {
 	return "", false
 }
 
+// text returns a claim's value as text. It returns false for lists, objects, null and empty strings. A list of one
+// element is read as that element.
 func text(value any) (string, bool) {
 	if list, ok := value.([]any); ok && len(list) == 1 {
 		value = list[0]

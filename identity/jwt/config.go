@@ -28,47 +28,48 @@ type Config struct {
 	JWKSFile string
 	// Secret is a key shared with the issuer, for HMAC. At least 32 bytes; 48 for HS384, 64 for HS512.
 	Secret []byte
-	// Unverified trusts tokens without checking their signature. It is for services behind a gateway that has verified
-	// them; otherwise clients could choose their identity.
+	// Unverified accepts tokens without checking their signatures. Set it only behind a gateway that has verified the
+	// tokens; otherwise clients could choose their identity.
 	Unverified bool
 
-	// Algorithms are the allowed ones: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or Ed25519),
-	// and HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, otherwise all algorithms with
-	// public keys.
+	// Algorithms are the allowed algorithms: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (or
+	// Ed25519), and HS256, HS384, HS512 with a Secret or a JWKSFile. Default HS256 with a Secret, otherwise all algorithms
+	// with public keys.
 	Algorithms []string
-	// Issuer is the required iss. Default any.
+	// Issuer is the required value of the claim iss. Default: any value.
 	Issuer string
-	// Audience has the accepted values of aud. Default any.
+	// Audience has the accepted values of the claim aud. Default: any value.
 	Audience []string
 	// Leeway is the tolerated clock skew, at most 5 minutes. Default DefaultLeeway.
 	Leeway time.Duration
-	// NoExpiry accepts tokens without exp. Default false.
+	// NoExpiry accepts tokens without the claim exp. Default false.
 	NoExpiry bool
 	// MaxToken is the maximum length of a token in bytes, at most 64 KiB. Default DefaultMaxToken.
 	MaxToken int
 
-	// Refresh is how often keys are read, at least every second. Default DefaultRefresh, DefaultFileRefresh for a file.
+	// Refresh is the time between two reads of the keys, at least a second. Default DefaultRefresh, or DefaultFileRefresh
+	// for a JWKSFile.
 	Refresh time.Duration
 	// MaxStale is how long keys stay in use after the last successful read. Default DefaultMaxStale.
 	MaxStale time.Duration
-	// AllowHTTP allows http for a JWKSURL on another host. Anyone on the network path can then replace the keys. Default
+	// AllowHTTP allows a JWKSURL with http on another host. Anyone on the network path can then replace the keys. Default
 	// false.
 	AllowHTTP bool
-	// Client fetches JWKSURL. Default one with a timeout of 5 s.
+	// Client fetches JWKSURL. Default: a client with a timeout of 5 s.
 	Client *http.Client
-	// Logger logs errors of reading keys. Default slog.Default().
+	// Logger logs failures to read keys. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock by which tokens expire. Default time.Now.
+	// Now returns the current time, by which tokens expire. Default time.Now.
 	Now func() time.Time
 }
 
 // Validate returns the first error in the Config.
 func (c Config) Validate() error {
-	c.fill()
+	c.setDefaults()
 	return c.validate()
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if len(c.Algorithms) == 0 {
 		if len(c.Secret) > 0 {
 			c.Algorithms = []string{"HS256"}
@@ -91,8 +92,8 @@ func (c *Config) fill() {
 
 func (c *Config) validate() error {
 	sources := 0
-	for _, set := range [...]bool{c.JWKSURL != "", c.JWKSFile != "", len(c.Secret) > 0, c.Unverified} {
-		if set {
+	for _, isSet := range [...]bool{c.JWKSURL != "", c.JWKSFile != "", len(c.Secret) > 0, c.Unverified} {
+		if isSet {
 			sources++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A keySet has the keys in use. It is immutable, and replaced as a whole.
+// A keySet holds the keys in use. It is immutable.
 type keySet struct {
 	keys []key
 }
@@ -22,17 +22,18 @@ type keySet struct {
 type key struct {
 	id    string // kid, may be empty
 	alg   string // the only algorithm for the key; empty for any
-	value any    // of a type that algorithm.suits knows
+	value any    // a []byte for HMAC, or a public key: see algorithm.acceptsKey
 }
 
-// maxTries is how many keys are tried for a token without kid.
+// maxTries is the maximum number of keys that are tried for a token, so that a token without kid does not cost too
+// much.
 const maxTries = 4
 
 // candidates returns the keys that may have signed a token.
 func (s *keySet) candidates(kid, alg string, a algorithm) []key {
 	var keys []key
 	for _, k := range s.keys {
-		if kid != "" && k.id != "" && k.id != kid || k.alg != "" && k.alg != alg || !a.suits(k.value) {
+		if kid != "" && k.id != "" && k.id != kid || k.alg != "" && k.alg != alg || !a.acceptsKey(k.value) {
 			continue
 		}
 		if keys = append(keys, k); len(keys) == maxTries {
@@ -63,11 +64,11 @@ const (
 	maxSetKeys  = 100
 )
 
-// errUnusable is the error for a key that is skipped, because it is for encryption or of an unknown kind.
+// errUnusable is the error for a key that is skipped, because it is not for signatures or has an unknown type.
 var errUnusable = errors.New("not a key to verify with")
 
-// parseKeys parses a key set, and skips unusable keys. HMAC keys are allowed if secrets is true.
-func parseKeys(data []byte, secrets bool) (*keySet, error) {
+// parseKeys parses a key set, and skips unusable keys. Keys for HMAC are unusable unless allowHMAC is set.
+func parseKeys(data []byte, allowHMAC bool) (*keySet, error) {
 	if len(data) > maxSetBytes {
 		return nil, fmt.Errorf("more than %d bytes: want a set of keys", maxSetBytes)
 	}
@@ -86,7 +87,7 @@ func parseKeys(data []byte, secrets bool) (*keySet, error) {
 		err := json.Unmarshal(raw, &j)
 		if err == nil {
 			var value any
-			if value, err = j.key(secrets); err == nil {
+			if value, err = j.key(allowHMAC); err == nil {
 				set.keys = append(set.keys, key{id: j.ID, alg: j.Algorithm, value: value})
 				continue
 			}
@@ -99,7 +100,8 @@ func parseKeys(data []byte, secrets bool) (*keySet, error) {
 	return set, nil
 }
 
-func (j *jwk) key(secrets bool) (any, error) {
+// key returns the value of key.value.
+func (j *jwk) key(allowHMAC bool) (any, error) {
 	if j.Use != "" && j.Use != "sig" || len(j.Operations) > 0 && !slices.Contains(j.Operations, "verify") {
 		return nil, errUnusable
 	}
@@ -111,7 +113,7 @@ func (j *jwk) key(secrets bool) (any, error) {
 	case "OKP":
 		return j.ed25519()
 	case "oct":
-		if !secrets {
+		if !allowHMAC {
 			return nil, errors.New("a secret that is published: want a public key")
 		}
 		secret, err := decode(j.K)
@@ -185,12 +187,13 @@ func (j *jwk) ed25519() (any, error) {
 	return ed25519.PublicKey(x), nil
 }
 
-var strict = base64.RawURLEncoding.Strict()
+// strictBase64 refuses text whose last bits do not fill a byte and are not 0.
+var strictBase64 = base64.RawURLEncoding.Strict()
 
 // decode decodes canonical base64url without padding.
 func decode(text string) ([]byte, error) {
 	if i := strings.IndexAny(text, "\r\n"); i >= 0 { // the decoder skips them
 		return nil, base64.CorruptInputError(i)
 	}
-	return strict.DecodeString(text)
+	return strictBase64.DecodeString(text)
 }

@@ -18,27 +18,28 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	// minReadPause is the minimum time between two reads of the keys when tokens name unknown keys.
+	// minReadPause is the minimum time between two reads of the keys. Tokens with unknown keys could otherwise cause
+	// many reads.
 	minReadPause = 10 * time.Second
-	// minRetryPause and maxRetryPause bound the pause after a failure.
+	// The pause after a failure doubles from minRetryPause to maxRetryPause.
 	minRetryPause = time.Second
 	maxRetryPause = time.Minute
 )
 
-// A source reads keys regularly.
+// A source reads keys regularly, from a URL or a file.
 type source struct {
 	config *Config
 	name   string // for errors and logs
 	fetch  func(context.Context) ([]byte, error)
-	wake   chan struct{}
-	ready  chan struct{} // closed when there are keys
+	wake   chan struct{} // refresh sends on it
+	ready  chan struct{} // closed when the first keys have been read
 
-	set     atomic.Pointer[keySet]
-	fetched atomic.Int64 // when set was last read, in nanoseconds since 1970
+	set       atomic.Pointer[keySet]
+	fetchedAt atomic.Int64 // when set was last read, in nanoseconds since 1970
 
 	mu   sync.Mutex // guards the following
-	data []byte     // the text of set
-	err  error      // of the latest attempt
+	data []byte     // the JSON text of set
+	err  error      // of the latest attempt to read keys
 }
 
 func newSource(config *Config) *source {
@@ -71,7 +72,8 @@ func redacted(text string) string {
 	return u.Redacted()
 }
 
-// readFile reads the file. Anyone who can write to it can sign tokens, so its permissions are checked like a secret's.
+// readFile reads the file. Anyone who can write to the file can sign tokens, so readFile checks its permissions as
+// those of a file with a secret.
 func (s *source) readFile(context.Context) ([]byte, error) {
 	if err := secretfile.Check(s.config.JWKSFile); err != nil {
 		return nil, err
@@ -114,7 +116,7 @@ func (s *source) load(ctx context.Context) error {
 	data, err := s.fetch(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// If the keys have not changed, the set stays, so that cached tokens stay valid.
+	// If the keys have not changed, keep the set, so that cached tokens stay valid.
 	if err == nil && (s.data == nil || !bytes.Equal(data, s.data)) {
 		var set *keySet
 		if set, err = parseKeys(data, s.config.JWKSFile != ""); err == nil {
@@ -127,7 +129,7 @@ func (s *source) load(ctx context.Context) error {
 		return s.err
 	}
 	s.err = nil
-	s.fetched.Store(s.config.Now().UnixNano())
+	s.fetchedAt.Store(s.config.Now().UnixNano())
 	select {
 	case <-s.ready:
 	default:
@@ -136,16 +138,16 @@ func (s *source) load(ctx context.Context) error {
 	return nil
 }
 
-// keys returns the keys in use, nil if there are none or they are stale.
+// keys returns the keys in use, or nil if there are none or they are stale.
 func (s *source) keys(now time.Time) *keySet {
 	set := s.set.Load()
-	if set != nil && now.UnixNano()-s.fetched.Load() > int64(s.config.MaxStale) {
+	if set != nil && now.UnixNano()-s.fetchedAt.Load() > int64(s.config.MaxStale) {
 		return nil
 	}
 	return set
 }
 
-// refresh lets run read the keys again soon. It does not wait for them.
+// refresh makes run read the keys again soon. It does not wait for this.
 func (s *source) refresh() {
 	select {
 	case s.wake <- struct{}{}:
@@ -179,7 +181,7 @@ func (s *source) wait(ctx context.Context) error {
 // run reads the keys regularly until ctx ends.
 func (s *source) run(ctx context.Context) {
 	retry := minRetryPause
-	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // New has just read them
+	if s.set.Load() != nil && !s.pause(ctx, s.config.Refresh) { // New has just read the keys
 		return
 	}
 	for {
@@ -201,13 +203,14 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// pause waits for d, or until refresh is called, but at least for minReadPause. It returns false when ctx ends.
+// pause waits for d, or until refresh is called. It waits for at least minReadPause, unless d is shorter. It returns
+// false when ctx ends.
 func (s *source) pause(ctx context.Context, d time.Duration) bool {
 	minimum := min(minReadPause, d)
 	return sleep(ctx, minimum, nil) && sleep(ctx, d-minimum, s.wake)
 }
 
-// sleep waits for d, or for wake. It returns false when ctx ends.
+// sleep waits for d, or until wake receives. It returns false when ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

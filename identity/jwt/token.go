@@ -13,23 +13,23 @@ import (
 // A token is a parsed token that is not verified yet.
 type token struct {
 	alg, kid  string
-	signed    string // header and payload in the form that is signed
+	signed    string // the part of the text that is signed: header and payload
 	payload   map[string]any
 	signature []byte
 }
 
 // parse parses a token in the compact form.
 func parse(text string) (*token, error) {
-	head, rest, ok := strings.Cut(text, ".")
-	body, tail, ok2 := strings.Cut(rest, ".")
-	if !ok || !ok2 || strings.IndexByte(tail, '.') >= 0 {
+	headerText, rest, ok := strings.Cut(text, ".")
+	payloadText, signatureText, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 || strings.IndexByte(signatureText, '.') >= 0 {
 		return nil, fmt.Errorf("%w: want three parts, header.claims.signature", ErrMalformed)
 	}
-	header, err := readObject(head)
+	header, err := readObject(headerText)
 	if err != nil {
 		return nil, fmt.Errorf("%w: header: %w", ErrMalformed, err)
 	}
-	t := &token{signed: text[:len(head)+1+len(body)]}
+	t := &token{signed: text[:len(headerText)+1+len(payloadText)]}
 	if t.alg, ok = header["alg"].(string); !ok {
 		return nil, fmt.Errorf("%w: header: no alg", ErrMalformed)
 	}
@@ -41,10 +41,10 @@ func parse(text string) (*token, error) {
 	if _, present := header["crit"]; present {
 		return nil, fmt.Errorf("%w: header: crit: want none", ErrMalformed)
 	}
-	if t.payload, err = readObject(body); err != nil {
+	if t.payload, err = readObject(payloadText); err != nil {
 		return nil, fmt.Errorf("%w: claims: %w", ErrMalformed, err)
 	}
-	if t.signature, err = decode(tail); err != nil {
+	if t.signature, err = decode(signatureText); err != nil {
 		return nil, fmt.Errorf("%w: signature: %w", ErrMalformed, err)
 	}
 	return t, nil
@@ -71,22 +71,22 @@ func readObject(text string) (map[string]any, error) {
 	return object, nil
 }
 
-// The period of a token without nbf and exp.
+// The times of tokens without the claims nbf (not before) and exp.
 const (
-	always = math.MinInt64
-	never  = math.MaxInt64
+	noNotBefore = math.MinInt64
+	noExpiry    = math.MaxInt64
 )
 
 // period returns when a token becomes valid and when it expires, in milliseconds since 1970.
 func (t *token) period() (from, until int64, err error) {
-	if from, err = t.time("nbf", always); err != nil {
+	if from, err = t.time("nbf", noNotBefore); err != nil {
 		return 0, 0, err
 	}
-	until, err = t.time("exp", never)
+	until, err = t.time("exp", noExpiry)
 	return from, until, err
 }
 
-// time returns a claim that is a time, or the value of missing if there is none.
+// time returns the time in a claim, in milliseconds since 1970. If there is no such claim, it returns missing.
 func (t *token) time(name string, missing int64) (int64, error) {
 	value, present := t.payload[name]
 	if !present {
@@ -100,7 +100,7 @@ func (t *token) time(name string, missing int64) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s: want a number of seconds since 1970", ErrMalformed, name)
 	}
-	const maximum = 1 << 52
+	const maximum = 1 << 52 // floats below it hold milliseconds exactly
 	return int64(max(-maximum, min(maximum, seconds*1000))), nil
 }
 

@@ -10,16 +10,16 @@ import (
 // cacheSlots is the number of cached tokens.
 const cacheSlots = 4096
 
-// A tokenCache holds valid tokens by their hash. Each token has one slot, in which it replaces the previous one.
+// A tokenCache holds valid tokens. The hash of a token selects its slot, in which it replaces the previous token.
 type tokenCache [cacheSlots]atomic.Pointer[cachedToken]
 
 type sum [sha256.Size]byte
 
 type cachedToken struct {
 	sum         sum
-	keys        *keySet // the keys that verified it; with other keys it is verified again
+	keys        *keySet // the keys with which the token was verified; it must be verified again with other keys
 	claims      *claims
-	from, until int64
+	from, until int64 // the result of token.period
 }
 
 // sumOf returns the hash of a token.

@@ -13,8 +13,8 @@ import (
 // A Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
 	config    Config
-	source    *source // nil if keys do not change
-	fixedKeys *keySet // if source is nil
+	source    *source // nil if the keys never change
+	fixedKeys *keySet // the keys if source is nil
 	cache     tokenCache
 	closeOnce sync.Once
 	stop      context.CancelFunc // of source
@@ -23,10 +23,10 @@ type Verifier struct {
 
 var _ identity.TokenVerifier = (*Verifier)(nil)
 
-// New returns a Verifier. With a JWKSURL it starts to fetch the keys and does not wait for them; a JWKSFile must be
-// readable. Close releases its goroutine.
+// New returns a Verifier. With a JWKSURL it starts to fetch the keys and does not wait for them. With a JWKSFile it
+// returns an error if the file cannot be read. Close ends the goroutine of the Verifier.
 func New(config Config) (*Verifier, error) {
-	config.fill()
+	config.setDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (v *Verifier) checkClaims(t *token, until int64) error {
 	}) {
 		return ErrAudience
 	}
-	if until == never && !v.config.NoExpiry {
+	if until == noExpiry && !v.config.NoExpiry {
 		return fmt.Errorf("%w: claims: no exp", ErrMalformed)
 	}
 	return nil
@@ -168,9 +168,9 @@ func (v *Verifier) checkClaims(t *token, until int64) error {
 func (v *Verifier) checkTime(now, from, until int64) error {
 	leeway := v.config.Leeway.Milliseconds()
 	switch {
-	case until != never && now >= until+leeway:
+	case until != noExpiry && now >= until+leeway:
 		return ErrExpired
-	case from != always && now < from-leeway:
+	case from != noNotBefore && now < from-leeway:
 		return ErrNotYet
 	default:
 		return nil

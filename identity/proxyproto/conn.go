@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// A Conn is a connection from a load balancer. It has the addresses that the header names, and Read begins after the
-// header. Read, RemoteAddr and LocalAddr wait for the header, at most Config.Timeout.
+// A Conn is a connection from a load balancer. RemoteAddr and LocalAddr return the addresses in the PROXY header, and
+// Read returns the data after it. These methods wait for the header, for at most Config.Timeout.
 type Conn struct {
 	net.Conn
 	config         *Config
-	headerDeadline time.Time // the deadline for the header
+	headerDeadline time.Time // for the header
 
 	once   sync.Once // guards the following
 	header Header
 	err    error
 
-	mu       sync.Mutex // guards the following
-	rest     []byte     // bytes that were read with the header
-	done     bool       // the header was read, or reading it has failed
-	deadline time.Time  // for reading, set by the server
+	mu           sync.Mutex // guards the following
+	rest         []byte     // data that was read together with the header
+	headerDone   bool       // the header was read, or reading it has failed
+	readDeadline time.Time  // set by the server with SetReadDeadline
 }
 
 var (
@@ -40,7 +40,7 @@ func (c *Conn) Header() (Header, error) {
 // Balancer returns the address of the load balancer.
 func (c *Conn) Balancer() net.Addr { return c.Conn.RemoteAddr() }
 
-// RemoteAddr returns the client's address, or the load balancer's if the header names none.
+// RemoteAddr returns the client's address, or the load balancer's if the header has no address.
 func (c *Conn) RemoteAddr() net.Addr {
 	if h, err := c.Header(); err == nil && h.Source.IsValid() {
 		return net.TCPAddrFromAddrPort(h.Source)
@@ -48,7 +48,8 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// LocalAddr returns the address that the client, or else the load balancer, has connected to.
+// LocalAddr returns the address to which the client has connected. If the header has no address, it returns the address
+// to which the load balancer has connected.
 func (c *Conn) LocalAddr() net.Addr {
 	if h, err := c.Header(); err == nil && h.Destination.IsValid() {
 		return net.TCPAddrFromAddrPort(h.Destination)
@@ -81,12 +82,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetReadDeadline sets the deadline for reading. While the header is read, the earlier of the two deadlines applies.
+// SetReadDeadline sets the deadline for reading. Until the header has been read, Config.Timeout applies as well.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deadline = t
-	if !c.done && (t.IsZero() || c.headerDeadline.Before(t)) {
+	c.readDeadline = t
+	if !c.headerDone && (t.IsZero() || c.headerDeadline.Before(t)) {
 		t = c.headerDeadline
 	}
 	return c.Conn.SetReadDeadline(t)
@@ -95,13 +96,13 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // ReadFrom implements io.ReaderFrom, so that sendfile is used if the inner connection supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
-// A halfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
+// A halfCloser is a connection whose sending side can be closed separately, such as *net.TCPConn.
 type halfCloser interface{ CloseWrite() error }
 
 var _ halfCloser = (*Conn)(nil)
 
-// CloseWrite closes the sending side of the connection, so that a client still gets the response to a request that was
-// not read to its end. It returns errors.ErrUnsupported if the inner connection cannot do that.
+// CloseWrite closes the sending side of the connection. A server needs this to respond to a request that it does not
+// read to its end. CloseWrite returns errors.ErrUnsupported if the inner connection does not support it.
 func (c *Conn) CloseWrite() error {
 	if closer, ok := c.Conn.(halfCloser); ok {
 		return closer.CloseWrite()
@@ -114,12 +115,12 @@ func (c *Conn) readHeader() {
 	header, rest, err := readHeader(c.Conn, c.config.MaxHeader)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.done = true
+	c.headerDone = true
 	if err == nil {
-		err = c.Conn.SetReadDeadline(c.deadline)
+		err = c.Conn.SetReadDeadline(c.readDeadline)
 	}
 	if err != nil {
-		if !errors.Is(err, io.EOF) { // a TCP health check ends like this
+		if !errors.Is(err, io.EOF) { // TCP health checks close the connection without a header
 			c.config.Logger.Warn("invalid PROXY header, closing the connection",
 				"peer", c.Conn.RemoteAddr().String(), "err", err)
 		}
@@ -127,8 +128,8 @@ func (c *Conn) readHeader() {
 		_ = c.Close()
 		return
 	}
-	if on := c.config.OnClient; on != nil && header.Source.IsValid() {
-		if c.err = on(c.Conn, header.Source); c.err != nil {
+	if onClient := c.config.OnClient; onClient != nil && header.Source.IsValid() {
+		if c.err = onClient(c.Conn, header.Source); c.err != nil {
 			_ = c.Close()
 			return
 		}

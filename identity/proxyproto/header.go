@@ -15,7 +15,8 @@ var ErrHeader = errors.New("bad PROXY header")
 
 // A Header is the header of a connection.
 type Header struct {
-	// Source and Destination are the addresses of the client's connection. They are zero if the header names none.
+	// Source is the client's address, and Destination the address to which the client has connected. They are zero if the
+	// header has no addresses.
 	Source, Destination netip.AddrPort
 }
 
@@ -67,7 +68,7 @@ func parse1(data []byte) (Header, int, error) {
 			ErrHeader, line)
 	}
 	var h Header
-	for i, end := range [...]*netip.AddrPort{&h.Source, &h.Destination} {
+	for i, dst := range [...]*netip.AddrPort{&h.Source, &h.Destination} {
 		addr, err := netip.ParseAddr(fields[2+i])
 		if err != nil || addr.Is4() != (fields[1] == "TCP4") || addr.Zone() != "" {
 			return Header{}, 0, fmt.Errorf("%w: %q: want an address of %s", ErrHeader, fields[2+i], fields[1])
@@ -76,12 +77,12 @@ func parse1(data []byte) (Header, int, error) {
 		if err != nil || len(fields[4+i]) > 1 && fields[4+i][0] == '0' {
 			return Header{}, 0, fmt.Errorf("%w: %q: want a port, 0 to 65535", ErrHeader, fields[4+i])
 		}
-		*end = netip.AddrPortFrom(addr, uint16(port))
+		*dst = netip.AddrPortFrom(addr, uint16(port))
 	}
 	return h, length, nil
 }
 
-// Values of the fields of version 2.
+// Values of the fields in a header of version 2.
 const (
 	version2   = 0x2
 	cmdLocal   = 0x0
@@ -92,6 +93,7 @@ const (
 	maxProto   = 0x2 // 0 unspecified, 1 stream, 2 datagram
 )
 
+// parse2 parses a binary header.
 func parse2(data []byte) (Header, int, error) {
 	if len(data) < fixedLength2 {
 		return Header{}, 0, nil

@@ -20,12 +20,12 @@ const (
 type Config struct {
 	// Trusted are the networks of the load balancers. At least one is required, and none may contain all addresses.
 	Trusted []netip.Prefix
-	// Timeout bounds the time from Accept to the end of the header. Default DefaultTimeout.
+	// Timeout is the maximum time from Accept to the end of the header. Default DefaultTimeout.
 	Timeout time.Duration
 	// MaxHeader is the maximum length of a header in bytes: 107 to 65551. Default DefaultMaxHeader.
 	MaxHeader int
-	// OnClient is called with the connection of a load balancer and the client that its header names. If it returns an
-	// error, the connection is closed. Default nil.
+	// OnClient is called for each header with a client's address. If it returns an error, the connection is closed.
+	// Default nil.
 	OnClient func(balancer net.Conn, client netip.AddrPort) error
 	// Logger logs invalid headers. Default slog.Default().
 	Logger *slog.Logger
@@ -57,7 +57,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// A Listener accepts connections, and reads the headers of those from load balancers.
+// A Listener accepts connections. On connections from load balancers, it reads the PROXY header.
 type Listener struct {
 	net.Listener
 	config Config
@@ -85,7 +85,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	limit := time.Now().Add(l.config.Timeout) //nolint:forbidigo // deadlines of connections go by the system's clock
 	if err := inner.SetReadDeadline(limit); err != nil {
 		l.config.Logger.Warn("cannot set the deadline of the PROXY header", "peer", inner.RemoteAddr(), "err", err)
-		// Reading the header will fail too.
+		// Reading the header will fail, too, and close the connection.
 	}
 	return &Conn{Conn: inner, config: &l.config, headerDeadline: limit}, nil
 }
