@@ -5,14 +5,14 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// decodeClient decodes a client. In a file, its attributes include its properties.
+// decodeClient decodes a client. In a file, the properties of a client are listed among its attributes.
 func decodeClient(d *source.Decoder, n *source.Node, path string, dst *rules.Client) {
 	d.Fields(n, path, dst)
 	attributes := n.Field("attributes")
 	if attributes == nil || attributes.Kind != source.Map {
 		return
 	}
-	for i := range attributes.Fields { // decodeTests has decoded or refused the other fields
+	for i := range attributes.Fields { // d.Fields has already decoded the other fields, with decodeTests
 		f := &attributes.Fields[i]
 		if _, property, _ := rules.ParseClientAttribute(f.Name); property {
 			decodeProperty(d, f, source.Join(source.Join(path, "attributes"), f.Name), dst)
@@ -53,7 +53,7 @@ func encodeClient(c *source.Codec, v rules.Client) *source.Node {
 		return c.Struct(v)
 	}
 	tests := v.Attributes
-	v.Attributes = []rules.Test{{}} // not empty, so that Struct adds the field in its place
+	v.Attributes = []rules.Test{{}} // not empty, because Struct omits empty fields
 	n := c.Struct(v)
 	attributes := n.Field("attributes")
 	*attributes = *encodeTests(tests)

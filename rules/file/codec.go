@@ -8,7 +8,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// newCodec returns a codec for rules and clients. It registers the types that are not mappings of their fields.
+// newCodec returns a codec for rules and clients. It registers all types that are not written as a mapping of their
+// fields.
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = rules.Explain
@@ -33,8 +34,8 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// parseKey parses an attribute of a key. It accepts attributes that only conditions can have: validation refuses these,
-// and explains why.
+// parseKey parses an attribute of a key. It also accepts attributes that only conditions can have, such as client.plan,
+// because validation refuses them with a better message.
 func parseKey(text string) (headgate.Attribute, error) {
 	if a, err := rules.ParseTested(text); err == nil {
 		return a, nil
@@ -42,7 +43,7 @@ func parseKey(text string) (headgate.Attribute, error) {
 	return headgate.ParseAttribute(text)
 }
 
-// A namedLimit is a limit as a mapping of its name and its text.
+// A namedLimit is a limit that is written as a mapping, { name: hourly, limit: 1000/h }.
 type namedLimit struct {
 	Name  string          `field:"name"`
 	Limit *headgate.Limit `field:"limit"`
@@ -181,8 +182,8 @@ func encodeCondition(c rules.Condition) *source.Node {
 			continue
 		}
 		list := &source.Node{Kind: source.List}
-		for _, below := range part.list {
-			list.Items = append(list.Items, encodeCondition(below))
+		for _, inner := range part.list {
+			list.Items = append(list.Items, encodeCondition(inner))
 		}
 		n.Append(part.name, list)
 	}

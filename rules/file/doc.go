@@ -1,4 +1,4 @@
-// Package file reads and writes rules files: YAML and JSON, strictly, with the position of every problem.
+// Package file reads and writes rules files in YAML and JSON. It reports every problem with its position.
 //
 //	doc, err := file.Parse("rules.yaml", data)
 //	if err != nil {
@@ -6,8 +6,8 @@
 //	}
 //	return doc.Compile()
 //
-// A file is a mapping of rules and clients; package rules describes the language. A list of one may be written without
-// brackets, a limit as a short text, and a condition as a mapping:
+// A file is a mapping with the lists rules and clients; package rules describes the language. The brackets of a list
+// with one element may be omitted. A limit is a text, or a mapping with its name. A condition is a mapping:
 //
 //	rules:
 //	  - id: search-per-user
@@ -16,8 +16,8 @@
 //	    limits: [10/s burst 20, { name: hourly, limit: 1000/h sliding-window }]
 //	    on_limit: delay 2s
 //
-// YAML's anchors, aliases and merge keys (<<) can be used for the common parts of rules.
+// Rules can share common parts with YAML's anchors, aliases and merge keys (<<).
 //
-// An error lists all problems, each with file, line and column, the line itself and a description of a valid value.
-// Unknown and duplicate fields are refused.
+// An error lists all problems. Each has its file, line and column, an excerpt of the line, and a description of a valid
+// value. Unknown and duplicate fields are refused.
 package file

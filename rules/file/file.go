@@ -26,8 +26,8 @@ type Document struct {
 // Fields returns the field names that rules files use for a struct type, such as rules.Rule.
 func Fields(t reflect.Type) []string { return source.Names(t) }
 
-// Parse parses a file in JSON or YAML. The extension of its name (.json, .yaml, .yml) says which; for other names the
-// content does. Parse validates each rule and client alone, and all of them together.
+// Parse parses and validates a file in JSON or YAML. The extension of its name (.json, .yaml, .yml) selects the format.
+// A file with another extension is JSON if its content is valid JSON.
 //
 // The error is a *source.Error that lists all problems, and wraps rules.ErrInvalid or source.ErrSyntax.
 func Parse(name string, data []byte) (*Document, error) {
@@ -38,7 +38,7 @@ func Parse(name string, data []byte) (*Document, error) {
 	return FromSource(f)
 }
 
-// FromSource does the same as Parse for a file that is already parsed into nodes.
+// FromSource is like Parse, but for a file that has already been parsed into nodes.
 func FromSource(f *source.File) (*Document, error) {
 	doc := &Document{file: f}
 	problems := newCodec().Decode(f, doc)
@@ -87,7 +87,7 @@ func Compile(docs ...*Document) (*match.Set, error) {
 	problems := make(map[*Document][]source.Problem, len(docs))
 	for _, p := range invalid.Problems {
 		d, path := owner(docs, p.Path)
-		if d == nil { // the problem is in no single document, such as too many rules: an error without positions
+		if d == nil { // the problem, such as too many rules, has no position in one of the documents
 			return nil, err
 		}
 		problem := d.problem(path, p)
@@ -109,8 +109,8 @@ func Compile(docs ...*Document) (*match.Set, error) {
 	return nil, errors.Join(failed...)
 }
 
-// owner returns the document that a path in the combined list belongs to, and the path in that document. It returns nil
-// if the path belongs to no single document.
+// owner returns the document of an element, given its path in the combined list of all documents, and the path in that
+// document. It returns nil if the path is not that of a rule or a client.
 func owner(docs []*Document, path string) (*Document, string) {
 	ruleOffset, clientOffset := 0, 0
 	for _, d := range docs {
@@ -126,7 +126,7 @@ func owner(docs []*Document, path string) (*Document, string) {
 	return nil, ""
 }
 
-// sameValue ends a message about document d: it names the line of document other that has the same value.
+// sameValue returns the end of a message about document d. It says which line of the document other has the same value.
 func sameValue(other *Document, path string, d *Document) string {
 	line, _ := other.source().Locate(path)
 	position := "line " + strconv.Itoa(line)
@@ -151,8 +151,8 @@ func localPath(path, list string, offset, count int) (local string, ok bool) {
 	return list + strconv.Itoa(i-offset) + "]" + rest, true
 }
 
-// locate returns the problems that validation found, with their positions. It omits problems that decoding problems may
-// have caused.
+// locate adds positions to the problems that validation has found. It omits problems that may be consequences of
+// problems that decoding has found.
 func (d *Document) locate(invalid []rules.Problem, decoding []source.Problem) []source.Problem {
 	var located []source.Problem
 	for _, p := range invalid {

@@ -12,14 +12,14 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// codec is the codec for single rules and clients. It is created once, because that takes longer than decoding a rule.
-// It is read-only.
+// codec is the codec for single rules and clients. It is created only once, because creating it takes longer than
+// decoding a rule.
 var codec = sync.OnceValue(newCodec)
 
-// ReadRule parses one rule, written like a rule in the list of a file, and validates it. name is the name of the file
+// ReadRule parses and validates one rule, which is written as in the list of a rules file. name is the name of the file
 // in messages, and selects YAML or JSON as in Parse.
 //
-// The error is the same as that of Parse, with paths relative to the rule: "limits[0]".
+// The error is like that of Parse, but paths begin at the rule: "limits[0]".
 func ReadRule(name string, data []byte) (rules.Rule, error) {
 	var r rules.Rule
 	err := readOne(name, data, &r, func() error { return rules.Validate([]rules.Rule{r}) })
@@ -41,7 +41,7 @@ func readOne(name string, data []byte, dst any, validate func() error) error {
 	}
 	problems := codec().Decode(f, dst)
 	if slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" }) {
-		return f.Error(problems, 0, rules.ErrInvalid) // it is not a mapping, so there is nothing to validate
+		return f.Error(problems, 0, rules.ErrInvalid) // the file is not a mapping, so there is nothing to validate
 	}
 	unlisted := 0            // the number of problems that are not in the list
 	var invalid *rules.Error // validate returns no other errors

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// Compile prepares rules for matching, and clients that have limits of their own. It copies its arguments. It takes
-// about ten microseconds per rule, and pauses regularly, so that it does not delay requests.
+// Compile compiles rules, and registers clients with limits of their own. It copies its arguments. It takes about ten
+// microseconds per rule, and pauses regularly so that it does not delay requests.
 //
 // If a rule or a client is invalid, Compile returns a *rules.Error with all problems.
 func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
@@ -27,31 +27,31 @@ func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
 	return s, nil
 }
 
-// WithRegistry returns the same rules with a registry of clients that may change. These clients are looked up before
-// the clients that were given to Compile. Several sets can share a registry, so that the clients remain when rules
-// change.
+// WithRegistry returns a set with the same rules and an additional registry, whose clients may change. They take
+// precedence over the clients that were passed to Compile. Several sets can share a registry, so that the clients stay
+// when the rules change.
 func (s *Set) WithRegistry(live *registry.Registry) *Set {
 	changed := *s
 	changed.live = live
 	return &changed
 }
 
-// WithClients returns the same rules with a registry instead of the clients that were given to Compile. Changes of the
-// registry take effect immediately. Its clients are not checked against the rules: see Check. With HideChanges, several
-// changes take effect together.
+// WithClients returns a set with the same rules, and with a registry in place of the clients that were passed to
+// Compile. Changes of the registry take effect immediately, or together with HideChanges. The clients are not checked
+// against the rules; Check does this.
 func (s *Set) WithClients(r *registry.Registry) *Set {
 	changed := *s
 	changed.fixed, changed.epoch = r, new(registry.CurrentEpoch)
 	return &changed
 }
 
-// HideChanges hides later changes of the registry given to WithClients: until end is called, matches find the clients
-// as they are now. After end(true), matches find all changes, and no match finds only some of them. After end(false),
-// matches keep finding the clients as they were. That is for a set that is being replaced by a set with other rules and
-// the same registry, created after HideChanges. The previous state of the clients takes memory as long as the set is in
-// use.
+// HideChanges hides later changes of the registry that was passed to WithClients. Until end is called, matches find the
+// clients as they are now. After end(true) they find all changes, and no match finds only some of them. After
+// end(false) they keep finding the clients as they were.
 //
-// Changes of a registry are hidden from one set at a time, by one goroutine.
+// end(false) is for a set that is replaced by another set with the same registry, which was created after HideChanges.
+// The previous state of the clients takes memory as long as the old set is in use. Only one goroutine may hide changes
+// of a registry at a time, from one set.
 func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch) }
 
 // Check reports all problems of a client, including limits that cannot be used under the rules of the set. The error is
@@ -59,8 +59,8 @@ func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch)
 func (s *Set) Check(c rules.Client) error { return s.required.Check(c) }
 
 // Conflicts returns the clients of a registry that Check would refuse, grouped by their limits. more is the number of
-// clients in groups that are not in the list. If before is not nil, the clients must be valid under before: they are
-// checked only against requirements that before does not have.
+// clients in groups that are not in the list. If all clients are valid under the set before, Conflicts is faster: it
+// checks only requirements that before does not have. before may be nil.
 func (s *Set) Conflicts(in *registry.Registry, before *Set) (list []registry.ConflictGroup, more int) {
 	required := s.required
 	if before != nil {
@@ -137,7 +137,8 @@ func (s *Set) setClientAttrs(list []*rules.Rule, r *compiler) {
 	}
 }
 
-// newCompiler returns a compiler that gives the lowest numbers to the attributes that most rules use.
+// newCompiler returns a compiler. It gives the lowest numbers to the attributes that most rules use, because a probe
+// caches only attributes with low numbers.
 func newCompiler(list []*rules.Rule, conditions []*rules.Condition) *compiler {
 	counts := map[headgate.Attribute]int{}
 	var order []headgate.Attribute

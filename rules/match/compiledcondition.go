@@ -9,44 +9,46 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// A compiledCondition is true if all tests hold, one condition of each group in any is true, and none in not is.
+// A compiledCondition is true of a request if all tests hold, at least one condition of each group in any is true, and
+// no condition in not is true.
 type compiledCondition struct {
 	tests []compiledTest
 	any   [][]compiledCondition
 	not   []compiledCondition
 }
 
-// A compiledTest is a Test in the form that is evaluated.
+// A compiledTest is a rules.Test in a form that is fast to evaluate.
 type compiledTest struct {
-	attr   int // the number of the attribute
+	attr   int // the number of the attribute: see compiler
 	kind   testKind
-	value  string // for testEquals, testEqualsOrMissing and testSubtree
-	values *valueSet
+	value  string    // for testEquals, testEqualsOrMissing and testSubtree
+	values *valueSet // for testNetwork and testValues
 }
 
 type testKind uint8
 
 const (
-	testEquals          testKind = iota // the value is equal
-	testEqualsOrMissing                 // the value is equal or missing
-	testPresent                         // there is a value
-	testSubtree                         // the path is equal or below
-	testNetwork                         // the address is in one of the networks
-	testValues                          // the value matches one of values
+	testEquals          testKind = iota // the request's value equals value
+	testEqualsOrMissing                 // the request's value equals value, or is missing
+	testPresent                         // the request has a value
+	testSubtree                         // the request's path equals value or is below it
+	testNetwork                         // the client's address is in one of the networks
+	testValues                          // the request's value matches one of values
 )
 
 // A valueSet holds the values of a test with several values or with patterns.
 type valueSet struct {
-	exactSet  map[string]struct{}
-	exactList []string // instead of exactSet if there are few
-	wildcards []string // patterns with stars
+	exactSet  map[string]struct{} // values without stars, if there are more than maxExactList
+	exactList []string            // values without stars, if there are at most maxExactList
+	wildcards []string            // patterns with stars
 	paths     []pathGlob
 	nets      *netTree
 }
 
+// maxExactList is the largest number of values for which comparing them one by one is faster than a map.
 const maxExactList = 8
 
-// empty reports whether the condition is always true.
+// empty reports whether the condition has no parts, and is therefore always true.
 func (c *compiledCondition) empty() bool {
 	return len(c.tests) == 0 && len(c.any) == 0 && len(c.not) == 0
 }
@@ -114,13 +116,14 @@ func (v *valueSet) match(value string) bool {
 	return false
 }
 
-// A compiler compiles conditions. It gives a number to each attribute that they use: its index in attributes.
+// A compiler compiles conditions. It gives a number to each attribute that they use: the attribute's index in
+// attributes.
 type compiler struct {
 	numbers    map[headgate.Attribute]int
 	attributes []headgate.Attribute
 }
 
-// number returns the number of an attribute.
+// number returns the number of an attribute. A new attribute gets the next number.
 func (r *compiler) number(a headgate.Attribute) int {
 	if n, ok := r.numbers[a]; ok {
 		return n
@@ -131,14 +134,16 @@ func (r *compiler) number(a headgate.Attribute) int {
 	return n
 }
 
-// compileCondition compiles a validated condition. It omits the implied tests, which are known to hold.
+// compileCondition compiles a validated condition. It omits the implied tests, which hold for every request for which
+// the condition is evaluated.
 func (r *compiler) compileCondition(c *rules.Condition, implied []*rules.Test) compiledCondition {
 	var compiled compiledCondition
 	r.addCondition(&compiled, c, implied)
 	return compiled
 }
 
-// addCondition adds the parts of a condition. It flattens nested conditions where possible.
+// addCondition adds the parts of a condition to compiled. It adds the parts of conditions in All, and of a single
+// condition in Any, directly.
 func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, implied []*rules.Test) {
 	for i := range c.Tests {
 		if !slices.Contains(implied, &c.Tests[i]) {

@@ -12,22 +12,22 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// The key of a counter is namespace/rule/attributes/, the values of the attributes, and the name of the limit:
+// The key of a counter consists of namespace/rule/attributes/, the values of the attributes, and the name of the limit:
 //
-//	/search-per-user/user/·alice1       for user alice, · being the length of the next value
+//	/search-per-user/user/·alice1       for user alice and the limit 1; · is the length of the next value
 //
-// The length of a value is in front of it. A long value is replaced by a zero and its hash. So two clients, or two
-// limits of one client, never have the same key, whatever their names are.
+// Each value follows its length. A long value is replaced by a zero and its hash. So two clients, or two limits of one
+// client, never have the same key, whatever their names are.
 
-// maxPlainValue is the largest number of bytes of a value that is in a key without being hashed.
+// maxPlainValue is the maximum length in bytes of a value that is not hashed.
 const maxPlainValue = 256
 
-// A keyFormat has the parts of a rule's keys that are equal for all clients, and where to find the others.
+// A keyFormat says how the keys of a rule are built.
 type keyFormat struct {
-	prefix      string
-	sources     []source // of the values in the key
-	owner       int      // index in sources of the value that names the owner, noNode if the rule is the owner
-	ownerPrefix string   // text in front of the owner's value
+	prefix      string   // the same for all clients
+	sources     []source // the attributes whose values follow
+	owner       int      // index in sources of the value that identifies the owner, or noNode if the rule is the owner
+	ownerPrefix string   // the text before the owner's value in Check.Owner
 }
 
 func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
@@ -53,14 +53,14 @@ func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
 	return f
 }
 
-// identities are the kinds of attributes that identify clients, the most reliable first.
+// identities are the kinds of attributes that identify clients. The most reliable one is first.
 var identities = []headgate.AttributeKind{
 	headgate.AttrUser, headgate.AttrAPIKey, headgate.AttrJWT, headgate.AttrBearer, headgate.AttrCookie, headgate.AttrIP,
 }
 
-// ownerOf returns the index of the attribute that names the owner of a key. It is the attribute that identifies clients
-// most reliably, so that all keys of a client have the same owner. If none identifies clients, it is the first
-// attribute. It returns noNode for a key without attributes.
+// ownerOf returns the index of the attribute that identifies the owner of a key: the attribute that identifies clients
+// most reliably, so that all keys of a client have the same owner. If no attribute identifies clients, it is the first
+// one. ownerOf returns noNode for a key without attributes.
 func ownerOf(attributes []headgate.Attribute) int {
 	for _, kind := range identities {
 		if i := slices.IndexFunc(attributes, func(a headgate.Attribute) bool { return a.Kind == kind }); i >= 0 {
@@ -108,13 +108,14 @@ func KeyAttributes(r *rules.Rule, byIP bool) []headgate.Attribute {
 	return list
 }
 
-// SplitValues returns the values in a key: AppendKeyBase without its first KeyPrefixLen bytes. A value that was
-// replaced by its hash is returned as hashed, in hexadecimal digits.
+// SplitValues returns the values in a key. text is the result of AppendKeyBase without its first KeyPrefixLen bytes. If
+// a value was replaced by its hash, SplitValues returns the hash in hexadecimal digits, and the element of hashed is
+// true.
 func SplitValues(text string) (values []string, hashed []bool) {
 	for len(text) > 0 {
 		size, n := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
 		if n <= 0 || size > uint64(len(text)-n) {
-			return values, hashed // cut off
+			return values, hashed // the text ends within a value
 		}
 		text = text[n:]
 		isHash := size == 0 && len(text) >= sha256.Size
@@ -149,8 +150,8 @@ func (m *Result) AppendKeyBase(dst []byte, s rules.Subject) []byte {
 	return dst
 }
 
-// AppendOwner appends the owner of the keys, for the Owner of a headgate.Check. The keys of all rules that count by the
-// same user have the same owner, whatever else they count by.
+// AppendOwner appends the owner of the keys, for the Owner of a headgate.Check. All rules that count by the same user
+// have the same owner, even if their keys have other attributes as well.
 func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
 	f := m.keyFormat()
 	dst = append(dst, f.ownerPrefix...)
@@ -188,7 +189,7 @@ func (m *Result) Limit(limit int) *rules.Limit {
 	return &m.Rule.Penalty.Limits[limit-len(m.Limits)]
 }
 
-// LimitName returns the name of one of the limits, numbered as for Limit.
+// LimitName returns the name of one of the limits. The parameter is an index as in Limit.
 func (m *Result) LimitName(limit int) string {
 	if m.hasClientLimits && limit < len(m.Limits) {
 		return rules.LimitNameUnder(m.compiled.limits, m.Limits, limit)

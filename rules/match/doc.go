@@ -1,7 +1,7 @@
 // Package match finds the rules that apply to a request.
 //
-// [Compile] turns rules into a [Set], which never changes: to change rules, compile new ones and use the new set.
-// [Set.Match] returns the rules that apply to a request and what they do. All of them must allow the request.
+// [Compile] compiles rules into a [Set]. A set never changes: to change rules, compile a new set. [Set.Match] returns
+// the rules that apply to a request, and the effect of each rule. All of them must allow the request.
 //
 //	set, err := match.Compile(list)
 //	if err != nil {
@@ -14,8 +14,8 @@
 //		}
 //	}
 //
-// A set is indexed by host and path, by networks and by the values of other attributes. The time of a match depends on
-// the number of rules that match and of attributes in the index, hardly on the number of rules. Only rules without an
-// indexable part are evaluated one by one: those for all requests, those with only not, and patterns that begin with a
-// star. A match allocates nothing.
+// A set has an index by host and path, by networks and by the values of other attributes. So the time of a match
+// depends on the number of rules that match, and hardly on the number of all rules. Only conditions that cannot be
+// indexed are evaluated for every request: empty conditions, conditions with only not, and some patterns that begin
+// with a star. A match allocates nothing.
 package match

@@ -6,39 +6,38 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// flatTries has tries that find the patterns that a text may match: one trie for each host, one for paths of any host,
-// one for each attribute with patterns. Patterns share nodes for their common prefixes. A star that takes up the rest
-// of a segment is an edge between nodes. More complex parts of a pattern are not indexed: such a pattern is found where
-// that part begins, and the caller must match it again.
+// flatTries holds tries that find the patterns that a text may match. There is one trie for each host, one for paths of
+// any host, and one for each attribute with patterns. Patterns with a common prefix share its nodes. A star at the end
+// of a segment is an edge between nodes. More complex parts of a pattern are not in the trie: the search finds such a
+// pattern where that part begins, and the caller evaluates the whole pattern.
 //
-// A star ends at the next slash, so a search reaches a node with only one remaining text and visits it once.
+// A star ends at the next slash, so a search visits each node at most once.
 //
-// All data is contiguous: a step reads a node, an element of children, and a label. Equal labels are in the same
-// memory, which is then more often in the CPU's cache.
+// To use the CPU's cache well, all nodes are in one slice and all children in another, and equal labels share memory.
 type flatTries struct {
 	nodes     []node
-	children  []int32 // of all nodes, by the first bytes of their labels; noNode where there is none
+	children  []int32 // the children of all nodes, by the first byte of their labels; noNode for a missing child
 	terminals []terminals
 	hits      []hit             // of all terminals
-	labels    map[string]string // all labels, to share the memory of equal ones; nil after all tries were added
+	labels    map[string]string // for sharing the memory of equal labels; nil after all tries have been added
 }
 
 // A node is a node of one of the tries.
 type node struct {
 	label      string // the text on the edge to this node
-	star       int32  // the node behind a star, noNode if there is none
-	terminals  int32  // an index into flatTries.terminals, noNode if no pattern ends here
-	firstChild int32  // index in flatTries.children of the child whose label begins with low
-	childCount uint16 // number of elements of flatTries.children for this node, one for each byte from low on
-	low        byte   // the lowest byte that the label of a child begins with
-	hasPrefix  bool   // some patterns match any text that follows
+	star       int32  // the node after a star, or noNode
+	terminals  int32  // index in flatTries.terminals, or noNode if no pattern ends here
+	firstChild int32  // index in flatTries.children of the child whose label begins with the byte low
+	childCount uint16 // number of elements of flatTries.children for this node: one for each byte from low on
+	low        byte   // the lowest first byte of a child's label
+	hasPrefix  bool   // a pattern ends here that matches whatever text follows
 }
 
-// terminals are the patterns that are found at a node, as bounds of three parts of flatTries.hits.
+// terminals describes the patterns that end at a node: three consecutive parts of flatTries.hits.
 type terminals struct {
-	prefix  int32 // from here to exact: patterns that match any text that follows
-	exact   int32 // from here to subtree: patterns that match if the text ends here
-	subtree int32 // from here to end: patterns that match if the text ends here or a slash follows
+	prefix  int32 // from here to exact: patterns that match whatever text follows
+	exact   int32 // from here to subtree: patterns that match if no text follows
+	subtree int32 // from here to end: patterns that match if no text or a slash follows
 	end     int32
 }
 
@@ -77,7 +76,7 @@ func (f *flatTries) find(root int32, text string, c *collector, p *probe) {
 	}
 }
 
-// consider passes the patterns of a node that may match to c, given the text that follows the node.
+// consider passes those patterns of a node to c that may match. text is the text that follows the node.
 func (f *flatTries) consider(e *terminals, text string, c *collector, p *probe) {
 	from, to := e.prefix, e.exact
 	c.tried += int(to - from)
@@ -91,9 +90,9 @@ func (f *flatTries) consider(e *terminals, text string, c *collector, p *probe) 
 	c.consider(f.hits[from:to], p)
 }
 
-// A route is the indexed part of a pattern: texts with a star between each two, then an end.
+// A route is the part of a pattern that is in a trie.
 type route struct {
-	texts []string
+	texts []string // the texts between stars
 	end   routeEnd
 }
 
@@ -135,7 +134,7 @@ func prefixRoute(glob string) route {
 	return route{texts: []string{glob[:strings.IndexByte(glob, pattern.Star)]}, end: endPrefix}
 }
 
-// selective reports whether the route distinguishes texts: whether some texts do not lead to its end.
+// selective reports whether the route distinguishes texts. It does not if every path leads to its end.
 func (r *route) selective() bool {
 	for _, text := range r.texts {
 		if text != "" && text != "/" {

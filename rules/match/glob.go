@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// matchWildcard reports whether a text matches a pattern in which a star matches any characters. It backtracks only to
-// the last star, so its time is at most proportional to the product of both lengths.
+// matchWildcard reports whether a text matches a pattern in which a star matches any characters. It never goes back to
+// an earlier star, so its time is at most proportional to the product of both lengths.
 func matchWildcard(glob, text string) bool {
 	i := strings.IndexByte(glob, pattern.Star)
 	if i < 0 {
@@ -64,9 +64,11 @@ func (g *pathGlob) match(path string) bool {
 	if g.segments == nil {
 		return inSubtree(g.subtree, path)
 	}
-	at := 0             // index in path of the next segment, beyond the end when there is none
-	next := 0           // index in g.segments
-	retry, from := 0, 0 // where to retry after a mismatch: behind the last pattern.AnySegments, one segment later
+	at := 0   // index in path of the next segment; len(path)+1 if there is none
+	next := 0 // index in g.segments of the next part of the pattern
+	// After a mismatch, the last double star takes one more segment: the match continues after the double star, at retry
+	// in g.segments and one segment after from in path.
+	retry, from := 0, 0
 	for {
 		if next < len(g.segments) && g.segments[next].doubleStar {
 			next++
@@ -77,7 +79,7 @@ func (g *pathGlob) match(path string) bool {
 			continue
 		}
 		if at > len(path) {
-			return next == len(g.segments) // otherwise the rest of the pattern needs more segments
+			return next == len(g.segments) // if not, the rest of the pattern needs more segments
 		}
 		if next < len(g.segments) {
 			end := segmentEnd(path, at)

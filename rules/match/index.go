@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// An index finds the conditions that may be true of a request without evaluating all of them. Each condition has one or
-// more keys. If the condition is true of a request, at least one of its keys matches that request. The keys are those
-// of the part of the condition whose keys the fewest other conditions share. A condition without keys is evaluated for
-// every request.
+// An index finds the conditions that may be true of a request, so that not all conditions need to be evaluated. It
+// finds a condition by one or more keys, such as a host and the beginning of a path. If the condition is true of a
+// request, at least one of its keys matches that request. A condition without keys is evaluated for every request.
 type index struct {
-	always             []hit // conditions without keys
+	unindexed          []hit // conditions without keys
 	tables             []table
 	named              []namedTables
-	hits               []hit // of all texts in tables
+	hits               []hit // of all text tables
 	tries              flatTries
-	paths              int32             // trie for paths of any host, noNode if there is none
-	hosts              *textTable[int32] // tries by host, or by domain with a leading dot for all hosts below it
-	domainDots         uint64            // bit set of the numbers of dots in such domains
+	paths              int32             // root of the trie for paths of any host, or noNode
+	hosts              *textTable[int32] // roots of tries by host; ".b.c" stands for all hosts below b.c
+	domainDots         uint64            // bit set: the numbers of dots that domains in hosts have
 	lastSegments       *textTable[span]  // by the last segment of a path
 	rootedLastSegments *textTable[span]  // by the last segment of a path that begins with a slash
 	nets               *netTree
@@ -36,16 +35,17 @@ type span struct{ from, to int32 }
 // A table finds conditions by the value of one attribute.
 type table struct {
 	attr          int              // the number of the attribute
-	present       []hit            // conditions that any value may satisfy
-	exact         *textTable[span] // conditions by value, nil if there are none
-	hasPatterns   bool             // one of the tries below exists
-	patterns      int32            // trie of patterns, by their beginning; noNode if there is none
-	suffixes      int32            // trie of patterns, by their end in reverse; noNode if there is none
-	substrings    int32            // trie of patterns, by a text in them; noNode if there is none
-	substringHits []hit            // all hits of substrings
+	present       []hit            // conditions that may be true with any value
+	exact         *textTable[span] // conditions by value; nil if there are none
+	hasPatterns   bool             // one of the following tries exists
+	patterns      int32            // root of the trie of patterns by their beginning, or noNode
+	suffixes      int32            // root of the trie of patterns by their reversed end, or noNode
+	substrings    int32            // root of the trie of patterns by a text in them, or noNode
+	substringHits []hit            // all hits in the trie substrings
 }
 
-// A hit is the rank of a condition times two, plus one if finding it proves that the condition is true.
+// A hit refers to a condition that the index has found. It is the condition's rank times two, plus one if the key
+// proves that the condition is true. The rank is the position in the list of all conditions.
 type hit int32
 
 func newHit(rank int32, proven bool) hit {
@@ -62,9 +62,9 @@ func (h hit) proven() bool { return h&1 != 0 }
 
 // A collector collects the ranks of the conditions that are true.
 type collector struct {
-	conds     []compiledCondition     // by rank; without the parts that a hit proves
+	conds     []compiledCondition     // by rank; without the parts that the keys prove
 	firstOnly bool                    // collect only the lowest rank
-	tried     int                     // number of hits in tries so far
+	tried     int                     // number of prefix hits in tries so far: see findSubstrings
 	count     int                     // number of ranks in buf
 	buf       [maxInlineMatches]int32 // unsorted, with duplicates
 	overflow  []int32                 // ranks that did not fit into buf
@@ -89,7 +89,7 @@ func (c *collector) ranks() []int32 {
 	return slices.Compact(list)
 }
 
-// consider evaluates conditions that may be true, and collects the ranks of those that are.
+// consider evaluates conditions that may be true, and collects the ranks of those that are true.
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
 		rank := h.rank()
@@ -117,20 +117,20 @@ func (c *collector) makeRoom() {
 	}
 }
 
-// matchesAll reports whether all conditions, given their number, are true of every request.
+// matchesAll reports whether all conditions are true of every request. The parameter is their number.
 func (x *index) matchesAll(conditions int) bool {
-	for _, h := range x.always {
+	for _, h := range x.unindexed {
 		if !h.proven() {
 			return false
 		}
 	}
-	return len(x.always) == conditions
+	return len(x.unindexed) == conditions
 }
 
 // find passes the conditions that may be true to c. It may pass a condition more than once.
 func (x *index) find(c *collector, p *probe) {
-	if len(x.always) > 0 {
-		c.consider(x.always, p)
+	if len(x.unindexed) > 0 {
+		c.consider(x.unindexed, p)
 	}
 	for i := range x.tables {
 		x.findValue(&x.tables[i], c, p)
@@ -215,7 +215,8 @@ func (x *index) findHost(host, path string, c *collector, p *probe) {
 	if x.domainDots == 0 {
 		return
 	}
-	// dots is the number of dots in host. The loop ends when no domain in the index has so few dots.
+	// dots is the number of dots in host, which the loop shortens to its parent domains. It ends when all domains in the
+	// index have more dots.
 	for dots := strings.Count(host, "."); x.domainDots&(2<<dots-1) != 0; dots-- {
 		at := strings.IndexByte(host, '.')
 		if x.domainDots>>dots&1 != 0 {

@@ -10,19 +10,19 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// maxUnindexed is the largest number of conditions that are evaluated one by one, without an index.
+// maxUnindexed is the largest number of conditions for which no index is built: evaluating them one by one is faster.
 const maxUnindexed = 4
 
-// maxUnindexedPatterns is the largest number of patterns of an attribute that are evaluated one by one, if an index
-// could find them only by their end or by a text in them.
+// maxUnindexedPatterns is the largest number of patterns of an attribute that are not indexed if an index could find
+// them only by their end or by a text in them, which is slow.
 const maxUnindexedPatterns = 8
 
-// maxHostPathKeys is the largest number of combinations of a host and a path that one condition is indexed under.
+// maxHostPathKeys is the largest number of combinations of a host and a path under which one condition is indexed.
 const maxHostPathKeys = 256
 
-// newIndex returns an index of conditions. For each condition it also returns the part that is evaluated after the
-// index has found the condition. The rank of a condition is its position in the list. extraTests has tests by rank that
-// must hold in addition to the conditions; it may be nil.
+// newIndex returns an index of conditions. For each condition it also returns the part that must be evaluated when the
+// index has found the condition. The rank of a condition is its position in the list. extraTests[rank] are tests that
+// must hold in addition to a condition; extraTests may be nil.
 func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *compiler) (*index, []compiledCondition) {
 	b := indexBuilder{
 		compiler:           r,
@@ -60,7 +60,7 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 		}
 		h := newHit(int32(rank), b.conds[rank].empty())
 		if set.keys == nil {
-			b.index.always = append(b.index.always, h)
+			b.index.unindexed = append(b.index.unindexed, h)
 		}
 		for _, k := range set.keys {
 			b.add(k, h)
@@ -70,11 +70,11 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 	return b.index, b.conds
 }
 
-// An indexBuilder collects the content of an index. The maps with integer keys are by the number of an attribute.
+// An indexBuilder collects the content of an index. The keys of maps with integer keys are the numbers of attributes.
 type indexBuilder struct {
 	compiler           *compiler
 	conds              []compiledCondition
-	counts             map[indexKey]int // by indexKey.indexed: number of conditions that could be indexed under the key
+	counts             map[indexKey]int // number of conditions that could be indexed under a key, by indexKey.indexed
 	analyses           map[*rules.Condition]analysis
 	values             map[int]map[string][]hit
 	hosts              map[string]*trie
@@ -88,7 +88,7 @@ type indexBuilder struct {
 	index              *index
 }
 
-// keysOf returns the keys that find a test by a part of its patterns.
+// keysOf returns the set of the keys that find a test by a part of its patterns.
 func keysOf(attr int, t *rules.Test, part patternPart) keySet {
 	keys, proven := testKeys(attr, t, part)
 	set := keySet{keys: keys}
@@ -117,8 +117,8 @@ func flatten(c *rules.Condition) (tests []*rules.Test, groups [][]rules.Conditio
 	return tests, groups
 }
 
-// An analysis has the ways in which a condition can be indexed: under the keys of any one of the sets, or under the
-// keys of all conditions of any one of the groups.
+// An analysis lists the ways in which a condition can be indexed. One way is the keys of one of the sets. Another is
+// the keys of all conditions of one of the groups.
 type analysis struct {
 	sets   []keySet
 	groups [][]rules.Condition // at least one condition of each group must be true
@@ -134,7 +134,7 @@ func (b *indexBuilder) analyze(c *rules.Condition) analysis {
 	return cached
 }
 
-// sets returns the key sets that tests can be indexed under. Any one of the sets is sufficient.
+// sets returns the key sets under which a condition with these tests can be indexed. Each set alone is sufficient.
 func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	var sets []keySet
 	var hosts, paths keySet
@@ -169,7 +169,7 @@ func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	return sets
 }
 
-// hostPathKeys returns the combinations of hosts and paths.
+// hostPathKeys returns the keys for all combinations of the hosts and the paths.
 func hostPathKeys(hosts, paths keySet) keySet {
 	product := keySet{
 		keys:    make([]indexKey, 0, len(hosts.keys)*len(paths.keys)),
@@ -189,7 +189,7 @@ func hostPathKeys(hosts, paths keySet) keySet {
 	return product
 }
 
-// count adds the keys that a condition could be indexed under to b.counts.
+// count adds the keys under which a condition could be indexed to b.counts.
 func (b *indexBuilder) count(c *rules.Condition) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
@@ -207,8 +207,8 @@ func (b *indexBuilder) count(c *rules.Condition) {
 	}
 }
 
-// bestKeys returns the key set that the fewest other conditions are indexed under, and the largest number of conditions
-// under one of its keys. The set has no keys if the condition cannot be indexed.
+// bestKeys returns the key set of a condition whose keys the fewest other conditions share, and the largest number of
+// conditions that share one of these keys. The set has no keys if the condition cannot be indexed.
 func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
@@ -217,9 +217,9 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 			n = max(n, b.counts[k.indexed()])
 			switch k.kind {
 			case byPresence, byValue, byPrefix, byNormalizedPath:
-				n++ // if others are as good: prefer host and path, which are read anyway
+				n++ // prefer equally good keys of host and path, which are read for every request
 			case bySuffix, bySubstring:
-				n += 2 // if others are as good: prefer keys that are found faster
+				n += 2 // prefer equally good keys that are found faster
 				worthwhile = worthwhile && b.counts[k.withoutText()] > maxUnindexedPatterns
 			}
 		}
@@ -235,7 +235,7 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 	return best, most
 }
 
-// unionKeys returns the keys of all conditions of a group, of which at least one must be true. The union has no keys if
+// unionKeys returns the keys of all conditions of a group, at least one of which must be true. The union has no keys if
 // one of the conditions cannot be indexed.
 func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, most int) {
 	for i := range group {

@@ -9,44 +9,44 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// An indexKey is a key that an index finds conditions by.
+// An indexKey is a key by which an index finds conditions.
 type indexKey struct {
 	kind keyKind
 	attr int          // the number of the attribute, for byPresence and the kinds below it
-	host string       // of byHostPath: a host, a domain with a leading dot, or empty for any
+	host string       // for byHostPath: a host, a domain with a leading dot, or "" for any host
 	text string       // a value or a pattern
-	net  netip.Prefix // of byNet
+	net  netip.Prefix // for byNet
 }
 
 type keyKind uint8
 
 const (
-	byHostPath          keyKind = iota // a host and a path glob, which may be anySegments
+	byHostPath          keyKind = iota // a host and a path pattern, which may be pattern.AnySegments
 	byLastSegment                      // the last segment of the path
-	byRootedLastSegment                // the last segment of a path that begins with a slash, as all do
-	byNet
-	byPresence // any value
-	byValue
-	byPrefix
-	bySuffix
-	bySubstring
-	byNormalizedPath // a pattern of a path with another normalization than in byHostPath
+	byRootedLastSegment                // the last segment of a path that begins with a slash, as almost all paths do
+	byNet                              // a network that contains the client's address
+	byPresence                         // any value
+	byValue                            // an exact value
+	byPrefix                           // the beginning of a pattern
+	bySuffix                           // the end of a pattern
+	bySubstring                        // a text in a pattern
+	byNormalizedPath                   // a path pattern with another normalization than that of byHostPath
 )
 
-// A keySet has the keys that a condition can be indexed under. If the condition is true of a request, at least one of
-// the keys matches the request.
+// A keySet is a set of keys under which a condition can be indexed. If the condition is true of a request, at least one
+// of the keys matches the request.
 type keySet struct {
 	keys []indexKey
 	// implied are the tests that hold for every request that one of the keys matches.
 	implied []*rules.Test
 }
 
-// testKeys returns the keys that find a test by a part of its patterns. proven is set if the test holds for every
-// request that one of the keys matches. It returns no keys if one of the values does not distinguish requests, or if
-// the keys for this part are equal to those for partStart.
+// testKeys returns the keys that find a test by a part of its patterns. proven reports whether the test holds for every
+// request that one of the keys matches. testKeys returns no keys if one of the values does not distinguish requests, or
+// if the keys for this part are the same as for partStart.
 func testKeys(attr int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := part == partStart // the keys differ from those for partStart, or are these
+	differs := part == partStart // whether the keys must be returned: they are, or differ from, those for partStart
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		k := indexKey{attr: attr, text: p.Text, net: p.Net}
@@ -99,8 +99,8 @@ func pathKey(glob string) (k indexKey, proves bool) {
 	return indexKey{kind: byHostPath, text: glob}, r.end != endPrefix
 }
 
-// domainOf returns a host without stars as it is. For a pattern, it returns the domain that contains all hosts that
-// match, with a leading dot, or "" if there is no such domain.
+// domainOf returns the domain that contains all hosts that match a pattern, with a leading dot, or "" if there is no
+// such domain. If there are no stars in the pattern, it returns the pattern.
 func domainOf(glob string) string {
 	i := strings.LastIndexByte(glob, pattern.Star)
 	if i < 0 {
@@ -116,7 +116,7 @@ func domainOf(glob string) string {
 	return ""
 }
 
-// maxDomainDots limits the dots of an indexed domain.
+// maxDomainDots is the maximum number of dots in an indexed domain, because index.domainDots has 64 bits.
 const maxDomainDots = 63
 
 // indexed returns the key with only the indexed part of its pattern. Keys with equal indexed parts match the same

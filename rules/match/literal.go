@@ -9,16 +9,16 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// A patternPart selects the part of a pattern that an index finds it by.
+// A patternPart selects the part of a pattern by which an index finds the pattern.
 type patternPart uint8
 
 const (
-	partStart   patternPart = iota // the text in front of the first star
-	partEnd                        // the text behind the last star
+	partStart   patternPart = iota // the text before the first star
+	partEnd                        // the text after the last star
 	partLongest                    // the longest text without stars
 )
 
-// maxLiteral is the largest number of bytes of a pattern's end, or of a text in it, that are indexed. It limits the
+// maxLiteral is the maximum number of bytes of a pattern's end, or of a text in it, that are indexed. It limits the
 // time of a search.
 const maxLiteral = 32
 
@@ -35,8 +35,8 @@ func literalKey(attr int, kind headgate.AttributeKind, glob string, part pattern
 	return indexKey{kind: bySubstring, attr: attr, text: text[:min(len(text), maxLiteral)]}, false
 }
 
-// literals returns the texts between the stars of a pattern. A double star also matches no segment at all, and then the
-// slashes beside it are missing: "/a/**" also matches "/a".
+// literals returns the texts between the stars of a pattern. It removes slashes next to a double star, because they are
+// missing from a path in which the double star matches no segment: "/a/**" also matches "/a".
 func literals(glob string) []string {
 	texts := []string{}
 	for {
@@ -53,7 +53,7 @@ func literals(glob string) []string {
 	}
 }
 
-// literalRoute returns the route of a text that any text may follow.
+// literalRoute returns the route of a text after which any text may follow.
 func literalRoute(text string) route { return route{texts: []string{text}, end: endPrefix} }
 
 // withoutText returns the key under which all keys of the same kind and attribute are counted together.
@@ -73,8 +73,8 @@ func (x *index) findSuffixes(t *table, value string, c *collector, p *probe) {
 	x.tries.find(t.suffixes, unsafe.String(&b[0], n), c, p)
 }
 
-// findSubstrings finds patterns by a text in a value. If the value has so many of these texts that evaluating all
-// patterns is faster, it evaluates all of them. So a hit does not prove that a condition is true.
+// findSubstrings finds patterns by a text in a value. It searches at every position of the value. If it finds more hits
+// than there are patterns, it evaluates all patterns instead, which is faster.
 func (x *index) findSubstrings(t *table, value string, c *collector, p *probe) {
 	tries := &x.tries
 	root := &tries.nodes[t.substrings]

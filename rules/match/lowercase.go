@@ -18,8 +18,8 @@ func hasUpperCase(path string) bool {
 	return upper&0x8080808080808080 != 0 && hasUpperBytes(path)
 }
 
-// upperCase tests the first eight bytes of a text at once. The highest bit of some byte of the result is set if one of
-// them is an ASCII letter in upper case, or is not ASCII.
+// upperCase tests the first eight bytes of a text at once. If one of them is an ASCII letter in upper case or is not
+// ASCII, the result has a byte whose highest bit is set.
 func upperCase(s string) uint64 {
 	const ones = 0x0101010101010101
 	eight := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -60,8 +60,8 @@ func lowerPath(path string) string {
 	return string(lowered)
 }
 
-// A lowerCaser converts the paths of one request to lower case in a buffer that it reuses, so that a match allocates
-// nothing.
+// A lowerCaser converts the path of one request and its segments to lower case. It reuses its buffer for other
+// requests, so that a match allocates nothing.
 type lowerCaser struct {
 	buffer []byte
 	values []loweredValue // a short list: the path and some of its segments
@@ -71,7 +71,8 @@ type loweredValue struct{ original, lowered string }
 
 var lowerCasers = sync.Pool{New: func() any { return new(lowerCaser) }}
 
-// maxLowerCaserBuffer is the size of the largest buffer that is reused.
+// maxLowerCaserBuffer is the maximum size of a buffer that is reused, so that one long path does not keep memory in
+// use.
 const maxLowerCaserBuffer = 16 << 10
 
 // lower returns a path in lower case. It is valid until release.
@@ -90,7 +91,8 @@ func (l *lowerCaser) lower(path string) string {
 	return text
 }
 
-// detach removes references to the buffer from a result. AppendKey then reads the value from the subject again.
+// detach removes references to the buffer from a result. If it removes the result's value, AppendKey later reads the
+// value from the subject again.
 func (l *lowerCaser) detach(m *Result) {
 	if l.owns(m.value) {
 		m.value = ""
@@ -100,7 +102,7 @@ func (l *lowerCaser) detach(m *Result) {
 	}
 }
 
-// owns reports whether a text is in the buffer: it is one of the values, or the beginning of one.
+// owns reports whether a text is in the buffer, because it is one of the values or the beginning of one.
 func (l *lowerCaser) owns(text string) bool {
 	for i := range l.values {
 		if text != "" && unsafe.StringData(text) == unsafe.StringData(l.values[i].lowered) {

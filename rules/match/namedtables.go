@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// maxNamesReadAlways is the largest number of names of one kind, such as header names, that are read from every
-// request. If rules use more names, only those that the request has are read.
+// maxNamesReadAlways is the largest number of names of one kind, such as header names, for which the attributes are
+// read from every request. If rules use more names, only the attributes that the request lists are read.
 const maxNamesReadAlways = 16
 
 // namedTables are the tables of attributes of one kind with more than maxNamesReadAlways names.
@@ -56,9 +56,9 @@ func (x *index) findNamed(n *namedTables, c *collector, p *probe) {
 	}
 }
 
-// findListed finds conditions by the values of those attributes whose names the request lists. It returns false,
-// without having found any, if the names are unknown or more than there are tables. Reading the attribute of each table
-// is faster then.
+// findListed finds conditions by the values of the attributes whose names the request lists. It does nothing and
+// returns false if the request cannot list its names, or has more names than there are tables. In the second case it is
+// faster to read the attribute of each table.
 func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector, p *probe) bool {
 	buffer := nameBuffers.Get().(*nameBuffer)
 	names, ok := lister.AppendNames(buffer.names[:0], n.kind)
@@ -78,11 +78,11 @@ func (x *index) findListed(lister rules.NameLister, n *namedTables, c *collector
 	return ok
 }
 
-// A nameBuffer has memory for names. It is reused because a local array would be allocated for each call: AppendNames
-// is a method of an interface, so the array would escape to the heap.
+// A nameBuffer is memory for names. It is reused, because a local array would escape to the heap: AppendNames is a
+// method of an interface.
 type nameBuffer struct{ names []string }
 
 var nameBuffers = sync.Pool{New: func() any { return new(nameBuffer) }}
 
-// maxNameBuffer is the number of names of the largest buffer that is reused.
+// maxNameBuffer is the maximum capacity of a buffer that is reused.
 const maxNameBuffer = 256

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// A netTree finds the networks that contain an address. It is a binary trie in which a path without branches is one
-// node. So a search visits only nodes of networks and of branches, and at most one node for each bit of the address.
+// A netTree finds the networks that contain an address. It is a binary trie in which a sequence of nodes without
+// branches is one node. So a search visits at most one node for each bit of the address, and usually far fewer.
 type netTree struct {
 	nodes  []netNode
 	v4, v6 int32 // roots, noNode if there are none
@@ -17,12 +17,13 @@ type netTree struct {
 type netNode struct {
 	net      bitString
 	children [2]int32 // by the next bit; noNode if there is none
-	hits     []hit    // hits of exactly this network
+	hits     []hit    // of exactly this network
 }
 
+// noNode is the index of a node, or of another element, that does not exist.
 const noNode = -1
 
-// A bitString is the beginning of an address: its first size bits. The rest is zero.
+// A bitString is the first size bits of an address. The other bits are zero.
 type bitString struct {
 	high, low uint64
 	size      uint8

@@ -12,18 +12,18 @@ import (
 type normalization uint8
 
 const (
-	normLowerCase normalization = 1 << iota // lower case, except for the digits of escapes
-	normTrimSlash                           // no trailing slash
-	normMethod                              // upper case, for all methods
-	normHeadAsGet                           // for a method in a key: HEAD becomes GET
+	normLowerCase normalization = 1 << iota // convert to lower case, except for the digits of escapes
+	normTrimSlash                           // remove a trailing slash
+	normMethod                              // convert a method to upper case
+	normHeadAsGet                           // replace the method HEAD by GET, in a key
 )
 
-// normMark separates the name of an attribute from its normalization. A rule that treats several paths as equal uses a
-// separate attribute, the normalized path. The name of that attribute has the mark, which names of request attributes
-// cannot have.
+// normMark is in the names of attributes with a normalization. A rule that treats several paths as equal does not use
+// the attribute path, but an attribute whose value is the normalized path. The name of that attribute is the original
+// name, normMark and the normalization. Names of request attributes never contain normMark.
 const normMark = "\x00"
 
-// normalizationOf returns the normalization that a rule applies to paths, 0 if it applies none.
+// normalizationOf returns the normalization that a rule applies to paths, or 0 if it applies none.
 func normalizationOf(r *rules.Rule) normalization {
 	var norm normalization
 	if ignores(r, r.Case) {
@@ -35,12 +35,12 @@ func normalizationOf(r *rules.Rule) normalization {
 	return norm
 }
 
-// ignores reports whether a rule ignores a difference between paths, given its setting for that difference.
+// ignores reports whether a rule ignores a difference between paths. s is the rule's setting for that difference.
 func ignores(r *rules.Rule, s rules.Strictness) bool {
 	return s == rules.StrictIgnore || s == rules.StrictDefault && !r.Unlimited
 }
 
-// normalizedAttribute returns the attribute that a rule uses in place of a request's attribute.
+// normalizedAttribute returns the attribute that a rule with a normalization uses in place of a request's attribute.
 func normalizedAttribute(a headgate.Attribute, norm normalization) headgate.Attribute {
 	switch {
 	case a.Kind == headgate.AttrPath && norm != 0:
@@ -69,7 +69,7 @@ type source struct {
 	norm      normalization
 }
 
-// sourceOf returns the source of an attribute that may be normalized.
+// sourceOf returns the source of an attribute, whose name may contain normMark.
 func sourceOf(a headgate.Attribute) source {
 	src := source{attribute: a}
 	switch a.Kind {
@@ -94,7 +94,7 @@ func sourcesOf(attributes []headgate.Attribute) []source {
 	return list
 }
 
-// appendTo appends the normalized value of a subject in the form that it has in a key. It allocates nothing for a path.
+// appendTo appends the normalized value of a subject to a key. It allocates nothing for a path.
 func (src *source) appendTo(dst []byte, s rules.Subject) []byte {
 	value, _ := s.Get(src.attribute)
 	lower := src.norm&normLowerCase != 0
@@ -136,8 +136,8 @@ func needsNormalizing(c *rules.Condition, norm normalization) bool {
 			return true
 		}
 	}
-	below := func(c rules.Condition) bool { return needsNormalizing(&c, norm) }
-	return slices.ContainsFunc(c.Any, below) || slices.ContainsFunc(c.All, below) || slices.ContainsFunc(c.Not, below)
+	needs := func(c rules.Condition) bool { return needsNormalizing(&c, norm) }
+	return slices.ContainsFunc(c.Any, needs) || slices.ContainsFunc(c.All, needs) || slices.ContainsFunc(c.Not, needs)
 }
 
 func normalize(c *rules.Condition, norm normalization) {
@@ -172,8 +172,8 @@ func withHead(methods []string) []string {
 	return methods
 }
 
-// canonicalMethod returns a method in upper case: many services treat post as POST, so it must not evade a rule or
-// count as another client. It allocates nothing for the usual methods.
+// canonicalMethod returns a method in upper case. Many services treat post as POST, so clients must not be able to
+// evade a rule with post. canonicalMethod allocates nothing for the usual methods.
 func canonicalMethod(method string) string {
 	for i := range len(method) {
 		if c := method[i]; c < 'A' || c > 'Z' {

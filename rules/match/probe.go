@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// cachedAttrs is how many attributes a probe caches: those with the lowest numbers, which most rules use.
+// cachedAttrs is the number of attributes that a probe caches: those with the lowest numbers, which most rules use.
 const cachedAttrs = 8
 
 // A probe reads the attributes of a subject and caches them.
@@ -18,20 +18,20 @@ type probe struct {
 	set        *Set
 	cached     uint32       // bit set: the numbers of the attributes that are cached
 	present    uint32       // bit set: the numbers of the cached attributes that have a value
-	net        netip.Prefix // the client's address, if netKnown
+	net        netip.Prefix // the client's address or network, if netKnown
 	netKnown   bool
-	source     propertySource  // the client whose properties are read
+	source     propertySource  // says which client's properties are read
 	hasClients bool            // there are registered clients
 	client     registry.Client // the client that the attribute clientAttr identifies
-	clientAttr int             // noNode before the first lookup
-	epoch      *registry.Epoch // at the beginning of the match
-	lowerCaser *lowerCaser     // nil if no value had to be converted
+	clientAttr int             // number of an attribute, or noNode before the first lookup
+	epoch      *registry.Epoch // the epoch at the beginning of the match
+	lowerCaser *lowerCaser     // nil if no value has been converted to lower case
 	values     [cachedAttrs]string
 }
 
 // start initializes a zero probe in place, because copying it would take longer than a match of few rules.
 func (p *probe) start(s *Set, subject rules.Subject) {
-	p.epoch = s.epoch.Load() // first of all: while it hides changes, clientCount may be 0 already
+	p.epoch = s.epoch.Load() // before clientCount, which may already be 0 while the epoch hides changes
 	p.subject, p.set, p.hasClients, p.clientAttr = subject, s, p.epoch != nil || s.clientCount() > 0, noNode
 }
 
@@ -64,7 +64,7 @@ func (p *probe) cache(attr int, value string, ok bool) {
 	}
 }
 
-// normalized does the same as norm.apply, but allocates nothing for a path.
+// normalized is like norm.apply, but allocates nothing for a path.
 func (p *probe) normalized(value string, norm normalization) string {
 	if norm&normMethod != 0 {
 		return norm.apply(value)
@@ -81,7 +81,8 @@ func (p *probe) normalized(value string, norm normalization) string {
 	return value
 }
 
-// release frees the memory of values that get has returned. First it replaces such values in the results.
+// release makes the memory of values that get has returned available for other requests. Before this, it removes such
+// values from the results.
 func (p *probe) release(results []Result) {
 	if p.lowerCaser == nil {
 		return

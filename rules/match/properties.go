@@ -32,8 +32,8 @@ func (p *probe) clientAttrs() []int32 {
 
 var ipAttrs = []int32{attrIP}
 
-// property returns the property with a name. If several attributes identify clients, it returns the property of the
-// first client that has it.
+// property returns the client's property with a name. If several attributes identify clients, it returns the property
+// of the first client that has one.
 func (p *probe) property(attr int, name string) (value string, ok bool) {
 	if !p.hasClients {
 		return "", false
@@ -52,8 +52,8 @@ func (p *probe) property(attr int, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// setPropertyRule makes get read the properties of the client that a rule counts. For a rule without a key, it makes
-// get read the properties that conditions of rules use.
+// setPropertyRule makes get read the properties of the client that a rule counts. For a rule without a key, get reads
+// the same properties as for the conditions of rules.
 func (p *probe) setPropertyRule(rule *compiledRule) {
 	p.source = propertySource{}
 	if rule.keyCount > 0 {
@@ -65,14 +65,14 @@ func (p *probe) setPropertyRule(rule *compiledRule) {
 	p.present &^= p.set.propertyAttrs
 }
 
-// repeatable reports whether a request may contain an attribute several times.
+// repeatable reports whether a request may contain attributes of this kind several times.
 func repeatable(kind headgate.AttributeKind) bool {
 	return kind == headgate.AttrHeader || kind == headgate.AttrCookie || kind == headgate.AttrQuery
 }
 
-// Properties returns those properties of a request's client that conditions of the rules use as client.<name>. They are
-// the properties that the overrides of the given rule see or, if there is no rule with that id, those that the
-// conditions of rules see.
+// Properties returns the properties of a request's client that conditions use as client.<name>. They are those that the
+// conditions of the given rule's overrides use or, if there is no rule with that id, those that the conditions of rules
+// use.
 func (s *Set) Properties(rule string, subject rules.Subject) []rules.Property {
 	var p probe
 	p.start(s, subject)

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/rules/registry"
 )
 
-// A compiledRule is a rule in the form that is matched. The fields that every match reads come first.
+// A compiledRule is a rule in a form that is fast to match. The fields that every match reads come first.
 type compiledRule struct {
 	rule           *rules.Rule
 	limits         []rules.Limit
@@ -19,14 +19,14 @@ type compiledRule struct {
 	unlimited      bool
 	shared         bool
 	mayRepeat      bool                // an attribute of the key can be sent several times
-	plainLimits    bool                // it has only limits and a key: no block, exemption or override
+	plainLimits    bool                // the rule has no block, exemption, override or unregistered: deny
 	registeredOnly bool                // clients must be registered
 	usesProperties bool                // an override uses properties of the client
-	simple         bool                // see Result.Simple
+	simple         bool                // the rule has only limits, a key and a fixed cost: see Result.Simple
 	attrs          [rules.MaxKey]int32 // the numbers of the attributes of the key
 	units          int64               // the cost of a request, if simple
-	byKey          keyFormat           // of counters by the attributes of the key
-	byIP           keyFormat           // of counters by the address, if an attribute of the key is missing
+	byKey          keyFormat           // for counters by the attributes of the key
+	byIP           keyFormat           // for counters by the address, if an attribute of the key is missing
 }
 
 // An overrideIndex finds the first override that matches.
@@ -47,8 +47,8 @@ func (o *overrideIndex) first(p *probe) int {
 	return o.positions[c.buf[0]]
 }
 
-// resolve sets m to the result of a rule. A block comes first, then the limits of the registered client, then the first
-// override that matches, then the limits of the rule.
+// resolve sets m to the result of a rule for a request. The first of these applies: a block, the limits of the
+// registered client, the first override that matches, the limits of the rule.
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", nil
@@ -112,12 +112,12 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 	return m.grant(limits, unlimited)
 }
 
-// resolvePlainLimits does the same as resolve for a rule with plainLimits, but does not look up registered clients.
+// resolvePlainLimits is a faster resolve for a rule with plainLimits. It does not look up registered clients.
 func (m *Result) resolvePlainLimits(r *compiledRule, p *probe) {
 	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
 	m.Override, m.Client, m.Limits = -1, "", r.limits
 	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
-	if r.keyCount == 1 && !r.mayRepeat { // the common case, in which identify is not called
+	if r.keyCount == 1 && !r.mayRepeat { // the common case, in which identify need not be called
 		if m.value, _ = p.get(int(r.attrs[0])); m.value != "" {
 			return
 		}
@@ -140,7 +140,7 @@ func (m *Result) grant(limits []rules.Limit, unlimited bool) bool {
 	return true
 }
 
-// identify determines the key that the request is counted by. If the request is not counted, it sets m.Effect and
+// identify determines the key under which the request is counted. If the request is not counted, it sets m.Effect and
 // returns false.
 func (r *compiledRule) identify(m *Result, p *probe) bool {
 	for _, attr := range r.attrs[:r.keyCount] {
@@ -204,8 +204,8 @@ func (s *Set) lookUpAttr(attr int, p *probe) (registry.Client, string) {
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client that the value of an attribute identifies in an epoch. The client is Absent if there is
-// none.
+// findClient returns the client that the value of an attribute identifies. If the epoch hides changes, it returns the
+// client before these changes. The client is Absent if there is none.
 func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
 	if s.live != nil && s.live.Len() > 0 {
 		if c := s.live.Find(a, value); !c.Absent() {

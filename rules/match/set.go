@@ -14,22 +14,22 @@ type Set struct {
 	rules    []compiledRule // by priority, then in the given order
 	conds    []compiledCondition
 	index    *index
-	all      []int32  // the ranks of all rules if all conditions are always true, otherwise nil
-	attrs    []source // by the number of the attribute
-	byID     map[string]int32
-	fixed    *registry.Registry     // the clients given to Compile
-	live     *registry.Registry     // clients that may change; nil if there are none
-	required *rules.Requirements    // of clients' limits
-	epoch    *registry.CurrentEpoch // the state of fixed that matches find
+	all      []int32                // the ranks of all rules if all conditions are always true, otherwise nil
+	attrs    []source               // by the number of the attribute
+	byID     map[string]int32       // ranks by id
+	fixed    *registry.Registry     // the clients of Compile, or the registry of WithClients
+	live     *registry.Registry     // the registry of WithRegistry, or nil
+	required *rules.Requirements    // for limits of clients
+	epoch    *registry.CurrentEpoch // says which changes of fixed are hidden from matches
 
 	// clientAttrs are the numbers of the attributes that identify the client whose properties the conditions of rules use.
-	// Empty if no rule uses properties.
+	// It is empty if no rule uses properties.
 	clientAttrs []int32
 	// propertyAttrs is a bit set: the numbers of the properties that a probe caches.
 	propertyAttrs uint32
 }
 
-// A Result is a rule that a request matches, and its result. Everything that it points to is read-only.
+// A Result is a rule that matches a request, and its effect on the request. Everything that it points to is read-only.
 type Result struct {
 	// Rule is the rule, with its defaults filled in.
 	Rule *rules.Rule
@@ -38,7 +38,7 @@ type Result struct {
 	Index int
 	// Effect is what the rule does.
 	Effect Effect
-	// Shared reports whether the key is not the client's own. Such keys are checked after a client's own.
+	// Shared reports whether several clients share the key. Shared keys are checked after the client's own keys.
 	Shared bool
 	// Override is the index in Rule.Overrides of the override that decided, or -1 if none did.
 	Override int
@@ -49,16 +49,15 @@ type Result struct {
 	Limits []rules.Limit
 
 	compiled        *compiledRule
-	value           string // of the key, if that is one attribute
+	value           string // the value in the key, if the key has one attribute
 	byIP            bool   // the key is the address, because an attribute of the rule's key is missing
 	hasClientLimits bool   // the limits are the client's
-	hasInlineLimit  bool   // the only limit is inlineLimit; Limits is set when the Result has its final address
+	hasInlineLimit  bool   // the only limit is in inlineLimit; Limits is set after the Result has its final address
 	inlineLimit     [1]rules.Limit
 }
 
-// Simple reports whether the rule has only limits, a key and a fixed cost, and returns the cost. Everything else is at
-// its default: requests over a limit are rejected, there is no penalty, and no setting concerns the store. Then the
-// caller need not read Rule.
+// Simple reports whether the rule has only limits, a key and a fixed cost, and returns the cost. All other settings
+// that affect counting have their defaults, so the caller need not read Rule.
 func (m *Result) Simple() (units int64, ok bool) {
 	if m.compiled == nil {
 		return 0, false
@@ -137,11 +136,11 @@ func (s *Set) Match(subject rules.Subject, dst []Result) []Result {
 	if s.epoch.Load() == p.epoch {
 		return dst
 	}
-	return s.Match(subject, dst[:before]) // the result may mix states from before and after a change
+	return s.Match(subject, dst[:before]) // clients have changed during the match; match again for a consistent result
 }
 
-// MatchRule resolves the rule with that id without evaluating its condition. It returns false if there is no such rule.
-// It allocates if the limit is a registered client's own; AppendRule does not.
+// MatchRule returns the result of the rule with the given id, without evaluating its condition. It returns false if
+// there is no such rule. It allocates if a registered client has its own limit; AppendRule does not.
 func (s *Set) MatchRule(id string, subject rules.Subject) (m Result, ok bool) {
 	ok = s.matchRule(id, subject, &m)
 	if m.hasInlineLimit {
@@ -150,7 +149,7 @@ func (s *Set) MatchRule(id string, subject rules.Subject) (m Result, ok bool) {
 	return m, ok
 }
 
-// AppendRule is like MatchRule and appends the result to dst. It allocates nothing if dst has room.
+// AppendRule is like MatchRule, but appends the result to dst. It allocates nothing if dst has room.
 func (s *Set) AppendRule(id string, subject rules.Subject, dst []Result) ([]Result, bool) {
 	n := len(dst)
 	dst = slices.Grow(dst, 1)[:n+1]
@@ -183,8 +182,8 @@ func (s *Set) matchRule(id string, subject rules.Subject, m *Result) bool {
 	}
 }
 
-// Rule returns the rule with that id, with its defaults filled in, or nil if there is no such rule in force. It is
-// read-only.
+// Rule returns the rule with the given id, with its defaults filled in. It returns nil if there is no such rule, or if
+// it is disabled. The rule is read-only.
 func (s *Set) Rule(id string) *rules.Rule {
 	if rank, ok := s.byID[id]; ok {
 		return s.rules[rank].rule
@@ -192,7 +191,7 @@ func (s *Set) Rule(id string) *rules.Rule {
 	return nil
 }
 
-// Rules returns the rules in force in their order. They are read-only.
+// Rules returns the enabled rules in their order. They are read-only.
 func (s *Set) Rules() []*rules.Rule {
 	list := make([]*rules.Rule, len(s.rules))
 	for i := range s.rules {
@@ -201,8 +200,8 @@ func (s *Set) Rules() []*rules.Rule {
 	return list
 }
 
-// Attributes returns the attributes that conditions, keys and costs of the rules in force use. No other attribute of a
-// request is read.
+// Attributes returns the attributes that conditions, keys and costs of the enabled rules use. No other attributes of a
+// request are read.
 func (s *Set) Attributes() []headgate.Attribute {
 	var list []headgate.Attribute
 	for _, src := range s.attrs {
@@ -219,11 +218,11 @@ func (s *Set) Attributes() []headgate.Attribute {
 	return list
 }
 
-// Len returns the number of rules in force.
+// Len returns the number of enabled rules.
 func (s *Set) Len() int { return len(s.rules) }
 
-// exempt applies the first result that exempts the request from other rules. Its rule exempts the request from all
-// rules whose priority is not higher, unless they block it.
+// exempt applies the first result of an unlimited rule. This rule exempts the request from all rules whose priority is
+// not higher, unless they block the request.
 func exempt(m []Result) {
 	var from *rules.Rule // the first is the one with the highest priority
 	for i := range m {

@@ -7,12 +7,12 @@ import (
 	"unsafe"
 )
 
-// A textTable is a map with texts as keys, but faster: matching a request needs several lookups. The texts come from
-// the rules, so a request cannot make a search long.
+// A textTable is a map with strings as keys that is faster than a Go map. It needs no protection against crafted keys,
+// because the keys come from the rules and not from requests.
 type textTable[V any] struct {
 	entries []textEntry[V] // a power of two, at most half of them used
 	seed    uint64
-	lengths uint64 // bit set of the lengths of texts modulo 64; it excludes most texts that are not in the table
+	lengths uint64 // bit set: the lengths of texts modulo 64; excludes most texts that are not in the table
 }
 
 type textEntry[V any] struct {
@@ -21,7 +21,7 @@ type textEntry[V any] struct {
 	value V
 }
 
-// newTextTable returns a table with the elements of a map, or nil if there are none.
+// newTextTable returns a table with the elements of a map, or nil if the map is empty.
 func newTextTable[V any](values map[string]V) *textTable[V] {
 	if len(values) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func newTextTable[V any](values map[string]V) *textTable[V] {
 	return t
 }
 
-// find returns the value of a text. ok is false if it has none.
+// find returns the value of a text. ok is false if the text is not in the table.
 func (t *textTable[V]) find(text string) (value V, ok bool) {
 	if t.lengths>>(len(text)%64)&1 == 0 {
 		return value, false
@@ -44,8 +44,8 @@ func (t *textTable[V]) find(text string) (value V, ok bool) {
 	return e.value, e.used
 }
 
-// entry returns the entry of a text, or the free one where it would be. It hashes the text by multiplication, sixteen
-// bytes at a time.
+// entry returns the entry of a text, or the unused entry in which to store it. It hashes the text by multiplication,
+// sixteen bytes at a time.
 func (t *textTable[V]) entry(text string) *textEntry[V] {
 	const k0, k1 = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	b := unsafe.Slice(unsafe.StringData(text), len(text))

@@ -6,20 +6,21 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// A trie is a node, with all nodes below it, of a trie that is being built. flatTries.add converts it.
+// A trie is a node of a trie that is being built, together with all nodes below it. flatTries.add converts a finished
+// trie.
 type trie struct {
-	label    string  // the text between the parent and this node
-	children []*trie // by the next text
-	star     *trie   // continues behind a star; nil if no pattern has a star here
-	exact    []hit   // patterns that match if the text ends here
-	subtree  []hit   // patterns that match if the text ends here or a slash follows
-	prefix   []hit   // patterns that match any text that follows
+	label    string  // the text on the edge to this node
+	children []*trie // their labels begin with different bytes
+	star     *trie   // the node after a star, or nil
+	exact    []hit   // patterns that match if no text follows
+	subtree  []hit   // patterns that match if no text or a slash follows
+	prefix   []hit   // patterns that match whatever text follows
 }
 
-// add adds a pattern with the given route: a search that reaches the end of the route finds h.
+// add adds a pattern with the given route. A search that reaches the end of the route finds h.
 func (t *trie) add(r route, h hit) {
 	for i, text := range r.texts {
-		if i > 0 { // a star is in front of every text but the first
+		if i > 0 { // there is a star before every text but the first
 			if t.star == nil {
 				t.star = &trie{}
 			}
@@ -72,8 +73,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// nodesPerPause is the number of nodes after which add sleeps for a moment, so that building large tries does not delay
-// requests: see [yield.Yielder].
+// nodesPerPause is the number of nodes after which flatTries.add sleeps briefly, as a [yield.Yielder] does, so that
+// building large tries does not delay requests.
 const nodesPerPause = 1024
 
 // addRoot appends a trie and returns its root, or noNode if t is nil.
@@ -107,7 +108,7 @@ func (f *flatTries) add(t *trie) int32 {
 	}
 	f.nodes = append(f.nodes, n)
 	if t.star != nil {
-		star := f.add(t.star) // it may move f.nodes
+		star := f.add(t.star) // may reallocate f.nodes
 		f.nodes[at].star = star
 	}
 	for _, child := range t.children {
@@ -128,7 +129,7 @@ func (f *flatTries) addHits(t *trie) (bounds terminals) {
 	return bounds
 }
 
-// intern returns an equal label that a node has already, or else this one.
+// intern returns a label that shares memory with equal labels of other nodes.
 func (f *flatTries) intern(label string) string {
 	known, ok := f.labels[label]
 	if !ok {

@@ -9,19 +9,19 @@ import (
 	"github.com/headgate/headgate/rules/internal/yield"
 )
 
-// A ConflictGroup describes registered clients whose own limits are equal, and conflict with rules.
+// A ConflictGroup describes registered clients with equal limits that cannot be used under the rules.
 type ConflictGroup struct {
-	// Example is one of them, with only its attributes, limits and rules.
+	// Example is one of the clients, with only its attributes, limits and rules.
 	Example rules.Client
-	// Count is the number of such clients.
+	// Count is the number of clients in the group.
 	Count int
-	// Problems are the reasons. Their paths are relative to the client: "limits[0]".
+	// Problems say why the limits cannot be used. Their paths begin at the client: "limits[0]".
 	Problems []rules.Problem
 }
 
-// Conflicts returns the clients whose limits the requirements do not allow, grouped by their limits. It returns
-// at most rules.MaxProblems groups; more is the number of clients in other groups. It may miss clients that are
-// added or removed while it runs. If every limit is allowed, it takes a few nanoseconds per client.
+// Conflicts returns the clients whose limits do not meet the requirements, grouped by their limits. It returns at most
+// rules.MaxProblems groups; more is the number of clients in other groups. It may miss clients that are added or
+// removed while it runs. If all limits meet the requirements, it takes a few nanoseconds per client.
 func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup, more int) {
 	m := conflictCollector{required: required, allowed: map[Client]bool{}, groups: map[string]int{}}
 	slots := r.values.slots.Load()
@@ -50,13 +50,13 @@ func (r *Registry) firstHash(d *details) valueHash {
 // A conflictCollector collects the conflicts of a registry.
 type conflictCollector struct {
 	required *rules.Requirements
-	allowed  map[Client]bool // checked clients without details and problems; at most maxShared
+	allowed  map[Client]bool // clients without details that have no problems, at most maxShared
 	list     []ConflictGroup
 	groups   map[string]int // indexes in list, by ConflictGroup.text
 	more     int
 }
 
-// check adds a client if it has problems.
+// check adds a client to its group if it has problems.
 func (m *conflictCollector) check(f Client) {
 	if f.details == nil && (!f.hasLimit || m.required.AnyLimit() || m.allowed[f]) {
 		return
@@ -85,7 +85,7 @@ func (m *conflictCollector) check(f Client) {
 	m.list = append(m.list, group)
 }
 
-// text returns a text that is equal for clients of one group.
+// text returns a text that identifies the group: it is equal for clients with equal limits and problems.
 func (m *ConflictGroup) text() string {
 	var text strings.Builder
 	for _, l := range m.Example.Limits {

@@ -1,4 +1,4 @@
-// Package registry holds registered clients: clients with limits or properties of their own.
+// Package registry stores registered clients, which have their own limits or properties.
 //
 //	acme := rules.Client{ID: "acme", Limits: []rules.Limit{{Limit: headgate.PerSecond(100)}}}
 //	clients, err := registry.New(acme)

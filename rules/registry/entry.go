@@ -15,12 +15,12 @@ type Client struct {
 	count int64 // the Count of Entry.limit, which Entry does not contain
 }
 
-// An Entry is the stored form of a client. It never changes. Most clients have one limit, and their id is the value
-// of the user attribute that identifies them. They need no details, and share an entry if only the counts of their
-// limits are different.
+// An Entry is the stored form of a client. It never changes. Most clients have one limit and are identified by the
+// attribute user, whose value is their id. Such clients need no details, and share an entry if their limits differ only
+// in the Count.
 type Entry struct {
 	common
-	details *details // nil if the client is the user with its id, and has at most one limit and no description
+	details *details // nil if the client is identified by its id as the user, and has at most one limit and no description
 }
 
 // common is the part of an entry that is sufficient for most clients.
@@ -46,8 +46,8 @@ var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 // Absent reports whether there is no client.
 func (f Client) Absent() bool { return f.Entry == nil }
 
-// OneLimit returns the limit of a client that has the same single limit under all rules. For other clients it returns
-// false.
+// OneLimit sets dst to the limit of a client that has the same single limit under all rules. For other clients it
+// returns false.
 func (f Client) OneLimit(dst *rules.Limit) bool {
 	if !f.hasLimit || f.details != nil && len(f.details.rules) > 0 {
 		return false
@@ -57,9 +57,9 @@ func (f Client) OneLimit(dst *rules.Limit) bool {
 	return true
 }
 
-// Grants returns the limits of the client under a rule, or whether the client is unlimited or blocked there. If it
-// returns none of these, the limits of the rule apply. The limits are read-only. Grants allocates for a client for
-// which OneLimit returns true.
+// Grants returns the client's limits under a rule, or reports whether the client is unlimited or blocked under the
+// rule. If it returns none of these, the limits of the rule apply. The limits are read-only. If OneLimit returns true
+// for the client, call OneLimit instead, because Grants then allocates.
 func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
 	if f.details != nil {
 		for i := range f.details.rules {
@@ -71,8 +71,7 @@ func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool
 	return f.limits(), f.unlimited, f.block
 }
 
-// limits returns the limits of the client that apply under all rules without limits of their own for the
-// client.
+// limits returns the client's limits under all rules except those for which it has other limits.
 func (f Client) limits() []rules.Limit {
 	if f.hasLimit {
 		limits := []rules.Limit{f.limit}
@@ -110,8 +109,8 @@ func (f Client) client(value string) *rules.Client {
 	return c
 }
 
-// newClient returns the stored form of a client with defaults. It copies texts, because they may be parts of a large
-// file.
+// newClient returns the stored form of a client whose defaults are filled in. It copies texts, because they may be
+// substrings of a large file.
 func (r *Registry) newClient(c *rules.Client) Client {
 	e := Entry{common: common{unlimited: c.Unlimited, block: c.Block, properties: newProperties(c.Properties)}}
 	limits, count := cloneLimits(c.Limits), int64(0)
@@ -144,8 +143,8 @@ func (r *Registry) newClient(c *rules.Client) Client {
 	return Client{&e, count}
 }
 
-// maxShared limits the number of entries in Registry.shared, which would otherwise grow with the number of
-// clients if all of them are different.
+// maxShared is the maximum number of entries in Registry.shared. Without it, the map would grow with the number of
+// clients if they are all different.
 const maxShared = 4096
 
 // share returns the shared entry that equals e. If there is none, it shares and returns e.
@@ -162,7 +161,7 @@ func (r *Registry) share(e *Entry) *Entry {
 func cloneLimits(list []rules.Limit) []rules.Limit {
 	cloned := slices.Clone(list)
 	for i := range cloned {
-		cloned[i].Name = unique.Make(cloned[i].Name).Value() // there are few different names
+		cloned[i].Name = unique.Make(cloned[i].Name).Value() // equal names share memory
 	}
 	return cloned
 }

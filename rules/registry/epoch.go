@@ -7,25 +7,25 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// An Epoch is a period in which readers find the same state of the clients. While changes are hidden, lookups in
-// the epoch find the previous client of each changed value.
+// An Epoch is a period in which readers find the same state of the clients. If it hides changes, lookups in the epoch
+// find the previous client of each changed value.
 type Epoch struct {
-	// before has the previous client of each value that has changed since the epoch began, and noClient for values that
-	// had none. It is nil if nothing is hidden.
+	// before has the previous client of each value that has changed since the epoch began. For a value that had no client
+	// it has noClient. It is nil if the epoch hides no changes.
 	before *table
-	// next is the next epoch with hidden changes. A lookup in this epoch also searches all later epochs,
-	// because their changes are hidden from it as well.
+	// next is the next epoch that hides changes. The changes in all later epochs are hidden from this epoch, too, so a
+	// lookup also searches these epochs.
 	next atomic.Pointer[Epoch]
 }
 
-// CurrentEpoch is the epoch of readers. Every change that they should see stores a new pointer, so that a reader
-// notices that its epoch has ended.
+// A CurrentEpoch points to the epoch of readers. When hidden changes become visible, the pointer changes, so that a
+// reader notices that its epoch has ended.
 type CurrentEpoch = atomic.Pointer[Epoch]
 
 // HidesChanges reports whether some changes are hidden.
 func (e *Epoch) HidesChanges() bool { return e != nil && e.before != nil }
 
-// noClient is recorded for a value that had no client.
+// noClient is the previous entry of a value that had no client.
 var noClient = &Entry{}
 
 // Find returns the client that had the value before the hidden changes, or an absent Client if there was none.
@@ -45,12 +45,12 @@ func (e *Epoch) Find(r *Registry, a headgate.Attribute, value string) Client {
 	return entry
 }
 
-// Hide hides later changes from readers of an epoch. Until end is called, they find the clients as they are now.
-// end(true) shows them all changes together. After end(false) they keep finding the previous state, which takes
-// memory as long as the epoch is in use.
+// Hide hides later changes from the readers of an epoch. Until end is called, these readers find the clients as they
+// are now. end(true) makes all changes visible together. After end(false) the readers keep finding the previous state,
+// which takes memory as long as the epoch is in use.
 //
-// Only one goroutine may hide changes at a time, from one epoch. The methods of the registry, such as Find,
-// return the current state even while changes are hidden.
+// Only one goroutine may hide changes at a time, from one epoch. The methods of Registry, such as Find, return the
+// current state even while changes are hidden.
 func (r *Registry) Hide(from *CurrentEpoch) (end func(show bool)) {
 	hiding := &Epoch{before: &table{}}
 	r.mu.Lock()

@@ -9,11 +9,11 @@ import (
 // madviseHugepage is Linux's MADV_HUGEPAGE, which package syscall does not name on every architecture.
 const madviseHugepage = 14
 
-// largeTable is the size in bytes from which a table gains from large pages.
+// largeTable is the smallest size in bytes for which large pages make a table faster.
 const largeTable = 4 << 20
 
-// preferLargePages asks the system to back new memory with large pages. A table is read at random addresses, and a
-// TLB miss can cost more than the read itself. Errors are ignored, because the table also works with small pages.
+// preferLargePages asks the system to use large pages for a new table. A table is read at random addresses, and with
+// small pages a TLB miss can take longer than the read itself. Errors are ignored, because small pages work as well.
 func preferLargePages[T any](table []T) {
 	size := len(table) * int(unsafe.Sizeof(*new(T)))
 	if size < largeTable {

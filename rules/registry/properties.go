@@ -8,7 +8,7 @@ import (
 )
 
 // properties holds the properties of a client as one text, sorted by name: "plan=gold\x00tier=2\x00". Clients with the
-// same properties share it.
+// same properties share the memory of this text.
 type properties string
 
 func newProperties(list []rules.Property) properties {

@@ -18,17 +18,18 @@ import (
 // allocates nothing. It can hold millions of clients: a client that is identified by its id and has one limit takes
 // about 50 bytes.
 //
-// A registry stores keyed 128-bit hashes instead of values, so nobody can construct a collision.
+// A registry stores 128-bit hashes instead of values. The hashes have random keys, so clients cannot construct
+// collisions.
 type Registry struct {
 	seeds  [2]maphash.Seed
 	values table // by attribute values
-	ids    table // by id; has only clients that cannot be found in values by a user attribute with their id
+	ids    table // by id; only clients that values does not contain under the attribute user with their id
 	shared map[common]*Entry
-	count  atomic.Int64
+	count  atomic.Int64 // number of clients
 
 	mu         sync.Mutex          // held by writers
-	hiding     *Epoch              // the epoch in which changes are hidden; nil if they are not
-	lastHiding weak.Pointer[Epoch] // the latest epoch with hidden changes, as long as it is in use
+	hiding     *Epoch              // the epoch that hides changes now, or nil
+	lastHiding weak.Pointer[Epoch] // the latest epoch that hides changes, as long as it is in use
 }
 
 // New returns a registry with these clients. The error is a *rules.Error.
@@ -71,8 +72,8 @@ func (r *Registry) Get(id string) (*rules.Client, bool) {
 	return nil, false
 }
 
-// Lookup returns the client with the value of an attribute. The value may be in any notation that requests can
-// have, such as an address with a port. The client is read-only.
+// Lookup is like Find, but the value may be in any notation that rules accept, such as a host in upper case. It returns
+// the whole client, which is read-only.
 func (r *Registry) Lookup(a headgate.Attribute, value string) (*rules.Client, bool) {
 	value = pattern.CanonicalValue(a.Kind, value)
 	if c := r.Find(a, value); !c.Absent() {
@@ -102,11 +103,11 @@ func (r *Registry) put(c rules.Client, replace bool) error {
 			Path: "client.id", Value: rules.Quote(c.ID), Want: "a client that is not registered yet",
 		}}}
 	}
-	normal := c.WithDefaults()
-	if err := r.checkValues(normal); err != nil {
+	filled := c.WithDefaults()
+	if err := r.checkValues(filled); err != nil {
 		return err
 	}
-	r.store(normal, old)
+	r.store(filled, old)
 	return nil
 }
 
@@ -155,8 +156,8 @@ func hasValue(c *rules.Client, a headgate.Attribute, value string) bool {
 	})
 }
 
-// store replaces the client old by c, or adds c if old is nil, or removes old if c is nil. Both have their defaults
-// filled in. Concurrent lookups by a value or id that both have always find one of them.
+// store replaces the client old by c. It adds c if old is nil, and removes old if c is nil. The defaults of both are
+// filled in. Concurrent lookups by a value or id that both clients have always find one of them.
 func (r *Registry) store(c, old *rules.Client) {
 	if c != nil {
 		record := r.newClient(c)

@@ -8,10 +8,10 @@ import (
 // A valueHash is the keyed 128-bit hash of an attribute and its value.
 type valueHash [2]uint64
 
-// A table maps hashes to clients. It is a hash table with linear probing: readers take no lock, writers must hold one.
+// A table maps hashes to clients. It is a hash table with linear probing. Readers take no lock; writers must hold one.
 //
-// Usually a lookup misses the cache only once. The limits of most clients differ only in their Count, which is in
-// the slot; such clients share an Entry, which is likely to be in the cache.
+// Usually a lookup has only one cache miss, for the slot. The limits of most clients differ only in their Count, which
+// is in the slot. Such clients share an Entry, which is likely to be in the cache.
 type table struct {
 	slots atomic.Pointer[[]slot]
 	used  int // slots that have or had a client
@@ -21,8 +21,8 @@ type table struct {
 // A slot holds one client. It changes only when the client is replaced or removed.
 type slot struct {
 	hash  valueHash
-	count int64                 // see Client
-	entry atomic.Pointer[Entry] // nil if the slot was never used; stored last
+	count int64                 // the Count of the client's limit
+	entry atomic.Pointer[Entry] // nil if the slot was never used; written last, so that readers find complete slots
 }
 
 // removedEntry marks the slot of a client that was removed. Such slots become free when the table is rebuilt.
@@ -56,7 +56,7 @@ func (t *table) find(hash valueHash) Client {
 	return Client{entry, s.count}
 }
 
-// set adds or replaces the client with a hash, or removes it if c is absent. A replaced client gets a new slot behind
+// set adds or replaces the client with a hash, or removes it if c is absent. A replaced client gets a new slot after
 // the old one, so that readers always find the old or the new client.
 func (t *table) set(hash valueHash, c Client) {
 	t.reserve(1)
@@ -84,8 +84,8 @@ func insert(slots []slot, hash valueHash, c Client) {
 	s.entry.Store(c.Entry)
 }
 
-// reserve makes room for more clients. When they would use more than 4/5 of the slots, it rebuilds the table, so
-// that they use 3/5.
+// reserve makes room for more clients. If more than 4/5 of the slots would be used, it rebuilds the table so that the
+// clients use 3/5 of the slots.
 func (t *table) reserve(more int) {
 	old := t.slots.Load()
 	if old != nil && (t.used+more)*5 <= len(*old)*4 {

@@ -1,4 +1,4 @@
-// Package enginetest creates engines for tests with rules from a text.
+// Package enginetest creates engines for tests from rules in YAML.
 package enginetest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/rules/file"
 )
 
-// A Store is a Limiter that can be unreachable.
+// A Store is a Limiter that a test can make unreachable.
 type Store = enginetest.Store
 
 // ErrUnreachable is the error of a Store that is unreachable.

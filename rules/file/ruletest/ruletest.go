@@ -19,7 +19,7 @@ import (
 // caseStart is the start of every case: midnight, so that windows of a day or less begin with it.
 var caseStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Starter returns a function for testfile.File.Run that starts a case with nothing consumed. All rules use the same
+// Starter returns a function for testfile.File.Run that starts a case with empty counters. All rules use the same
 // store, which counts exactly, whatever their consistency is. A delayed request continues immediately.
 func Starter(set *match.Set) func() (testfile.Decide, error) {
 	return func() (testfile.Decide, error) {
@@ -62,7 +62,7 @@ func Starter(set *match.Set) func() (testfile.Decide, error) {
 	}
 }
 
-// verdicts translates actions. The Verdict of a test file is only an action; that of the engine is the whole result.
+// verdicts maps actions of the engine to the verdicts of test files.
 var verdicts = map[engine.Action]testfile.Verdict{
 	engine.Allow: testfile.Allow, engine.Delay: testfile.Delay, engine.Reject: testfile.Reject, engine.Drop: testfile.Drop,
 }

@@ -12,19 +12,19 @@ import (
 // ErrTooLarge is wrapped by errors of Bounds.Check.
 var ErrTooLarge = errors.New("too large")
 
-// Bounds limit the memory for parsing a text from an untrusted sender. They are checked before parsing, because a
-// parser takes hundreds of bytes for each token.
+// Bounds limit the memory for parsing a text from an untrusted sender. A parser needs hundreds of bytes for each token,
+// so Bounds are checked before parsing.
 type Bounds struct {
 	// JSONTokens is the maximum number of brackets, commas and colons in JSON. JSONItems is the maximum number of
 	// values in a list or fields in a mapping.
 	JSONTokens, JSONItems int
-	// YAMLBytes is the maximum number of bytes of YAML. YAMLTokens is the maximum number of its tokens, which is
-	// estimated: the estimate is never too low.
+	// YAMLBytes is the maximum number of bytes of YAML. YAMLTokens is the maximum number of its tokens, by an estimate
+	// that is never too low.
 	YAMLBytes, YAMLTokens int
 }
 
-// Check returns an error that wraps ErrTooLarge if a text exceeds the bounds. The name is as for Read. Check allocates
-// nothing.
+// Check returns an error that wraps ErrTooLarge if a text exceeds the bounds. The name selects JSON or YAML, as in
+// Read. Check allocates nothing.
 func (b Bounds) Check(name string, data []byte) error {
 	if isJSON(name, data) {
 		return b.checkJSON(data)
@@ -74,7 +74,7 @@ func (b Bounds) checkJSON(data []byte) error {
 		case '[', '{':
 			tokens++
 			if depth++; depth > MaxDepth {
-				return nil // the parser refuses it before it takes memory for it
+				return nil // the parser refuses this depth before it allocates memory
 			}
 			items[depth] = 0
 		case ']', '}':
@@ -94,8 +94,8 @@ func (b Bounds) checkJSON(data []byte) error {
 	return nil
 }
 
-// yamlTokens returns an upper bound of the number of tokens that the lexer finds. It counts each character that can be
-// an indicator, one scalar after each of these, and one scalar for each line.
+// yamlTokens returns an upper bound of the number of tokens that the lexer finds. It counts one token for each
+// character that can be an indicator, one for a scalar after it, and one for a scalar on each line.
 func yamlTokens(data []byte) int {
 	indicators, lines := 0, 1
 	atStart := true // the next character may begin a token

@@ -10,8 +10,8 @@ import (
 // ignored, and fields with their zero value are not encoded.
 type Codec struct {
 	types map[reflect.Type]typeCodec
-	// Explain returns the invalid value and a description of valid ones, for an error of a function given to
-	// RegisterScalar. By default, the value is the text of the error.
+	// Explain returns the invalid value and a description of valid values from an error of a parse function that was
+	// passed to RegisterScalar. By default, the value is the text of the error.
 	Explain func(error) (value, want string)
 }
 

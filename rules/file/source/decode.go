@@ -68,7 +68,7 @@ func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 		}
 		v.SetInt(i)
 	default:
-		panic("source: no form for " + v.Type().String())
+		panic("source: cannot decode " + v.Type().String())
 	}
 }
 
@@ -195,7 +195,7 @@ func editDistance(a, b string) int {
 	if len(a) > maxLength || len(b) > maxLength {
 		return maxLength
 	}
-	row := make([]int, len(b)+1) // distances between the first letters of a and all beginnings of b
+	row := make([]int, len(b)+1) // distances between the first i letters of a and all prefixes of b
 	for j := range row {
 		row[j] = j
 	}

@@ -1,6 +1,7 @@
-// Package source parses YAML and JSON strictly into nodes with positions, and reports what is invalid.
+// Package source parses YAML and JSON into nodes with positions, converts nodes to values, and reports problems with
+// their positions.
 //
-//	file, err := source.Read("settings.yaml", data)   // *Error: not YAML, a key twice, too deep, too large
+//	file, err := source.Read("settings.yaml", data)   // *Error: not YAML, a duplicate key, too deep, too large
 //	codec := source.NewCodec()
 //	source.RegisterScalar(codec, ParseColour, Colour.String)
 //	problems := codec.Decode(file, &settings)      // unknown fields, wrong types, invalid values
@@ -10,6 +11,6 @@
 // A codec converts nodes to values and back by struct tags such as `field:"name"`. Other types are registered with
 // [RegisterScalar] if they are written as one scalar, and with [RegisterNode] otherwise.
 //
-// Parsing takes memory and time in proportion to the text: its size, its depth and the expansion of aliases are
-// bounded.
+// The memory and time for parsing are proportional to the size of the text, even with aliases. The size, the depth and
+// the number of nodes that aliases expand to are bounded.
 package source

@@ -30,7 +30,7 @@ func (c *Codec) encode(v reflect.Value) *Node {
 	case reflect.Int, reflect.Int64:
 		return Word(strconv.FormatInt(v.Int(), 10))
 	default:
-		panic("source: no form for " + v.Type().String())
+		panic("source: cannot encode " + v.Type().String())
 	}
 }
 

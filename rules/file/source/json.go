@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// readJSON parses JSON. It checks the syntax with encoding/json and extracts the values itself: json.Decoder.Token
-// allocates thirty times the size of the text, which matters for ten thousand rules.
+// readJSON parses JSON. It checks the syntax with encoding/json, but extracts the values itself: json.Decoder.Token
+// allocates thirty times the size of the text, which is too much for ten thousand rules.
 func readJSON(data []byte) (*Node, *Problem) {
 	if !json.Valid(data) {
 		return nil, notJSON(data)
@@ -21,8 +21,8 @@ func readJSON(data []byte) (*Node, *Problem) {
 	return r.value(0)
 }
 
-// maxShared is the size in bytes of the longest text whose values are substrings of it. One string takes less memory than
-// a string for each value.
+// maxShared is the maximum length in bytes of a text whose values are substrings of it. For a short text, one string
+// takes less memory than a string for each value.
 const maxShared = 4 << 10
 
 // notJSON returns the syntax error in a text that is not valid JSON.
@@ -36,7 +36,7 @@ func notJSON(data []byte) *Problem {
 		p.Value = syntax.Error()
 		at = max(0, int(syntax.Offset)-1)
 		if strings.HasSuffix(p.Value, "after top-level value") {
-			p.Value, p.Want = "more after the end", "one value"
+			p.Value, p.Want = "text after the value", "one value"
 		}
 	}
 	p.Line, p.Column = position(data, at)
@@ -46,7 +46,7 @@ func notJSON(data []byte) *Problem {
 // A jsonReader extracts nodes from valid JSON.
 type jsonReader struct {
 	data         []byte
-	text         string // the same text, if values are substrings of it; otherwise ""
+	text         string // data as a string if values are substrings of it, otherwise ""
 	next         int    // offset of the next byte
 	positionAt   int    // the offset whose position is line and column
 	lineBegin    int    // offset of the first byte of the line

@@ -18,18 +18,18 @@ func (k Kind) String() string {
 // A Node is a part of a file.
 type Node struct {
 	Kind Kind
-	// Line and Column are its position, from 1 on. The column counts characters.
+	// Line and Column are the position of the node, from 1 on. Columns are counted in characters.
 	Line, Column int
 	// Text is the value of a scalar.
 	Text string
-	// Quoted reports whether a scalar is a text, even if it looks like a number or a bool.
+	// Quoted reports whether a scalar was written in quotes, so that it is a text even if it looks like a number.
 	Quoted bool
 	// Items are the elements of a list.
 	Items []*Node
 	// Fields are the fields of a mapping, in order. Names are unique.
 	Fields []Field
 
-	size int // number of nodes with all aliases expanded
+	size int // number of nodes in it, itself included, with all aliases expanded
 }
 
 // A Field is a name and a value in a mapping.

@@ -11,13 +11,13 @@ import (
 
 // A Problem is one invalid part of a file.
 type Problem struct {
-	// Path is its location: "rules[3].limits[0]", empty if it is unknown.
+	// Path is the location of the part, such as "rules[3].limits[0]". It is empty if it is unknown.
 	Path string
 	// Value is the invalid value.
 	Value string
 	// Want describes a valid value.
 	Want string
-	// Line and Column are its position in the file, 0 if it is unknown.
+	// Line and Column are the position of the part in the file, or 0 if it is unknown.
 	Line, Column int
 }
 
@@ -89,7 +89,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the error that File.Error was given.
+// Unwrap returns the error that was passed to File.Error as wrap.
 func (e *Error) Unwrap() error { return e.err }
 
 // hasUser reports whether a line has a URL with a user, and therefore probably a password.
@@ -106,8 +106,8 @@ func hasUser(line []byte) bool {
 	}
 }
 
-// excerpt returns a line for a message, or a part of it if it is long, with a caret below the column. It returns
-// nothing for a line with a password in a URL.
+// excerpt returns a line of the file for a message, or a part of it if it is long, with a caret below the column. It
+// returns "" if the line has a URL with a password, or characters that cannot be printed.
 func excerpt(line []byte, column int) string {
 	if hasUser(line) {
 		return ""
@@ -145,8 +145,8 @@ func excerpt(line []byte, column int) string {
 	return "\n    " + visible + "\n    " + strings.Repeat(" ", caret) + "^"
 }
 
-// Error returns an *Error that lists problems in the order of their positions, or nil if there are none. more is the
-// number of problems that are not in the list. The error wraps wrap.
+// Error returns an *Error that wraps wrap and lists the problems in the order of their positions. It returns nil if
+// there are none. more is the number of problems that are not in the list.
 func (f *File) Error(problems []Problem, more int, wrap error) error {
 	if len(problems) == 0 {
 		return nil

@@ -26,7 +26,7 @@ const (
 // A File is a parsed text.
 type File struct {
 	Name string
-	// Root is its content, nil if it is empty.
+	// Root is the content of the file, or nil if the file is empty.
 	Root *Node
 
 	data []byte
@@ -114,7 +114,7 @@ func (f *File) Locate(path string) (line, column int) {
 			if n.Kind == List && err == nil && i >= 0 && i < len(n.Items) {
 				n = n.Items[i]
 			} else if i != 0 || n.Kind == List {
-				return line, column // a single value may stand for a list of one
+				return line, column // the element does not exist; [0] of a single value is the value itself
 			}
 			line, column = n.Line, n.Column
 		default:
@@ -133,8 +133,8 @@ func (f *File) Locate(path string) (line, column int) {
 	return line, column
 }
 
-// longestField returns the field whose name a path begins with. Names may contain dots: if several fit, it returns the
-// longest.
+// longestField returns the field whose name is at the beginning of a path. Names may contain dots, so several names can
+// fit; it returns the field with the longest one.
 func (n *Node) longestField(path string) *Field {
 	var best *Field
 	for i := range n.Fields {
@@ -150,9 +150,9 @@ func (n *Node) longestField(path string) *Field {
 // fieldNames finds duplicate names.
 type fieldNames struct{ seen map[string]struct{} }
 
-// add reports whether one of the fields has the name already.
+// add records a name, and reports whether one of the fields already has it.
 func (s *fieldNames) add(fields []Field, name string) (duplicate bool) {
-	const maxCompared = 8 // for up to 8 names, comparing all is faster than a map
+	const maxCompared = 8 // comparing up to 8 names is faster than a map
 	if len(fields) <= maxCompared {
 		return slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name })
 	}

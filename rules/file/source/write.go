@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// YAML formats a node as YAML: one field per line, short lists and mappings on one line.
+// YAML formats a node as YAML, with one field per line. Short lists and mappings are on one line.
 func YAML(n *Node) []byte {
 	w := yamlWriter{}
 	w.block(n, 0)
@@ -29,7 +29,7 @@ const (
 
 type yamlWriter struct{ strings.Builder }
 
-// block writes a node at the beginning of a line, or after a dash, over as many lines as it needs.
+// block writes a node at the beginning of a line or after a dash. It may use several lines.
 func (w *yamlWriter) block(n *Node, indent int) {
 	switch {
 	case n.Kind == List && len(n.Items) > 0:
@@ -91,7 +91,7 @@ func depth(n *Node) int {
 	return deepest
 }
 
-// flow formats a node on one line.
+// flow formats a node on one line, which YAML calls flow style.
 func flow(n *Node) string {
 	switch n.Kind {
 	case Null:
@@ -113,8 +113,8 @@ func flow(n *Node) string {
 	}
 }
 
-// scalar formats a text as a YAML scalar, in quotes only if YAML parsers could read something else without them. A
-// string that looks like a number, or is a keyword such as true or null, needs quotes too.
+// scalar formats a text as a YAML scalar. It adds quotes only if a YAML parser could otherwise read something else, for
+// example if a string looks like a number or is a keyword such as true or null.
 func scalar(text string, isString bool) string {
 	if _, err := strconv.ParseInt(text, 10, 64); !isString && err == nil {
 		return text

@@ -36,7 +36,7 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 		if root != nil {
 			line, column := positionOf(doc.Body)
 			return nil, &Problem{
-				Value: "a second document", Want: "one; put everything under the same rules:", Line: line, Column: column,
+				Value: "a second document", Want: "one document with all rules", Line: line, Column: column,
 			}
 		}
 		if root, p = r.node(doc.Body, 0); p != nil {
@@ -46,20 +46,21 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 	return root, nil
 }
 
-// joinPlain joins scalars that the lexer splits in a list within braces, such as { upstreams: [http://a:80] }: a colon
-// separates a name from its value only in front of a space or a bracket.
+// joinPlain joins scalars with colons that the lexer splits in a list within braces, such as { upstreams: [http://a:80]
+// }. In such a list, a colon separates a name from its value only if a space or a bracket follows.
 func joinPlain(tokens token.Tokens) token.Tokens {
-	var open []token.Type // brackets
+	var openBrackets []token.Type
 	joined := tokens[:0:0]
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
 		switch t.Type {
 		case token.MappingStartType, token.SequenceStartType:
-			open = append(open, t.Type)
+			openBrackets = append(openBrackets, t.Type)
 		case token.MappingEndType, token.SequenceEndType:
-			open = open[:max(len(open)-1, 0)]
+			openBrackets = openBrackets[:max(len(openBrackets)-1, 0)]
 		case token.MappingValueType:
-			if len(open) == 0 || open[len(open)-1] != token.SequenceStartType || i+1 == len(tokens) {
+			n := len(openBrackets)
+			if n == 0 || openBrackets[n-1] != token.SequenceStartType || i+1 == len(tokens) {
 				break // outside a list, {a:1} is a mapping
 			}
 			before, after := joined[len(joined)-1], tokens[i+1]
@@ -110,8 +111,8 @@ func syntaxProblem(err error) *Problem {
 	return p
 }
 
-// checkNesting rejects texts that would take the parser too long or overflow its stack: the parser recurses for each
-// level and for each key of a mapping. Like the parser, checkNesting finds levels by their columns.
+// checkNesting rejects texts that would take the parser too long or overflow its stack, because the parser recurses for
+// each level and for each key of a mapping. Like the parser, checkNesting recognizes levels by their columns.
 func checkNesting(tokens token.Tokens) *Problem {
 	type level struct{ column, keys int }
 	var block []level
@@ -154,9 +155,10 @@ func checkNesting(tokens token.Tokens) *Problem {
 	return nil
 }
 
+// A yamlReader converts the syntax tree of the YAML parser to nodes.
 type yamlReader struct {
 	anchors  map[string]*Node
-	expanded int
+	expanded int // number of nodes to which all aliases so far expand
 }
 
 // positionOf returns the position of a node. A mapping without braces begins with its first key.
@@ -291,7 +293,7 @@ func (r *yamlReader) alias(n *ast.AliasNode) (*Node, *Problem) {
 	node := r.anchors[name]
 	if node == nil {
 		return nil, &Problem{
-			Value: "*" + name, Want: "the name of an anchor that ends in front of it", Line: line, Column: column,
+			Value: "*" + name, Want: "the name of an anchor that ends before it", Line: line, Column: column,
 		}
 	}
 	if r.expanded += node.size; r.expanded > MaxExpanded {

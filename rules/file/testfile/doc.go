@@ -1,5 +1,5 @@
-// Package testfile runs unit tests for rules, which users write next to their rules file. A test case has a
-// request, the rules that should match it, and the expected decisions when the request is repeated.
+// Package testfile runs tests of rules. Users write these tests in a file next to their rules file. A test case has a
+// request, the rules that should match it, and steps that send the request and expect a decision.
 //
 //	rules: rules.yaml
 //	cases:
@@ -12,10 +12,10 @@
 //	      - { at: 500ms, expect: allow, remaining: 0 }
 //	      - { request: { user: bob }, expect: allow }
 //
-// matches lists all rules that match, in their order. Steps run one after the other. "at" is the time since the case
-// began; it stays the same until a step sets another one. "times" is how often the request is sent. "request" has
-// changes to the request of the case. An allowed request ends immediately unless "for" states how long it is in
-// flight, and its response has the headers in "response". Every case begins with nothing consumed.
+// "matches" lists all rules that match, in the order of the rules. Steps run one after the other. "at" is the time
+// since the case began; without it, a step has the time of the previous step. "times" is how often the request is sent.
+// "request" changes attributes of the case's request. "for" is how long an allowed request is in flight; by default it
+// ends immediately. "response" has headers of its response. Every case begins with empty counters.
 //
-// [File.Run] runs the cases with a function that decides, so that this package needs no engine.
+// The caller of [File.Run] passes a function that decides requests, so this package does not import the engine.
 package testfile

@@ -28,19 +28,19 @@ type File struct {
 
 // A Case is one request and the expected results.
 type Case struct {
-	// Name describes the case. Unique.
+	// Name describes the case. It is unique.
 	Name string `field:"name"`
-	// Request is the request, by attributes. They are normalized like those of a real request: dot segments of a path
-	// are removed, an IPv6 address is counted by its network, segment.<number> comes from the path.
+	// Request holds the attributes of the request. They are normalized like those of a real request: dot segments of a
+	// path are removed, an IPv6 address is counted by its network, and segment.<number> is read from the path.
 	Request rules.Attributes `field:"request"`
-	// Matches are the ids of all rules that match, in their order. By default they are not checked; an empty list means
-	// none.
+	// Matches are the ids of all rules that match, in the order of the rules. By default they are not checked. An empty
+	// list means that no rule matches.
 	Matches *[]string `field:"matches"`
 	// Steps are run in order.
 	Steps []Step `field:"steps"`
 }
 
-// A Step is a request at a time, perhaps repeated, and the expected decision.
+// A Step is a request at a given time, and the expected decision. The request may be repeated.
 type Step struct {
 	// At is the time since the case began. Default is the time of the previous step.
 	At *time.Duration `field:"at"`
@@ -48,17 +48,17 @@ type Step struct {
 	Times int `field:"times"`
 	// Request holds the differences from the case's request. An empty value removes an attribute.
 	Request rules.Attributes `field:"request"`
-	// For is how long an allowed request is in flight, for limits of concurrency. By default it ends at once. For a
-	// request that never ends: for: 366d.
+	// For is how long an allowed request is in flight, for concurrency limits. By default it ends at once. Use 366d for a
+	// request that never ends.
 	For *time.Duration `field:"for"`
-	// Response are headers of the response, for costs that it states.
+	// Response has the headers of the response, for rules that read their cost from it.
 	Response Response `field:"response"`
 	// Expect is the expected verdict.
 	Expect Verdict `field:"expect"`
-	// By is the rule that decides. By default it is not checked, nor are the following fields.
+	// By is the id of the rule that decides. This and the following fields are not checked by default.
 	By string `field:"by"`
-	// Remaining is the number of remaining units after the request. If the request is repeated, it is compared
-	// after the last one.
+	// Remaining is the number of remaining units after the request. If the request is repeated, it is checked only after
+	// the last one.
 	Remaining *int64 `field:"remaining"`
 	// RetryAfter is the time after which a retry may succeed.
 	RetryAfter *time.Duration `field:"retry_after"`
@@ -226,8 +226,8 @@ func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, p
 	}
 }
 
-// validate returns the problems that decoding has not found. It omits those that existing problems may have
-// caused.
+// validate returns the problems that decoding has not found. It omits problems that may be consequences of existing
+// problems.
 func (f *File) validate(existing []source.Problem) []source.Problem {
 	var problems []source.Problem
 	addProblem := func(path, value, want string) {
@@ -249,7 +249,7 @@ func (f *File) validate(existing []source.Problem) []source.Problem {
 		c := &f.Cases[i]
 		path := "cases[" + strconv.Itoa(i) + "]"
 		if c.Name == "" {
-			addProblem(path, "", "a name that says what it shows")
+			addProblem(path, "", "a name that says what the case tests")
 		} else if names[c.Name] {
 			addProblem(path+".name", rules.Quote(c.Name), "a name that no other case has")
 		}

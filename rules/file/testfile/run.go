@@ -19,19 +19,21 @@ type Decision struct {
 	RetryAfter time.Duration
 	Delay      time.Duration
 	Status     int
-	// Finish ends an allowed request at a time since its case began: it settles the cost by the response and releases
-	// held slots. response returns headers by name, in any case. If Finish is nil, steps with for or response fail.
+	// Finish ends an allowed request. It settles the cost that the response states, and releases slots. at is the time
+	// since the case began. response returns a header by its case-insensitive name. If Finish is nil, steps with for or
+	// response fail.
 	Finish func(at time.Duration, response func(header string) string) error
 }
 
-// Decide decides a request at a time since its case began. Times never decrease, including those of Decision.Finish.
+// Decide decides a request. at is the time since the case began. The times of all calls of Decide and Decision.Finish
+// never decrease.
 type Decide func(at time.Duration, request rules.Subject) (Decision, error)
 
 // A Result is the result of one case.
 type Result struct {
-	// Case is its name.
+	// Case is the name of the case.
 	Case string
-	// Failures are the unmet expectations. Steps after one that failed are not run.
+	// Failures are the unmet expectations. The steps after a failed step are not run.
 	Failures []Failure
 }
 
@@ -48,9 +50,9 @@ func (f Failure) String() string {
 	return f.File + ":" + strconv.Itoa(f.Line) + ":" + strconv.Itoa(f.Column) + ": got " + f.Got + ", want " + f.Want
 }
 
-// Run runs all cases. It matches requests with the set. start is called for each case with steps, and returns the
-// function that decides the requests of that case, with nothing consumed. An error of start ends the run; an error of
-// a decision is a failure. The file must come from Parse or Load.
+// Run runs all cases of a file that Parse or Load returned. It matches requests with the set. For each case with steps
+// it calls start, which returns a function that decides the requests of this case and has empty counters. An error of
+// start ends the run; an error of a decision is a failure of the case.
 func (f *File) Run(set *match.Set, start func() (Decide, error)) ([]Result, error) {
 	results := make([]Result, 0, len(f.Cases))
 	for i := range f.Cases {
@@ -148,7 +150,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 	return nil
 }
 
-// inFlight are allowed requests that have not ended, ordered by their end.
+// inFlight holds the allowed requests that have not ended, ordered by their end.
 type inFlight []inFlightRequest
 
 type inFlightRequest struct {

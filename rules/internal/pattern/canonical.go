@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// CanonicalValue returns a value in the form that subjects have it in.
+// CanonicalValue returns a value in the form in which a Subject returns it.
 func CanonicalValue(kind headgate.AttributeKind, value string) string {
 	switch kind {
 	case headgate.AttrHost:
@@ -24,7 +24,8 @@ func CanonicalValue(kind headgate.AttributeKind, value string) string {
 	return value
 }
 
-// canonicalHost returns a host in the form that subjects have it in: lower case, an IPv6 address without brackets.
+// canonicalHost returns a host in the form in which a Subject returns it: in lower case, and an IPv6 address without
+// brackets.
 func canonicalHost(text string) string {
 	text = strings.ToLower(text)
 	bare := text

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// In a parsed pattern, Star stands for '*' and DoubleStar for '**'; all other bytes are literal. Values have no control
-// characters, so neither can be meant literally.
+// In a parsed pattern, Star stands for '*' and DoubleStar for '**'; all other bytes are literal. Both are control
+// characters, which are not allowed in values.
 const (
 	Star       = '\x00'
 	DoubleStar = '\x01'
@@ -23,13 +23,13 @@ const (
 // MaxBytes is the length of the longest value.
 const MaxBytes = 4096
 
-// maxStars limits the backtracking of a pattern.
+// maxStars is the maximum number of stars in a pattern. It limits the time of a match.
 const maxStars = 16
 
 // A Pattern is the parsed value of a Test: a text with stars, or a network.
 type Pattern struct {
 	Text string
-	Net  netip.Prefix // of an ip; valid unless Text is AnyText
+	Net  netip.Prefix // the network, if the attribute is ip and Text is not AnyText
 }
 
 // Exact reports whether the pattern matches only one value. A network is never exact.
@@ -40,10 +40,11 @@ func HasStars(text string) bool {
 	return strings.IndexByte(text, Star) >= 0 || strings.IndexByte(text, DoubleStar) >= 0
 }
 
-// Parse parses a value of a test of the given kind. A second result that is not empty says what would be valid.
-func Parse(kind headgate.AttributeKind, value string) (Pattern, string) {
+// Parse parses a value of a test of the given kind. If the value is invalid, want describes valid values; otherwise it
+// is empty.
+func Parse(kind headgate.AttributeKind, value string) (p Pattern, want string) {
 	if len(value) > MaxBytes {
-		return Pattern{}, "at most 4096 bytes"
+		return Pattern{}, "at most " + strconv.Itoa(MaxBytes) + " bytes"
 	}
 	if !utf8.ValidString(value) {
 		return Pattern{}, "valid UTF-8"
@@ -104,7 +105,7 @@ func readStars(value string) (text, want string) {
 		}
 	}
 	if stars > maxStars {
-		return "", "at most 16 stars"
+		return "", "at most " + strconv.Itoa(maxStars) + " stars"
 	}
 	return b.String(), ""
 }
@@ -170,7 +171,7 @@ func readSegment(text string) (Pattern, string) {
 	return readSent(text)
 }
 
-// readSent refuses patterns that no path can match: paths have one form, the one in which they are sent.
+// readSent refuses patterns that no path can match, because they are not written in the form in which paths are sent.
 func readSent(text string) (Pattern, string) {
 	if norm := sentForm(text); norm != text {
 		return Pattern{}, formatPattern(norm) + ", the form in which it is sent: escaped only where necessary"
@@ -178,8 +179,8 @@ func readSent(text string) (Pattern, string) {
 	return Pattern{Text: text}, ""
 }
 
-// sentForm returns a pattern of a path or a segment in the form that requests have. Escaped slashes and backslashes
-// stay escaped, because a service may treat them as part of a name.
+// sentForm returns a pattern of a path or a segment in the form in which requests are sent. Escaped slashes and
+// backslashes stay escaped, because a service may treat them as part of a name.
 func sentForm(text string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder

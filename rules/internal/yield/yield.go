@@ -3,16 +3,15 @@ package yield
 
 import "time"
 
-// A Yielder pauses long work regularly. It sleeps, because runtime.Gosched is not enough. If no other goroutine is
-// runnable, a goroutine that yields continues without polling the network. While the garbage collector occupies the
-// other processors, an incoming request then waits for the next preemption, 10 ms later. On an idle machine even the
-// shortest sleep takes a millisecond.
+// A Yielder pauses long work regularly. It sleeps instead of calling runtime.Gosched, which returns without polling the
+// network if no other goroutine is runnable. While the garbage collector occupies the other processors, an incoming
+// request would then wait for the next preemption, up to 10 ms.
 type Yielder struct {
 	steps     uint
 	lastPause time.Time // when the last pause ended
 }
 
-// Pause is the length of one pause.
+// Pause is the length of one pause. On an idle machine, a pause may take a millisecond.
 const Pause = 20 * time.Microsecond
 
 const (
