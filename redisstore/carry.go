@@ -9,9 +9,9 @@ import (
 )
 
 // A key may have the state of another limit, for example after a rule was changed. A script that finds such a state
-// changes nothing and returns the state. The code below computes the units that were consumed under the other limit, as
-// other stores do. Then the script is called again, and replaces the state if it is still the same. Scripts convert a
-// state themselves only after the most frequent change, of the rate of a bucket.
+// changes nothing and returns the state. The code below computes the units that were consumed under the other limit.
+// Then the script is called again, and replaces the state if it is still the same. Only for the most frequent change,
+// of the rate of a bucket, scripts convert the state themselves.
 
 // carryTries is the maximum number of calls of a script for one step. If nodes with different limits use a key in turn,
 // every call may find the state of another limit.

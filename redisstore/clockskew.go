@@ -18,8 +18,8 @@ type clockReading struct {
 	tolerance time.Duration // the maximum error of skew
 }
 
-// checkClock reads the server's clock three times, and keeps the reading with the shortest round trip. It warns if the
-// clock differs too much from this host's.
+// checkClock reads the server's clock three times, and keeps the reading with the shortest round trip, which is the
+// most precise. It warns if the clock differs too much from this host's.
 func (r *serverReport) checkClock(ctx context.Context, server *topology.Server, b rueidis.Builder, clk clock.Clock) {
 	c := &r.clock
 	for range 3 {

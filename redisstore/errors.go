@@ -2,8 +2,8 @@ package redisstore
 
 import "github.com/headgate/headgate/redisstore/internal/topology"
 
-// Classes of errors, for [errors.Is]. With any other error a server refused the call, and nothing was taken. If the
-// memory of the server is full, that error is headgate.ErrFull.
+// Classes of errors, for [errors.Is]. Any other error means that a server refused the call, and nothing was taken. If
+// the memory of the server is full, the error is headgate.ErrFull.
 var (
 	// ErrUnreachable is returned if a call was not sent, because there is no connection to the server. Nothing was taken.
 	ErrUnreachable = topology.ErrUnreachable
@@ -12,7 +12,7 @@ var (
 	ErrNoResponse = topology.ErrNoResponse
 )
 
-// A ServerError describes the problem of a server: the fields Server, Problem, Fix and Err are the server's address,
-// the problem, how to fix it, and its cause. The method Refused reports whether the server works and only one key
-// cannot be decided.
+// A ServerError describes a problem of a server. Its fields Server, Problem, Fix and Err are the server's address, the
+// problem, how to fix it, and its cause. Its method Refused reports whether the server works and the problem concerns
+// only one key.
 type ServerError = topology.ServerError

@@ -12,9 +12,9 @@ import (
 // maxGathered is the maximum number of keys in a call.
 const maxGathered = 64
 
-// A gatherer combines grants that goroutines request at the same moment into one call of grant.lua, and likewise units
-// that they give back. A node with many keys of moderate rate requests a few units for each key, many times a second.
-// One call for many keys costs the server far less than a call for each key.
+// A gatherer combines grants that goroutines request at the same moment into one call of grant.lua. It does the same
+// for units that they give back. A node with many keys of moderate rate requests a few units for each key, many times a
+// second. One call for many keys costs the server far less than one call for each key.
 type gatherer struct {
 	mu   sync.Mutex
 	next map[*script]*gatheredCall // calls that still accept keys
@@ -24,8 +24,8 @@ type gatherer struct {
 type gatheredCall struct {
 	op         string
 	keys, args []string
-	callers    atomic.Int64 // callers that wait for the reply
-	cancel     context.CancelFunc
+	callers    atomic.Int64       // callers that wait for the reply
+	cancel     context.CancelFunc // called when no caller waits for the reply any more
 	done       chan struct{}
 
 	// replies and err are set before done is closed. The replies are in the order of keys. An empty reply means that the
@@ -41,8 +41,8 @@ func (call *gatheredCall) add(key, arg string) int {
 	return len(call.keys) - 1
 }
 
-// runGathered runs a script of grant.lua for a key, alone or together with the keys of other goroutines. All calls of a
-// script have the same op. The reply is the part about this key, as returned by splitGathered.
+// runGathered runs a grant.lua script for a key, alone or together with the keys of other goroutines. All calls with
+// the same script have the same op. The result is the part of the reply about this key, as splitGathered returns it.
 func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string) (string, error) {
 	if s.client.Clustered() { // keys of different slots cannot be in one call
 		return s.runAlone(ctx, sc, op, key, arg)
@@ -61,7 +61,7 @@ func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string
 	}
 	g.next[sc] = call
 	g.mu.Unlock()
-	runtime.Gosched() // goroutines that are about to make the same call add their keys
+	runtime.Gosched() // lets goroutines that are about to make the same call add their keys
 	var callCtx context.Context
 	g.mu.Lock()
 	if g.next[sc] == call { // otherwise call is full, and another call has replaced it

@@ -7,12 +7,11 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Grant takes units that the caller hands out itself. It takes at least c.Cost units or none, at most want, and at
-// most 1/share of the remaining units. c.Cost is at least 1, and is granted even if it exceeds want or that share.
-// Granted units count as taken at once. Grant returns the decision of a Take of the granted units, whose number is in
-// the receipt, or the denial of a Take of c.Cost.
-//
-// The caller returns unused units with Give and the receipt, in parts or at once.
+// Grant takes units that the caller hands out itself. It takes at most want units, and at most 1/share of the remaining
+// units. It takes at least c.Cost units, which must be at least 1, even if this exceeds want or the share. If fewer
+// than c.Cost units remain, Grant takes nothing and returns the denial that Take would return. Otherwise it returns the
+// decision that Take would return for the granted units; their number is in the receipt. Granted units count as taken
+// at once. The caller gives unused units back with Give and the receipt, in parts or all together.
 //
 // Grant returns headgate.ErrUnsupported for a split key, and for algorithms that must know when or by whom a unit is
 // used: leaky-bucket, sliding-log, sliding-buckets and concurrency.
@@ -31,7 +30,7 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	if r.neverPasses() { // take returns the denial
+	if r.neverPasses() { // grant.lua expects a cost up to the capacity; take returns the denial
 		d, _, err := s.take(ctx, &r)
 		return d, err
 	}
@@ -42,13 +41,16 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 	return d, s.explainReply(err, r.key)
 }
 
+// opGrant is an operation of grant.lua.
 const opGrant = "grant"
 
+// grant grants units of the key of a request. It repeats the call if the key has the state of another limit. Like
+// request.decide, it repeats the step in Go to compute the decision.
 func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headgate.Decision, error) {
 	var (
 		now    int64
 		out    = outcomeOtherLimit
-		packed string
+		packed string // the state before the grant
 		units  int64
 	)
 	for try := 0; out == outcomeOtherLimit; try++ {
@@ -85,8 +87,8 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 	return d, nil
 }
 
-// parseGrant splits the rest of a reply to a grant, as returned by parseReply, into the state before the grant and the
-// granted units.
+// parseGrant splits the part of a reply that parseReply has not parsed into the state before the grant and the number
+// of granted units.
 func parseGrant(rest string) (state string, units int64, err error) {
 	at := len(rest) - numberSize
 	if at < 0 {

@@ -12,17 +12,18 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A ShardHealth is the state of one server. The server counts its figures from its start, unless noted otherwise.
+// A ShardHealth is the state of one server. Figures of the server are counted from its start, unless a comment says
+// otherwise.
 type ShardHealth struct {
 	// Shard is the name of the shard, as returned by Store.Shard.
 	Shard string
 	// Server is the address of the server.
 	Server string
-	// Primary reports whether it is the primary. Other servers are replicas.
+	// Primary reports whether the server is a primary. All other servers are replicas.
 	Primary bool
-	// Slots is the number of slots that the primary owns in a cluster, 0 for other servers.
+	// Slots is the number of slots that a primary owns in a cluster. It is 0 for other servers.
 	Slots int
-	// Err says why the server did not report. The figures below are then unknown, except Counts.
+	// Err says why the server did not report. If it is set, all following figures except Counts are unknown.
 	Err error
 
 	// Version is the version of Redis or Valkey.
@@ -39,16 +40,17 @@ type ShardHealth struct {
 	OpsPerSecond int64
 	// Clients is the number of connected clients.
 	Clients int64
-	// Evicted is the number of keys deleted for lack of memory. The consumption under such a key is lost.
+	// Evicted is the number of keys that the server has deleted for lack of memory. The consumption under such a key is
+	// lost.
 	Evicted int64
-	// Expired is the number of keys deleted after their TTL.
+	// Expired is the number of keys that the server has deleted after their TTL.
 	Expired int64
 	// Scripts is the number of cached scripts, including those of other programs.
 	Scripts int64
 	// Replicas is the number of connected replicas.
 	Replicas int64
-	// LagBytes is how far a replica, or the slowest replica of a primary, is behind. LagTime is the time since the last
-	// replication traffic. A failover to the replica loses these bytes.
+	// LagBytes is how far a replica is behind its primary. For a primary it is that of its slowest replica. A failover to
+	// the replica loses these bytes. LagTime is the time since the last replication traffic.
 	LagBytes int64
 	LagTime  time.Duration
 	// LinkDown reports whether a replica has lost its primary.
@@ -100,7 +102,7 @@ func (c *cpuSamples) update(list []ShardHealth) {
 			continue
 		}
 		h.cpu.cores = h.cpu.coresSince(before)
-		if h.cpu.at.Equal(before.at) { // the same report again, as shared by SharedHealth
+		if h.cpu.at.Equal(before.at) { // the same report again, which SharedHealth has read from Redis
 			h.cpu.cores = before.cores
 		}
 		h.CPU = h.cpu.cores

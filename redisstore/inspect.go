@@ -22,7 +22,7 @@ const minMajor = 6
 const (
 	// maxSkew is the largest clock skew of a server without a warning.
 	maxSkew = time.Second
-	// nearlyFullPercent is the memory use above which there is a warning.
+	// nearlyFullPercent is the largest memory use, in percent, without a warning.
 	nearlyFullPercent = 90
 )
 
@@ -30,7 +30,7 @@ const (
 type Warning struct {
 	// Server is the address of the server.
 	Server string
-	// Problem says what is wrong, and what the consequence is. The server is the subject of the sentence.
+	// Problem says what is wrong and what the consequences are. It is a sentence without its subject, the server.
 	Problem string
 	// Fix says how to fix the problem.
 	Fix string
@@ -38,7 +38,7 @@ type Warning struct {
 
 func (w Warning) String() string { return w.Server + ": " + w.Problem + ": " + w.Fix }
 
-// An inspection is what the store knows about its servers.
+// An inspection holds the results of inspecting the servers.
 type inspection struct {
 	warnings     atomic.Pointer[[]Warning]
 	permanentErr atomic.Pointer[error] // why connectLater cannot use the servers, or nil
@@ -67,8 +67,8 @@ func (s *Store) Inspect(ctx context.Context) ([]Warning, error) {
 	return s.Warnings(), nil
 }
 
-// inspect checks all primaries, and returns the lowest major version. It fails if the store cannot be used. Settings
-// that break limits are logged and kept for Warnings.
+// inspect checks all primaries, and returns the lowest major version of Redis. It returns an error if the store cannot
+// use the servers. It logs settings that break limits, and stores them for Warnings.
 func (s *Store) inspect(ctx context.Context) (major int, err error) {
 	m, err := s.client.Map()
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Store) inspectServer(ctx context.Context, server *topology.Server) serv
 	return r
 }
 
-// checkCoverage warns if one dead shard stops the whole cluster.
+// checkCoverage warns if the whole cluster stops when one shard is down.
 func (r *serverReport) checkCoverage(ctx context.Context, server *topology.Server, b rueidis.Builder) {
 	const setting = "cluster-require-full-coverage"
 	config, err := server.Do(ctx, b.ConfigGet().Parameter(setting).Build()).AsStrMap()

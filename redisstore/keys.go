@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A keyMaker makes Redis keys of the form prefix{tag}name followed by a suffix for the kind of state. The name is a
-// keyed hash of owner and key, with 128 bits. The tag, which selects the slot, is 18 bits of a keyed hash of the owner,
-// so that all keys of an owner are in one slot. Without the secret, neither hash identifies the client. With the
-// default prefix a key has 28 bytes, the most that Redis stores in a block of 32.
+// A keyMaker makes Redis keys of the form prefix{tag}name, followed by a suffix for the kind of state. The name is a
+// keyed hash of owner and key, with 128 bits. The tag is 18 bits of a keyed hash of the owner; it selects the slot, so
+// that all keys of an owner are in one slot. Nobody can identify a client from these hashes without the secret. With
+// the default prefix, a key has 28 bytes, the most that Redis stores in a block of 32.
 type keyMaker struct {
 	prefix string
 	macs   sync.Pool // of *mac
@@ -69,7 +69,7 @@ func (m *keyMaker) key(owner, key string, part int, suffix string) string {
 	if owner != "" && part == unsplit {
 		slot = h.sum(owner, "", unsplit)
 	}
-	var tag [4]byte // encodes bits of the hash that are not in the name
+	var tag [4]byte // the tag is made from bits of the hash that are not in the name
 	base64.RawURLEncoding.Encode(tag[:], slot[nameHashSize:nameHashSize+tagHashSize])
 
 	var array [64]byte

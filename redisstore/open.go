@@ -22,10 +22,10 @@ import (
 // (true: do not verify certificates), sentinel_user and sentinel_password. Special characters in a user, password or
 // value are percent-encoded (%2F), and so is a + in the query (%2B).
 //
-// Open checks the server settings that limits depend on; see [Store.Warnings]. It fails on permanent errors, such as a wrong
-// password, a replica instead of a primary, or a server without Lua. If the servers are unreachable, it fails unless
-// Options.StartUnreachable is set. Open loads the scripts into Redis, so that the first decisions are as fast as later
-// ones.
+// Open checks server settings on which limits depend; [Store.Warnings] returns the problems. It returns an error for
+// permanent problems, such as a wrong password, a replica instead of a primary, or a server without Lua. It also
+// returns an error if the servers are unreachable, unless Options.StartUnreachable is set. Open loads the scripts into
+// Redis, so that the first decisions are as fast as later ones.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -110,7 +110,7 @@ func (s *Store) connectLater() {
 			return
 		}
 		if !topology.IsPermanent(err) {
-			s.servers.permanentErr.Store(nil) // unreachable again: the problem may have been fixed
+			s.servers.permanentErr.Store(nil) // the servers are unreachable now, so the old problem may have been fixed
 			continue
 		}
 		s.servers.permanentErr.Store(&err)

@@ -33,14 +33,14 @@ type Options struct {
 	// Prefix is the start of all Redis keys of the store. Stores with the same prefix and secret share their limits. A
 	// prefix consists of letters, digits and . - _ : / and has at most 64 bytes. Default DefaultPrefix.
 	Prefix string
-	// Secret is the key of the hashes that stand for clients in Redis, so that a reader of the Redis keys cannot identify
-	// clients. All stores that share limits need the same secret, of at least 16 bytes. Default: a random secret, created
-	// once and kept in Redis.
+	// Secret is the key of the hashes that identify clients in Redis. Without it, a reader of the Redis keys cannot
+	// identify clients. All stores that share limits need the same secret, of at least 16 bytes. Default: a random secret,
+	// which the first store writes to Redis.
 	Secret []byte
-	// SecondSecret is the new or the old secret while Secret is being replaced. Units are then counted under both
-	// secrets, and a check is allowed only if both counts allow it. So limits stay exact if some stores still use one
-	// secret and others use both, provided that each secret was used until consumption from before it expired. Each call
-	// to Redis is made twice. Default: none.
+	// SecondSecret is the new or the old secret while Secret is being replaced. Units are counted under both secrets, and
+	// a check is allowed only if both counts allow it. So limits stay exact while some stores use one secret and others
+	// use both. Remove the old secret only when all consumption that was counted under it alone has expired. With a
+	// SecondSecret, each call to Redis is made twice. Default: none.
 	SecondSecret []byte
 	// TLSConfig is used if the URL selects TLS. Settings in the URL take precedence. Default: the system's certificates.
 	TLSConfig *tls.Config
@@ -50,15 +50,15 @@ type Options struct {
 	// ReadReplicas lets replicas decide peeks, in a cluster or behind sentinels, with Redis 7 or later. Replicas may lag
 	// behind the primary. Calls that may take units always go to the primary. Default false.
 	ReadReplicas bool
-	// DialTimeout is how long connecting to a server may take, including TLS and login. Default DefaultDialTimeout.
+	// DialTimeout is the maximum time for connecting to a server, including TLS and login. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HangTimeout is how long a server may be silent while calls are active. Then its connection is replaced, at the
-	// latest after another quarter of HangTimeout. Callers do not wait that long: they return when their context ends.
-	// Default DefaultHangTimeout.
+	// HangTimeout is the longest time for which a server may be silent while calls are active. After that, at the latest
+	// after another quarter of HangTimeout, the store replaces the connection. Callers do not wait that long: they return
+	// when their context ends. Default DefaultHangTimeout.
 	HangTimeout time.Duration
 	// Logger logs lost and restored connections, and settings that break limits. Default slog.Default().
 	Logger *slog.Logger
-	// Now, if set, returns the time of decisions in place of the servers' clocks. It is for tests.
+	// Now returns the time of decisions. It is for tests. Default: decisions use the servers' clocks.
 	Now func() time.Time
 	// Clock is the clock of this process, for retries and for the times in Health and Warnings. Default clock.System.
 	Clock clock.Clock

@@ -2,18 +2,18 @@ package redisstore
 
 import "time"
 
-// An Outage is a shard that cannot decide.
+// An Outage describes a shard that cannot decide.
 type Outage struct {
 	// Shard is the name of the shard, as returned by Store.Shard.
 	Shard string
-	// Err says why, and how to fix it.
+	// Err says why the shard cannot decide, and how to fix this.
 	Err error
-	// Since is when the connection to the shard's primary was lost, or zero if that is not known.
+	// Since is when the connection to the shard's primary was lost, or the zero time if this is not known.
 	Since time.Time
 }
 
 // Outages returns the shards that cannot decide now, because their primary is unreachable, unknown or cannot be used.
-// It calls no server, and does not need other calls to notice an outage.
+// Outages does not call a server: the store checks its connections in the background, even without other calls.
 func (s *Store) Outages() []Outage {
 	m, err := s.client.Map()
 	if err != nil {

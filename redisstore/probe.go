@@ -37,11 +37,12 @@ func (s *Store) probeServer(ctx context.Context, name string) error {
 		s.client.Refresh()
 		return err
 	}
-	// Redis 7 and later refuses scripts that may write if it lacks memory, replicas or a disk. So run one.
+	// Redis 7 and later refuses scripts that may write if it has too little memory, too few replicas, or cannot save. Run
+	// such a script to find out.
 	if err := s.runReadyScript(ctx, server); err != nil || !s.client.Clustered() {
 		return err
 	}
-	// The server may work but refuse all keys while other servers of its cluster are down.
+	// A working server may refuse all keys because other servers of its cluster are down.
 	text, err := server.Do(ctx, s.client.Builder().ClusterInfo().Build()).ToString()
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):

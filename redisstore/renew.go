@@ -20,9 +20,9 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, receipt headgate.Re
 	}
 	check, part := &c, unsplit
 	if parts := partsOf(&c); parts > 1 {
-		number := int(receipt.Lease & partMask)
+		number := int(receipt.Lease & partMask) // of the part that has the lease, from 1 on
 		if number == 0 || number > parts {
-			return false, nil // the part no longer exists: the check now has fewer parts
+			return false, nil // the part no longer exists, because the check now has fewer parts
 		}
 		part = number - 1
 		check = shareOf(&c, parts, part)

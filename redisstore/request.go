@@ -8,12 +8,12 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A plan is a limit prepared for this store.
+// A plan holds everything about a limit that requests need.
 type plan struct {
 	*algorithm.Plan
 	algorithm   headgate.Algorithm
-	costOneArgs string // the packed arguments for a cost of 1, or "" if they differ between requests
-	keySuffix   string
+	costOneArgs string // the packed arguments for a cost of 1, or "" if they depend on the request
+	keySuffix   string // the suffix of Redis keys
 }
 
 func newPlan(limit headgate.Limit) (*plan, error) {
@@ -37,21 +37,21 @@ const (
 	opRenew  = "renew"
 )
 
-// A request is one check prepared for a script.
+// A request holds everything about one check that a script needs.
 type request struct {
 	plan      *plan
 	checkKey  string // the key in the check
 	key       string // the Redis key
 	secondKey string // the Redis key under Options.SecondSecret, or ""
 	cost      int64
-	offset    int64 // how far the key's clock is behind the server's, in µs; see algorithm.Plan.Offset
-	lease     uint64
-	// carried is an additional argument for a key with the state of another limit, or "": the units consumed under that
-	// limit, and the state that the script must find and replace. See carry.lua.
+	offset    int64  // how far the key's clock is behind the server's, in µs; see algorithm.Plan.Offset
+	lease     uint64 // ID of the slot, for concurrency limits
+	// carried is an additional argument of the script if the key has the state of another limit. It says which state the
+	// script must find and replace, and how many units were consumed under the other limit. Otherwise it is "".
 	carried string
 }
 
-// newRequest prepares a valid check.
+// newRequest returns the request for a valid check. part is the part of a split key, or unsplit.
 func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request, error) {
 	p, err := s.plans.Get(&c.Limit, newPlan)
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *Store) newRequest(keys *keyMaker, c *headgate.Check, part int) (request
 	return r, nil
 }
 
-// newLease returns a random lease ID of 53 bits, the most that Lua represents exactly. The ID is not zero, even after
-// its part bits are cleared.
+// newLease returns a random lease ID of 53 bits, the most that Lua represents exactly. The ID is not zero, even if the
+// number of a part replaces its last bits.
 func (s *Store) newLease() uint64 { return uint64(s.rand(1<<53)) | 1<<partBits }
 
 // neverPasses reports whether the cost exceeds the limit's capacity.
 func (r *request) neverPasses() bool { return r.cost > r.plan.Capacity() }
 
-// args returns the packed argument of take.lua. With more numbers it is an argument of give or grant.lua.
+// args returns the packed argument of take.lua. More numbers are appended for giving units back and for grant.lua.
 func (r *request) args(more ...int64) string {
 	if r.cost == 1 && len(more) == 0 && r.plan.costOneArgs != "" {
 		return r.plan.costOneArgs + r.carried
@@ -96,7 +96,7 @@ func (r *request) takeAllArgs() string {
 	return string(r.appendArgs(append(array[:0], byte(r.plan.algorithm)))) + r.carried
 }
 
-// appendArgs appends the cost, the capacity, and two numbers that depend on the algorithm.
+// appendArgs appends the cost, the capacity, and the two numbers of algorithm.Plan.LuaArgs.
 func (r *request) appendArgs(dst []byte) []byte {
 	a, b := r.plan.LuaArgs(r.offset, r.lease)
 	for _, n := range [...]int64{r.cost, r.plan.Capacity(), a, b} {
@@ -112,8 +112,9 @@ func appendNumber(dst []byte, n int64) []byte {
 	return append(dst, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// decide returns the decision of a take or peek. now (in µs) and packed are the time and the state before the step, as
-// the script returned them. The step is repeated here to compute the remaining units and the time until a retry.
+// decide returns the decision of a take or peek. The script has returned only its time, now, in µs, whether the take is
+// allowed, and the packed state before the step. decide repeats the step in Go, to compute the remaining units and the
+// time until a retry.
 func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decision, error) {
 	now -= r.offset
 	var array [8]int64 // keeps most states off the heap
@@ -131,7 +132,7 @@ func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decis
 	return d, nil
 }
 
-// A priorState is the state of a key before a step, with the time of the step.
+// A priorState is the state of a key before a step, together with the time of the step.
 type priorState struct {
 	plan   *plan
 	now    int64 // by the key's clock, in µs
@@ -142,8 +143,8 @@ func (r *request) priorState(now int64, packed string) priorState {
 	return priorState{plan: r.plan, now: now - r.offset, packed: packed}
 }
 
-// withoutTake returns the decision of a check that was allowed but takes nothing, because another check was denied. The
-// state must be valid.
+// withoutTake returns the decision of a check that was allowed but has taken nothing, because another check was denied.
+// The state must be valid.
 func (p priorState) withoutTake() headgate.Decision {
 	var array [8]int64
 	state, _ := p.plan.DecodeState(p.packed, array[:0])
@@ -165,7 +166,7 @@ func (r *request) decideCharge(now int64, packed string) (headgate.Decision, err
 // errMalformed is the error for a reply that a script of this version cannot have sent.
 var errMalformed = errors.New("not a reply of this version's scripts")
 
-// explainReply adds the server to errMalformed. It returns other errors unchanged.
+// explainReply turns errMalformed into a *ServerError. It returns other errors unchanged.
 func (s *Store) explainReply(err error, key string) error {
 	if !errors.Is(err, errMalformed) {
 		return err
@@ -185,7 +186,7 @@ const (
 	outcomeOtherLimit // the script found a state of another limit and did nothing
 )
 
-// parseReply splits a script's reply into its time in µs, its outcome, and the state or states.
+// parseReply splits a script's reply into the script's time in µs, the outcome, and the rest: one or several states.
 func parseReply(reply string) (now int64, out outcome, rest string, err error) {
 	const headSize = numberSize + 1
 	if len(reply) < headSize || reply[headSize-1] > byte(outcomeOtherLimit) {
@@ -197,7 +198,8 @@ func parseReply(reply string) (now int64, out outcome, rest string, err error) {
 	return now, outcome(reply[headSize-1]), reply[headSize:], nil
 }
 
-// cutState cuts the first state off the rest of a reply about several keys. Two bytes before it hold its length.
+// cutState splits the rest of a reply about several keys into the first state and the others. Two bytes before a state
+// hold its length.
 func cutState(rest string) (state, others string, err error) {
 	if len(rest) < 2 {
 		return "", "", errMalformed

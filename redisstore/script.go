@@ -8,15 +8,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Script is a Lua script of another package that keeps data of its own in the store's Redis. Its keys should begin
-// with [Store.Prefix] and a colon. [Store.NewScript] returns one.
+// A Script is a Lua script of another package, which keeps its own data in the store's Redis. The keys of this data
+// should begin with [Store.Prefix] and a colon. Create a Script with [Store.NewScript].
 type Script struct {
 	store  *Store
 	script *script
 }
 
-// NewScript returns a script that reads or writes the keys it is called with. Its reply is a list of strings and
-// integers.
+// NewScript returns a Script with the given body. The script may read and write only the keys of its call, and must
+// return a list of strings and integers.
 func (s *Store) NewScript(lua string) *Script {
 	return &Script{store: s, script: newScript(s.currentScripts().major, writeLine, lua)}
 }
@@ -115,8 +115,8 @@ func parseTime(parts []string) (now time.Time, ok bool) {
 	return time.Unix(seconds, micros*int64(time.Microsecond)), err1 == nil && err2 == nil
 }
 
-// DeriveSecret returns a secret for a purpose, derived from the store's own secret. All stores that share limits derive
-// the same secret. Others cannot guess it.
+// DeriveSecret returns a secret for a purpose, which is derived from the store's secret. All stores that share limits
+// return the same secret, and nobody without the store's secret can compute it.
 func (s *Store) DeriveSecret(ctx context.Context, purpose string) ([]byte, error) {
 	keys, err := s.begin(ctx)
 	if err != nil {

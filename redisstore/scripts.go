@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A script is a Lua script and its SHA-1 hash, by which EVALSHA names it.
+// A script is a Lua script with its SHA-1 hash, which EVALSHA takes.
 type script struct {
 	body, sha string
 	readOnly  bool
@@ -97,8 +97,8 @@ func (s *Store) currentScripts() *scripts {
 	return s.scripts.Load()
 }
 
-// preload prepares for the first decisions: it reads the secret, and loads the scripts into all primaries. Errors are
-// only logged, since decisions do both if necessary.
+// preload makes the first decisions faster: it reads the secret, and loads the scripts into all primaries. Errors are
+// only logged, because decisions do both if necessary.
 func (s *Store) preload(ctx context.Context) {
 	_, err := s.begin(ctx)
 	if err == nil {
@@ -129,8 +129,8 @@ func (s *Store) loadScripts(ctx context.Context) error {
 	return nil
 }
 
-// run runs a script on keys of one slot and returns its reply. If the server does not know the script, and so did
-// nothing, run sends the body of the script.
+// run runs a script on keys of one slot and returns its reply. It sends only the hash of the script. If the server
+// replies that it does not know the script, run sends the body.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
 	withBody := false
 	build := func() rueidis.Completed {
@@ -152,8 +152,8 @@ func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (strin
 	return reply, nil
 }
 
-// withKeys adds the keys to an error that is about one of them but does not name it. A server that finds a value of
-// another type does not name the key.
+// withKeys adds the keys to an error that is about one of them, but does not say about which one. A server that finds a
+// value of the wrong type does not say which key has it.
 func withKeys(err error, keys []string) error {
 	var e *ServerError
 	isNamed := func(key string) bool { return strings.Contains(err.Error(), key) }

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// With Options.SecondSecret, each check has two keys in Redis, one under each secret, with the same limit and cost. A
-// check takes from both keys or from neither. One of the keys always counts all consumption: the key under the old
-// secret while some stores do not have the new one, and later the key under the new secret. So limits stay exact.
+// With Options.SecondSecret, each check has two keys in Redis, one under each secret. A check takes its cost from both
+// keys or from neither. At any time, one of the keys has counted all consumption: first the key under the old secret,
+// and when all stores have the new secret, the key under the new one. So limits stay exact.
 
 // underSecondSecret returns the request for the key under the second secret.
 func (r *request) underSecondSecret() *request {
@@ -18,8 +18,9 @@ func (r *request) underSecondSecret() *request {
 	return &second
 }
 
-// takeSecond takes from the key under the second secret. d and before are the decision about the first key, from which
-// the units have been taken, and the state before it. If the second key denies, the units are given back to the first.
+// takeSecond takes units from the key under the second secret, after they were taken from the first key. d is the
+// decision about the first key, and before the state before it. If the second key denies, takeSecond gives the units
+// back to the first.
 func (s *Store) takeSecond(
 	ctx context.Context, r *request, d headgate.Decision, before priorState,
 ) (headgate.Decision, priorState, error) {
@@ -47,7 +48,8 @@ func (s *Store) refundKey(ctx context.Context, r *request, receipt headgate.Rece
 	}
 }
 
-// tighter combines the decisions about the two keys of a check. It keeps the receipt of d.
+// tighter combines the decisions about the two keys of a check: of each figure it returns the more restrictive one. It
+// keeps the receipt of d.
 func tighter(d, other headgate.Decision) headgate.Decision {
 	d.Allowed = d.Allowed && other.Allowed
 	d.Remaining = min(d.Remaining, other.Remaining)
@@ -59,8 +61,8 @@ func tighter(d, other headgate.Decision) headgate.Decision {
 	return d
 }
 
-// grantSecond also takes the granted units from the key under the second secret. If that key has fewer units, it takes
-// these, and gives the difference back to the first key.
+// grantSecond takes units from the key under the second secret, after they were granted by the first key. If the second
+// key grants fewer units, grantSecond gives the difference back to the first key.
 func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision) (headgate.Decision, error) {
 	const share = 1 // all remaining units may be granted
 	other, err := s.grant(ctx, r.underSecondSecret(), d.Receipt.Units, share)
@@ -80,9 +82,9 @@ func (s *Store) grantSecond(ctx context.Context, r *request, d headgate.Decision
 	return d, nil
 }
 
-// renewSecond renews the lease under the second secret. heldFirst is set if the first key has the lease. A lease that
-// was taken by a store with only one of the secrets is under one key. renewSecond then adds it to the other key, since
-// the holder may keep the lease until after the secrets were replaced.
+// renewSecond renews the lease in the key under the second secret. heldFirst reports whether the first key has the
+// lease. If a store with only one secret has taken the lease, only one key has it. renewSecond then adds the lease to
+// the other key, because its holder may keep it for longer than the old secret is used.
 func (s *Store) renewSecond(ctx context.Context, r *request, heldFirst bool) (bool, error) {
 	second := r.underSecondSecret()
 	_, heldSecond, _, err := s.runStep(ctx, opRenew, second)

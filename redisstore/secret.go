@@ -12,14 +12,14 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A store without Options.Secret uses a random secret that the first store writes to Redis. A server that loses its
-// data loses the secret too. So every store checks the secret from time to time: it writes a lost secret again, or
-// adopts the new secret if another store was faster.
+// A store without Options.Secret uses a random secret that the first store writes to Redis. If a server loses its data,
+// the secret is lost, too. So every store checks the secret regularly: it writes a lost secret again, or uses the new
+// secret if another store has written one.
 
 // defaultSecretInterval is how often the secret is checked.
 const defaultSecretInterval = 5 * time.Second
 
-// secretTimeout bounds each check of the secret.
+// secretTimeout is the maximum time of a check of the secret.
 const secretTimeout = 5 * time.Second
 
 type secretLoader struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// infoTTLFactor times the age passed to SharedHealth is how long a server's report is kept in Redis. It is more than
-// one because an old report is still used while another store asks for a new one.
+// A server's report is kept in Redis for infoTTLFactor times the age passed to SharedHealth. This is longer than age,
+// because stores use an old report while another store asks for a new one.
 const infoTTLFactor = 3
 
 // SharedHealth is like Health, but all stores with the same prefix share the reports of the servers in Redis. Together

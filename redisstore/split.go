@@ -14,21 +14,22 @@ import (
 // although other parts have units left. Remaining and RetryAfter are estimates. A cost above the largest share never
 // passes. Charges are spread over all parts.
 
-// The last bits of the lease in a receipt identify the part that the units were taken from: the number of the part plus
-// one, or everyPart for a charge.
+// The last bits of the lease in a receipt identify the part from which the units were taken. They are the number of the
+// part plus one, or everyPart for a charge.
 const (
 	partBits  = 7
 	partMask  = 1<<partBits - 1
 	everyPart = partMask
 )
 
-// partsOf returns the number of parts of a key. It is small enough that each part has a share of at least one unit.
+// partsOf returns the number of parts of a key. It may be less than Check.Split, so that each part has at least one
+// unit.
 func partsOf(c *headgate.Check) int {
 	return int(min(int64(c.Split), c.Limit.Count, c.Limit.Capacity()))
 }
 
-// validate validates a check and, if its key is split, the share of each part: a share may be so small that its burst
-// refills too slowly.
+// validate validates a check and, if its key is split, the share of each part. The share of a valid limit can be
+// invalid, because its burst refills too slowly.
 func validate(c *headgate.Check) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -127,8 +128,8 @@ func (s *Store) takePart(
 	return d, before, nil
 }
 
-// extrapolate turns a decision about one part into a decision about the key. It assumes that every part has the same
-// number of units left.
+// extrapolate turns a decision about one part into a decision about the key. It assumes that the same number of units
+// remains in every part.
 func extrapolate(c *headgate.Check, parts int, d headgate.Decision) headgate.Decision {
 	d.Limit = c.Limit.Capacity()
 	d.Remaining = min(d.Remaining*int64(parts), d.Limit)
@@ -159,9 +160,8 @@ func (s *Store) chargeSplit(
 	return sum, nil
 }
 
-// chargeOrPeek charges or peeks at a part of a key, according to op. For a key that is not split, part is the constant
-// unsplit. While a secret is being replaced, units are counted under the hashes of both secrets; see
-// Options.SecondSecret.
+// chargeOrPeek charges or peeks at a part of a key, as op says. For a key that is not split, part is unsplit. With
+// Options.SecondSecret, it does so under both secrets.
 func (s *Store) chargeOrPeek(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, part int, op string,
 ) (headgate.Decision, error) {
@@ -192,8 +192,8 @@ func (s *Store) chargeOrPeekKey(
 	return d, r.priorState(now, packed), s.explainReply(err, r.key)
 }
 
-// giveSplit gives units back to the part that the receipt names, or to all parts. A part that does not exist any more,
-// because the check now has fewer parts, gets nothing.
+// giveSplit gives units back to the part in the receipt, or to all parts. If the part no longer exists, because the
+// check now has fewer parts, giveSplit does nothing.
 func (s *Store) giveSplit(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, receipt headgate.Receipt, parts int,
 ) error {

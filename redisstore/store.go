@@ -54,7 +54,7 @@ func newStore(c *topology.Client, o Options) *Store {
 	return s
 }
 
-// Close closes the connections. Active calls fail. Closing again does nothing.
+// Close closes the connections. Active calls fail. A second call does nothing.
 func (s *Store) Close() error {
 	if !s.background.Stop() {
 		return nil
@@ -64,11 +64,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// LostRefunds returns how many units were taken for requests that another limit then denied, and could not be returned
-// because a server failed or did not respond for some seconds.
+// LostRefunds returns how many units were taken for requests that another limit then denied, and could not be given
+// back because a server failed or did not respond for some seconds.
 func (s *Store) LostRefunds() int64 { return s.lostRefunds.Load() }
 
-// begin checks that a method may run. It returns the keyMaker for the method's Redis keys.
+// begin returns an error if a method cannot run, for example because the store is closed. Otherwise it returns the
+// keyMaker for the method's Redis keys.
 func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -85,7 +86,7 @@ func (s *Store) begin(ctx context.Context) (*keyMaker, error) {
 	return s.loadSecret(ctx)
 }
 
-// checkOpen checks that a method without keys may run.
+// checkOpen is like begin for a method that needs no keys.
 func (s *Store) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -114,14 +115,15 @@ func (s *Store) withTime(args []string) []string {
 }
 
 // runStep runs a script that makes one step of an algorithm. It returns the server's time in µs, whether the step is
-// allowed, and the state before the step. A peek may return the state of another limit; other steps replace it first.
+// allowed, and the state before the step. If the key has the state of another limit, a peek returns this state; other
+// steps replace it first.
 func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, ok bool, state string, err error) {
 	current := s.currentScripts()
 	sc := current.step[r.plan.algorithm]
 	switch op {
 	case opPeek:
 		sc = current.peek[r.plan.algorithm]
-	case opRenew: // must also work on a server whose memory is full, as this script does
+	case opRenew: // the script for refunds can also renew, and works even if the server's memory is full
 		sc = current.give[r.plan.algorithm]
 	}
 	for range carryTries {
@@ -294,8 +296,8 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 	return s.changingLimits(r.key)
 }
 
-// giveGathered gives units back in the same call as other goroutines, if there are any. It returns false, and has given
-// nothing back, if the key has a state of another limit.
+// giveGathered gives units back, if possible in the same call as other goroutines. If the key has a state of another
+// limit, it gives nothing back and returns false.
 func (s *Store) giveGathered(ctx context.Context, r *request, packed string) (bool, error) {
 	reply, err := s.runGathered(ctx, s.currentScripts().giveAll[r.plan.algorithm], opGive, r.key, packed)
 	if err != nil {
@@ -305,7 +307,7 @@ func (s *Store) giveGathered(ctx context.Context, r *request, packed string) (bo
 	return out != outcomeOtherLimit, s.explainReply(err, r.key)
 }
 
-// Reset forgets what was consumed under the check's key. See [headgate.Limiter].
+// Reset clears the consumption of the check's key. See [headgate.Limiter].
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	keys, err := s.begin(ctx)
 	if err == nil {
@@ -340,8 +342,9 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 // splitShard is the shard name of all split keys, since their parts are on many servers.
 const splitShard = "split keys"
 
-// Shard returns the name of the shard that decides a check: the address of a primary, or its name at the sentinels. All
-// split keys share one name. With Options.SecondSecret two servers may decide; the name then contains both.
+// Shard returns the name of the shard that decides a check: the address of a primary, or the name that the sentinels
+// use for the primary. All split keys have one name together. With Options.SecondSecret two servers may decide; the
+// name then contains both of their names.
 func (s *Store) Shard(c headgate.Check) string {
 	if partsOf(&c) > 1 {
 		return splitShard

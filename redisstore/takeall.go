@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// TakeAll decides several checks as one, in one round trip for each owner. See [headgate.Limiter].
+// TakeAll takes the units of all checks or of none, in one round trip for each owner. See [headgate.Limiter].
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -38,7 +38,7 @@ func (s *Store) TakeAll(
 	return dst, nil
 }
 
-// A batch is the checks of one TakeAll.
+// A batch holds the checks of one TakeAll.
 type batch struct {
 	store     *Store
 	keys      *keyMaker
@@ -67,8 +67,8 @@ func (b *batch) take(ctx context.Context) error {
 	return nil
 }
 
-// group returns the indexes of the checks that are decided in one call with the first: those of the same owner. A check
-// without an owner, or whose key is split, is decided alone.
+// group returns the indexes of the checks that are decided in one call together with the check first: those with the
+// same owner. A check without an owner, or whose key is split, is decided alone.
 func (b *batch) group(first int) []int {
 	c := &b.checks[first]
 	group := []int{first}
@@ -136,8 +136,8 @@ func (b *batch) takeRequests(ctx context.Context, group []int, requests []reques
 	return taken, nil
 }
 
-// takeSecond takes the requests of a group, which were taken under Options.Secret, also under Options.SecondSecret. If
-// that fails or is denied, it gives back the units taken under Options.Secret.
+// takeSecond takes the requests of a group under Options.SecondSecret, after they were taken under Options.Secret. If
+// this fails or is denied, it gives back the units that were taken under Options.Secret.
 func (b *batch) takeSecond(ctx context.Context, group []int, requests []request) (bool, error) {
 	first, firstBefore := make([]headgate.Decision, len(group)), make([]priorState, len(group))
 	second := make([]request, len(group))
@@ -249,7 +249,7 @@ func (b *batch) takeOneByOne(ctx context.Context, group []int) (bool, error) {
 	return true, nil
 }
 
-// peek fills in the decisions of checks that are not taken.
+// peek sets the decisions of checks that are not taken.
 func (b *batch) peek(ctx context.Context, group []int) error {
 	for _, i := range group {
 		r, err := b.store.newRequest(b.keys, &b.checks[i], unsplit)
@@ -287,14 +287,14 @@ func (b *batch) refundOthers(ctx context.Context, group []int) {
 	b.refund(ctx, taken)
 }
 
-// refund gives back the units of checks that took some. Only a call with a response is known to have taken units. So at
-// most as many refunds run at once as calls were active when the server became slow.
+// refund gives back the units of those of the checks that have taken some. Only calls that got a response need a
+// refund, so refunds cannot pile up while a server does not respond.
 func (b *batch) refund(ctx context.Context, taken []int) {
 	taken = slices.DeleteFunc(taken, func(i int) bool { return b.decisions[i].Receipt.Units == 0 })
 	if len(taken) == 0 {
 		return
 	}
-	// The refund may outlast TakeAll, and the caller may then reuse its slices.
+	// Copy the slices: the refund may run after TakeAll has returned, when the caller may reuse them.
 	copied := batch{store: b.store, keys: b.keys, checks: slices.Clone(b.checks), decisions: slices.Clone(b.decisions)}
 	var units int64
 	for _, i := range taken {

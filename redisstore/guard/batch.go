@@ -8,17 +8,17 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// A batch is the checks of one Take or TakeAll that the deny cache does not deny. Batches are pooled, since allocating
-// one for each decision would be most of the guard's allocations.
+// A batch holds the checks of one Take or TakeAll after the deny cache has denied none of them. Batches are pooled:
+// otherwise they would be most of the guard's allocations.
 type batch struct {
 	guard     *Guard
 	ctx       context.Context
 	checks    []headgate.Check
-	decisions []headgate.Decision // allowed and without a Limit until the check is decided
+	decisions []headgate.Decision // until a check is decided, its decision is Allowed and has no Limit
 
-	shards  []*shard       // by check, nil after it was decided
-	takenBy []*shard       // by check, nil if nothing was taken for it
-	group   []int          // the checks that are being decided
+	shards  []*shard       // for each check its shard, or nil after it was decided
+	takenBy []*shard       // for each check the shard that took units for it, or nil
+	group   []int          // indexes of the checks that are being decided together
 	pending []pendingCheck // the same checks, while they are sent to the store
 	results []headgate.Decision
 
@@ -45,7 +45,7 @@ func (b *batch) release() {
 	b.guard.batches.Put(b)
 }
 
-// take decides the checks shard by shard. If one is denied, it returns what the others took.
+// take decides the checks shard by shard. If one is denied, take refunds the units of the others.
 func (b *batch) take() error {
 	for i := range b.checks {
 		b.shards, b.takenBy = append(b.shards, b.guard.shardOf(&b.checks[i])), append(b.takenBy, nil)
@@ -145,7 +145,8 @@ func (b *batch) record(i int, p headgate.Policy, d headgate.Decision) {
 	}
 }
 
-// takeFromShard decides all checks of a shard, by a call if possible, and reports whether they pass.
+// takeFromShard decides all checks of a shard and reports whether they pass. It calls the store if it can; otherwise
+// policies decide.
 func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	g := b.guard
 	b.group, b.pending = b.group[:0], b.pending[:0]
@@ -180,7 +181,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	default:
 		return b.notAdmitted(s, turns.outcome, keyWait)
 	}
-	defer g.releaseTurns(b.pending) // those that have not ended by then
+	defer g.releaseTurns(b.pending) // does nothing for turns that have already ended
 	call, ok := g.begin(b.ctx, s, turns.since, queued)
 	if !ok {
 		g.releaseTurns(b.pending)
@@ -206,7 +207,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	}
 }
 
-// recordResults records the decisions of a shard about the group, and reports whether they pass.
+// recordResults records the store's decisions about the group, and reports whether they pass.
 func (b *batch) recordResults(s *shard) bool {
 	for j, i := range b.group {
 		b.decisions[i] = b.results[j]
@@ -218,8 +219,8 @@ func (b *batch) recordResults(s *shard) bool {
 	return headgate.Allowed(b.results)
 }
 
-// notAdmitted decides the checks of the group, which the store does not decide. reason is the Event.Reason if the
-// outcome is Overloaded.
+// notAdmitted decides the checks of the group if the store was not called. reason is the Event.Reason for the outcome
+// Overloaded.
 func (b *batch) notAdmitted(s *shard, outcome admission.Outcome, reason string) (passes bool, err error) {
 	switch outcome {
 	case admission.Canceled:
@@ -254,7 +255,7 @@ func (b *batch) send(ctx context.Context) error {
 	return err
 }
 
-// refund returns what was taken, because another check was denied.
+// refund gives back all units that were taken, because another check was denied.
 func (b *batch) refund() {
 	for i, s := range b.takenBy {
 		d := &b.decisions[i]

@@ -8,8 +8,8 @@ import (
 
 // Charge takes the cost even if it exceeds the limit. See [headgate.Limiter].
 //
-// If the shard is unavailable, the policy Local charges the local limiter. Open and Closed lose the charge: the
-// decision is Degraded, its receipt is empty, and Stats count it.
+// If the shard is unavailable, the policy Local charges the local limiter. With Open and Closed the charge is lost: the
+// decision is Degraded, its receipt is empty, and Stats.ChargesDropped counts it.
 func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
@@ -60,7 +60,8 @@ func (g *Guard) degradeCharge(ctx context.Context, s *shard, c *headgate.Check) 
 	return d, nil
 }
 
-// changeUnits records that units were, or may have been, given back to a key, or charged if they are negative.
+// changeUnits records that units were given back to a key or, if they are negative, charged. If the call failed, they
+// may have been.
 func (g *Guard) changeUnits(c *headgate.Check, units int64) {
 	if g.denials == nil {
 		return

@@ -15,7 +15,7 @@ const (
 	tripWindow = 2 * time.Second
 )
 
-// A circuit is the circuit breaker of one shard. It opens when calls fail, and only a probe closes it.
+// A circuit is the circuit breaker of one shard. Failed calls open it, and only a probe closes it.
 type circuit struct {
 	clock clock.Clock
 
@@ -23,17 +23,17 @@ type circuit struct {
 	counts        [windowParts]callCounts
 
 	open       atomic.Bool
-	opened     atomic.Pointer[chan struct{}] // closed while the circuit is open
-	generation atomic.Int64                  // how often it has opened and closed
-	changedAt  atomic.Int64                  // when it last opened or closed, in ns since 1970
-	nextProbe  atomic.Int64                  // in ns since 1970
+	opened     atomic.Pointer[chan struct{}] // a channel that is closed when the circuit opens
+	generation atomic.Int64                  // how often the circuit has opened and closed
+	changedAt  atomic.Int64                  // when the circuit last opened or closed, in ns since 1970
+	nextProbe  atomic.Int64                  // when the next probe is due, in ns since 1970
 
-	mu sync.Mutex // held to open and close
+	mu sync.Mutex // held to open and close the circuit
 }
 
-// callCounts count the calls that ended within one part of the tripWindow.
+// callCounts counts the calls that ended within one part of the tripWindow.
 type callCounts struct {
-	part                atomic.Int64 // the number of the part since 1970
+	part                atomic.Int64 // the number of the part, counted from 1970
 	successes, failures atomic.Int64
 }
 
@@ -55,8 +55,9 @@ func (c *circuit) setClosed(now time.Time) {
 	c.open.Store(false)
 }
 
-// report records the result of a call that began in a generation, and returns whether the circuit should open. A call
-// that began before the circuit last changed says nothing about the shard now.
+// report records the result of a call, and reports whether the circuit should open. generation is that of the circuit
+// when the call began. If the circuit has changed since, the call is ignored, because it says nothing about the shard
+// now.
 func (c *circuit) report(generation int64, now time.Time, success bool) bool {
 	if c.generation.Load() != generation {
 		return false
@@ -64,7 +65,7 @@ func (c *circuit) report(generation int64, now time.Time, success bool) bool {
 	part := now.UnixNano() / int64(partTime)
 	n := &c.counts[part%windowParts]
 	if old := n.part.Load(); old != part && n.part.CompareAndSwap(old, part) {
-		n.successes.Store(0) // counts of calls that end at the same moment may be lost, which does no harm
+		n.successes.Store(0) // calls that end at the same moment may not be counted, which does no harm
 		n.failures.Store(0)
 	}
 	if success {
@@ -91,8 +92,9 @@ func (c *circuit) shouldOpen(now time.Time) bool {
 	return successes+failures >= tripCalls && failures >= successes
 }
 
-// tryOpen opens the circuit. It returns false if the circuit has opened since a generation. A call that began at the
-// moment at which another one opened the circuit has the generation of the open circuit.
+// tryOpen opens the circuit, unless it is open or has changed since the given generation. It reports whether it opened
+// the circuit. It tests both conditions, because a call that begins while another one opens the circuit may already
+// have the new generation.
 func (c *circuit) tryOpen(generation int64, now, nextProbe time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +123,7 @@ func (c *circuit) close(now time.Time) time.Duration {
 	return down
 }
 
-// retryAfter estimates when the shard works again: at the next probe.
+// retryAfter returns the time to the next probe, as an estimate of when the shard works again.
 func (c *circuit) retryAfter() time.Duration {
 	wait := firstProbe
 	if c.open.Load() {

@@ -16,9 +16,9 @@ type Error struct {
 	Op string
 	// Shard is the name of the shard, or empty if the store is not Sharded.
 	Shard string
-	// Err is the error of the store: now, or when the circuit opened.
+	// Err is the error of the store. If the circuit is open, it is the error because of which it opened.
 	Err error
-	// Sent reports that the store was called and did not respond, so it may have done the operation.
+	// Sent reports whether the store was called. It did not respond, so it may have done the operation.
 	Sent bool
 }
 
@@ -46,27 +46,27 @@ func (e *Error) Unwrap() []error {
 type result uint8
 
 const (
-	responded result = iota // the store works, and its response stands, even if it is an error
+	responded result = iota // the store works, and the caller gets its response, even if this is an error
 	refused                 // the store works, but refuses to decide
 	failed                  // the store does not work
 	canceled                // the caller did not wait for the response
 	starved                 // this process was too busy to send the call or to read the response
 )
 
-// callerErrors say nothing bad about the store: the caller made a mistake, or the store is overloaded.
+// callerErrors are not failures of the store: the caller made a mistake, or the store is closed or overloaded.
 var callerErrors = [...]error{
 	headgate.ErrInvalidLimit, headgate.ErrInvalidCheck, headgate.ErrUnsupported, headgate.ErrNilContext,
 	headgate.ErrNever, headgate.ErrClosed, headgate.ErrOverloaded,
 }
 
-// A refuser is an error that may be the refusal of a working store to decide one check.
+// A refuser is an error of a store that may still work. redisstore.ServerError implements it.
 type refuser interface {
 	error
-	// Refused reports whether the error is such a refusal.
+	// Refused reports whether the store works and only refuses to decide this check.
 	Refused() bool
 }
 
-// classify returns what the error of a call means. ctx is the caller's.
+// classify returns how a call with the given error ended. ctx is the caller's context.
 func classify(ctx context.Context, err error) result {
 	if err == nil {
 		return responded

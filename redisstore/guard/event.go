@@ -10,18 +10,19 @@ type Event struct {
 	Kind EventKind
 	// Shard is the name of the shard, or empty if the store is not Sharded.
 	Shard string
-	// At is when it happened.
+	// At is the time of the event.
 	At time.Time
 	// Err is the last error of the shard.
 	Err error
 	// NeverResponded reports, for Opened, that the shard has not responded since the guard was created.
 	NeverResponded bool
-	// For Recovered, Down is how long the circuit was open, and Degraded how many decisions policies made meanwhile. For
-	// Deciding, Down is how long the shard refused to decide, and Degraded how many calls it refused.
+	// For Recovered, Down is how long the circuit was open, and Degraded is how many decisions policies made in this time.
+	// For Deciding, Down is how long the shard refused to decide, and Degraded is how many calls it refused.
 	Down     time.Duration
 	Degraded int64
-	// Reason says, for Overloaded, what the request waited for: "queue" to be admitted, "key" for the response to another
-	// caller of its key, or "call" for its own, which this process did not send or read in time.
+	// Reason is set for Overloaded. It says what the request waited for. "queue": to be admitted. "key": for the response
+	// to another caller of its key. "call": for its own response, because this process did not send the call or read the
+	// response in time.
 	Reason string
 }
 
@@ -32,11 +33,11 @@ type EventKind uint8
 const (
 	Failing    EventKind = iota // a call failed and a policy decided; at most one event per second and shard
 	Opened                      // the circuit opened
-	StillDown                   // the first probe after that failed
+	StillDown                   // the first probe after Opened failed
 	Recovered                   // the circuit closed
-	Vanished                    // the circuit was open and the shard was not used for a while; it is forgotten
-	Refusing                    // the shard works and refuses to decide: its memory is full, or a key has a foreign value
-	Deciding                    // the shard has refused nothing for a while
+	Vanished                    // a shard with an open circuit was not used for a while, and is forgotten
+	Refusing                    // the shard works, but refuses some checks, because its memory is full for example
+	Deciding                    // the shard decides all checks again
 	Overloaded                  // requests are refused because of overload; at most one event per second and shard
 	eventKinds                  // the number of kinds
 )
@@ -59,7 +60,7 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// maxEvents is how many events wait for OnEvent.
+// maxEvents is the maximum number of events that wait for OnEvent.
 const maxEvents = 64
 
 // send queues an event, or drops it if the queue is full.

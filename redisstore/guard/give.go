@@ -9,9 +9,9 @@ import (
 
 // Renew extends the lease of a concurrency limit by another TTL. See [headgate.Limiter].
 //
-// If the policy Open admitted the request, there is no slot to renew, and Renew returns true. If the policy Local did,
-// the local limiter renews the slot. If the shard of a slot is unavailable, Renew returns an error that wraps
-// ErrUnavailable.
+// If the policy Open admitted the request, there is no slot to renew, and Renew returns true. If the policy Local
+// admitted it, the local limiter renews the slot. If the shard of a slot is unavailable, Renew returns an error that
+// wraps ErrUnavailable.
 func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (held bool, err error) {
 	if err := g.validateReceipt(ctx, &c, r); err != nil {
 		return false, err
@@ -69,7 +69,7 @@ func (g *Guard) validateReceipt(ctx context.Context, c *headgate.Check, r headga
 	return headgate.ValidateRefund(c.Cost, r)
 }
 
-// Reset clears the consumption of the check's key, here and in the store. See [headgate.Limiter].
+// Reset clears the consumption of the check's key, in the store and in the local limiter. See [headgate.Limiter].
 //
 // If the shard is unavailable, Reset returns an error that wraps ErrUnavailable.
 func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {

@@ -6,12 +6,12 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Grant takes units that the caller hands out itself, if the store is a [Granter]; otherwise it returns
-// headgate.ErrUnsupported. It has the same deadline and the same circuit as Take.
+// Grant takes units that the caller hands out itself. If the store is not a [Granter], it returns
+// headgate.ErrUnsupported. Grant has the same deadline and the same circuit as Take.
 //
-// If the shard is unavailable, no policy decides, since a policy has no units to grant: the error wraps
-// ErrUnavailable, and [Guard.Degrade] decides each request. If too many requests wait, the error is
-// headgate.ErrOverloaded. Denials are not remembered, since the caller counts granted units itself.
+// If the shard is unavailable, the error wraps ErrUnavailable. No policy decides, because a policy has no units to
+// grant; the caller can then call [Guard.Degrade] for each request. If too many requests wait, the error is
+// headgate.ErrOverloaded. Denials are not remembered, because the caller counts granted units itself.
 func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
 	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
@@ -37,8 +37,8 @@ func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 	return d, err
 }
 
-// Degrade decides a check by its policy, for a caller whose Grant has failed. The decision is Degraded, and counted
-// like those of Take.
+// Degrade decides a check by its policy, for a caller whose Grant has failed. The decision is Degraded, and is counted
+// like one of Take.
 func (g *Guard) Degrade(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err

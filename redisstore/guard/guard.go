@@ -16,17 +16,17 @@ import (
 
 var _ headgate.LimitValidator = (*Guard)(nil)
 
-// A Guard is a headgate.Limiter in front of another one, and decides by policy when that one fails. Create one with
-// New. It is safe for concurrent use.
+// A Guard is a headgate.Limiter in front of another one, the store. If the store fails, the Guard decides by policy.
+// Create one with New. It is safe for concurrent use.
 type Guard struct {
 	inner   headgate.Limiter
 	prober  Prober  // nil if inner is not a Prober
 	traffic Traffic // nil if inner is not a Traffic
 	options Options
 	clock   clock.Clock
-	start   time.Time // of the times of the deny cache, if Options.Now is nil
+	start   time.Time // the zero of the deny cache's clock, if Options.Now is nil
 	local   headgate.Limiter
-	created *memstore.Store // local, if New created it
+	created *memstore.Store // the local limiter, if New created it
 
 	denials *admission.DenyCache // nil if denials are not remembered
 	gate    admission.KeyGate
@@ -89,8 +89,8 @@ func MustNew(inner headgate.Limiter, o Options) *Guard {
 	return g
 }
 
-// Close ends the goroutines of the guard and waits for them; OnEvent is not called any more. Methods fail with
-// headgate.ErrClosed after Close. It does not close the store. Closing again does nothing.
+// Close ends the goroutines of the guard and waits for them. After Close, OnEvent is not called, and methods fail with
+// headgate.ErrClosed. Close does not close the store. A second call does nothing.
 func (g *Guard) Close() error {
 	if !g.background.Stop() {
 		return nil
@@ -102,7 +102,7 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// micros returns the time of the deny cache in µs.
+// micros returns the time in µs by the clock of the deny cache.
 func (g *Guard) micros() int64 {
 	if g.options.Now != nil {
 		return g.options.Now().UnixMicro()
@@ -110,7 +110,7 @@ func (g *Guard) micros() int64 {
 	return g.clock.Since(g.start).Microseconds()
 }
 
-// checkOpen checks the context of a method, and that the guard is open.
+// checkOpen returns an error if a method cannot run, because its context has ended or the guard is closed.
 func (g *Guard) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext

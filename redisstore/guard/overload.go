@@ -16,8 +16,8 @@ const (
 	slowCall = "call"
 )
 
-// maxDeadlines is the maximum number of deadlines for which a request waits for other callers of its key. It waits for
-// more than one if this process is too busy to read their responses.
+// maxDeadlines is the maximum number of deadlines for which a request waits for other callers of its key. Usually it
+// waits for less than one. It waits longer if this process is too busy to read their responses.
 const maxDeadlines = 10
 
 // refuseOverloaded counts a request that is refused because of overload, sends an event at most once a second, and
@@ -31,15 +31,15 @@ func (g *Guard) refuseOverloaded(s *shard, reason string) error {
 	return headgate.ErrOverloaded
 }
 
-// busy reports whether a shard works and this process is too busy to send calls or to read responses.
+// busy reports whether a shard works, but this process is too busy to send calls or to read responses.
 func (g *Guard) busy(s *shard) bool {
 	return s.circuit.failuresInRow.Load() == 0 &&
 		(s.queue.Waiting() > 0 || g.calls.HasUnread(s.name) || g.calls.HasExtended(s.name))
 }
 
-// extendWait gives a request that is out of time its reserve from now on, if this process is busy, or was busy and
-// another caller of the request's keys has got a response meanwhile. It moves the beginning of the wait. It returns false
-// if the request must not wait longer.
+// extendWait gives a request whose time is over enough time for its own call. It does so if this process is busy, or if
+// it was busy and another caller of the request's keys has got a response since. It moves the beginning of the wait. It
+// returns false if the request must not wait longer.
 func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	step := min(g.reserve(s), g.options.Deadline) - g.timeLeft(w)
 	works := w.extended > 0 && w.responded || g.busy(s)
@@ -51,8 +51,8 @@ func (g *Guard) extendWait(s *shard, w *turnWait) bool {
 	return true
 }
 
-// excludeStalls excludes from a wait the time for which this process did not run. It moves the beginning of the wait. A
-// long stall is not overload: this process or its machine was stopped. It is excluded in full, once.
+// excludeStalls excludes the time for which this process did not run from a wait, by moving the beginning of the wait.
+// A long stall is not overload: this process or its machine was stopped. It is excluded in full, but only once.
 func (g *Guard) excludeStalls(w *turnWait) {
 	stalled := g.calls.Stalled()
 	excluded := stalled - w.stalled
@@ -66,5 +66,6 @@ func (g *Guard) excludeStalls(w *turnWait) {
 	w.since = w.since.Add(excluded)
 }
 
-// maxExtension is how far the beginning of a wait may be moved, apart from the time for which this process was stopped.
+// maxExtension returns how far the beginning of a wait may be moved. Time for which this process was stopped is not
+// included.
 func (g *Guard) maxExtension() time.Duration { return (maxDeadlines - 1) * g.options.Deadline }

@@ -8,7 +8,8 @@ import (
 
 // Peek returns the decision that Take would return now, and takes nothing. See [headgate.Limiter].
 //
-// It reads the store even if the deny cache knows a denial. If the shard is unavailable, the policy decides.
+// Peek calls the store even if the deny cache has a denial for the check. If the shard is unavailable, the policy
+// decides.
 func (g *Guard) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := g.checkOpen(ctx); err != nil {
 		return headgate.Decision{}, err

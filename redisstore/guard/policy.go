@@ -32,8 +32,8 @@ func (g *Guard) count(s *shard, p headgate.Policy) {
 	s.degraded.Add(1)
 }
 
-// decideWithoutCounter decides a check by its policy as far as that needs no counter: it may deny, but only the local
-// limiter decides whether Local allows.
+// decideWithoutCounter decides a check by its policy as far as possible without a counter. If it denies, the decision
+// is final. If it allows, the caller must still ask the local limiter if the policy is Local.
 func decideWithoutCounter(s *shard, c *headgate.Check) (d headgate.Decision, denied bool) {
 	capacity := c.Limit.Capacity()
 	switch {
@@ -84,17 +84,17 @@ func share(l headgate.Limit, nodes int64) headgate.Limit {
 	return l
 }
 
-// localDecision turns a decision of the local limiter into one of the guard.
+// localDecision turns a decision of the local limiter into a decision of the guard.
 func localDecision(s *shard, d headgate.Decision) headgate.Decision {
 	d.Degraded = true
-	if d.RetryAfter == headgate.Never { // it may pass when the shard works again
+	if d.RetryAfter == headgate.Never { // the check may pass when the shard works again
 		d.RetryAfter = s.circuit.retryAfter()
 	}
 	d.Receipt = takenLocally(d.Receipt)
 	return d
 }
 
-// takenNowhere is the At of a receipt of the policy Open. Receipts of Local are below it.
+// takenNowhere is the At of a receipt of the policy Open. Receipts of Local have a lower At.
 const takenNowhere = -1
 
 // takenLocally marks a receipt of the local limiter.

@@ -9,22 +9,23 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// The delay between probes doubles, up to maxUrgentDelay for the first urgentTime and maxProbeDelay after it: a
-// failover takes some seconds, and a late probe prolongs the time in which policies decide. Delays are shortened by up
-// to a quarter at random, so that the nodes of a fleet do not probe at the same time.
+// The delay between probes doubles, up to maxUrgentDelay in the first urgentTime and up to maxProbeDelay after that.
+// The first delays are short because a failover takes only some seconds, and policies decide until a probe succeeds.
+// Delays are shortened by up to a quarter at random, so that the nodes of a fleet do not probe at the same time.
 const (
 	firstProbe     = 100 * time.Millisecond
 	maxUrgentDelay = 200 * time.Millisecond
 	maxProbeDelay  = 500 * time.Millisecond
 	urgentTime     = 10 * time.Second
 
-	// maxIdleProbes is how many times in a row an unused shard of a Sharded store is probed: for about a minute.
+	// maxIdleProbes is the number of probes, in about a minute, after which an unused shard of a Sharded store is
+	// forgotten.
 	maxIdleProbes = 120
-	// lateInterval is how often a shard is checked for a late response after its circuit has opened.
+	// lateInterval is the time between two checks for a late response after the circuit has opened.
 	lateInterval = 5 * time.Millisecond
 )
 
-// nextDelay returns the delay of the next probe after a delay, for a shard that has been down for a time.
+// nextDelay returns the delay after the given one, for a shard that has been down for the given time.
 func nextDelay(delay, down time.Duration) time.Duration {
 	limit := maxProbeDelay
 	if down < urgentTime && delay < maxProbeDelay {
@@ -33,7 +34,7 @@ func nextDelay(delay, down time.Duration) time.Duration {
 	return min(2*delay, limit)
 }
 
-// probeUntilUp probes a shard until its circuit closes, first after a delay.
+// probeUntilUp probes a shard until it responds, and then closes its circuit. The first probe is after delay.
 func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 	idle, reported := 0, false
 	maybeLate := g.traffic != nil && errors.Is(s.lastErr(), context.DeadlineExceeded)
@@ -64,8 +65,8 @@ func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 	}
 }
 
-// awaitProbe waits before a probe. If the shard may only be late, it stops waiting when data arrives from the shard. It
-// returns false when the guard is closed.
+// awaitProbe waits before a probe. If maybeLate is set, the shard may only have been slow, so the wait ends when data
+// arrives from the shard. awaitProbe returns false when the guard is closed.
 func (g *Guard) awaitProbe(s *shard, wait time.Duration, maybeLate bool) bool {
 	for began := g.clock.Now(); ; {
 		step := wait - g.clock.Since(began)
@@ -115,7 +116,7 @@ func (g *Guard) ask(s *shard, c *headgate.Check) error {
 	}
 	peek := *c
 	peek.Cost = 0
-	if peek.Limit == (headgate.Limit{}) { // the check of a Reset has none
+	if peek.Limit == (headgate.Limit{}) { // the check of a Reset has no limit
 		peek.Limit = headgate.PerSecond(1)
 	}
 	_, err := g.inner.Peek(ctx, peek)

@@ -6,13 +6,13 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Units that TakeAll took from one shard before another denied are returned in the background.
+// If a shard denies a TakeAll, the units that were taken from other shards are given back in the background.
 const (
-	maxRefunds = 1024 // in the queue
-	refunders  = 4    // goroutines
+	maxRefunds = 1024 // maximum number of queued refunds
+	refunders  = 4    // number of goroutines that give units back
 )
 
-// A refund is units to be returned to the store.
+// A refund describes units to give back to the store.
 type refund struct {
 	shard   *shard
 	check   headgate.Check
@@ -28,7 +28,7 @@ func (g *Guard) refundLater(s *shard, c *headgate.Check, receipt headgate.Receip
 	}
 }
 
-// refund returns units to the store, unless the guard is closed.
+// refund gives units back to the store, unless the guard is closed.
 func (g *Guard) refund(r refund) {
 	if g.background.Stopped() {
 		g.counters.refundsDropped.Add(1)
@@ -46,7 +46,7 @@ func (g *Guard) countRefund(ok bool) {
 	}
 }
 
-// refundLocally returns units to the local limiter.
+// refundLocally gives units back to the local limiter.
 func (g *Guard) refundLocally(ctx context.Context, c *headgate.Check, receipt headgate.Receipt) {
 	local := g.localCheck(c)
 	local.Cost = receipt.Units

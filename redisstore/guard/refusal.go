@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// refusalTime is how long a shard must have refused nothing to count as deciding again: a shard whose memory is nearly
-	// full refuses only some checks, and one event for each would be too many.
+	// A refusal ends when the shard has refused nothing for refusalTime. A shard whose memory is nearly full refuses only
+	// some checks, and an event for each of them would be too many.
 	refusalTime = 5 * time.Second
-	// refusalInterval is how often that is checked.
+	// refusalInterval is the time between two checks whether a refusal has ended.
 	refusalInterval = time.Second
 )
 
-// A refusal is the state of a shard that works and refuses to decide some checks: its memory is full, or their keys
-// have values of another program. The shard is still called, since it may decide other checks.
+// A refusal is the state of a shard that works, but refuses to decide some checks, because its memory is full or their
+// keys have values of another program. The guard still calls the shard, because it may decide other checks.
 type refusal struct {
-	check headgate.Check // the first one
+	check headgate.Check // the first refused check
 	since time.Time
-	err   atomic.Pointer[error] // of the last one
-	last  atomic.Int64          // when that was, in ns since 1970
-	count atomic.Int64
+	err   atomic.Pointer[error] // the error for the last refused check
+	last  atomic.Int64          // when the last check was refused, in ns since 1970
+	count atomic.Int64          // number of refused checks
 }
 
-// recordRefusal records that a shard refused a check. The first refusal sends an event, and starts a goroutine that
-// sends another one at the end.
+// recordRefusal records that a shard refused a check. For the first refused check it sends an event, and starts a
+// goroutine that sends another event when the refusal ends.
 func (g *Guard) recordRefusal(s *shard, c *headgate.Check, err error, now time.Time) {
 	r := s.refusal.Load()
 	if r == nil {
@@ -38,7 +38,7 @@ func (g *Guard) recordRefusal(s *shard, c *headgate.Check, err error, now time.T
 			g.background.Start(func() { g.awaitDeciding(s, first) })
 			return
 		}
-		if r = s.refusal.Load(); r == nil { // another one has begun and ended
+		if r = s.refusal.Load(); r == nil { // another goroutine's refusal has begun and ended
 			return
 		}
 	}

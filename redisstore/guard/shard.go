@@ -8,15 +8,16 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// A shard is a part of the store that fails as one: a server, or the whole store if it is not Sharded.
+// A shard is a part of the store that fails independently of other parts, such as a server. A store that is not Sharded
+// is one shard.
 type shard struct {
 	name    string
 	circuit *circuit
 	queue   *admission.Queue
 
 	latency      atomic.Int64 // moving average of response times in ns, or 0
-	responded    atomic.Bool  // at least once
-	used         atomic.Bool  // since the flag was last cleared
+	responded    atomic.Bool  // the shard has responded at least once
+	used         atomic.Bool  // the shard was used since this flag was last cleared
 	degraded     atomic.Int64 // decisions by policies since the circuit opened
 	reportedAt   atomic.Int64 // when the last Failing event was sent, in ns since 1970
 	overloadedAt atomic.Int64 // when the last Overloaded event was sent, in ns since 1970
@@ -34,11 +35,12 @@ func (g *Guard) newShard(name string) *shard {
 	return &shard{name: name, circuit: newCircuit(g.clock), queue: admission.NewQueue(g.clock)}
 }
 
-// openCircuit opens the circuit of a shard, unless it has changed since a generation, and starts to probe the shard.
+// openCircuit opens the circuit of a shard and starts to probe the shard. It does nothing if the circuit has changed
+// since the given generation.
 func (g *Guard) openCircuit(s *shard, generation int64) {
 	now, wait := g.clock.Now(), firstProbe
 	if generation > 0 && now.UnixNano()-s.circuit.changedAt.Load() < int64(time.Second) {
-		wait = maxProbeDelay // probes succeed although calls fail
+		wait = maxProbeDelay // the circuit has just closed, so probes succeed although calls fail
 	}
 	if !s.circuit.tryOpen(generation, now, now.Add(wait)) {
 		return

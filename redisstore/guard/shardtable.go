@@ -13,20 +13,20 @@ import (
 
 // A Shard is the state of a shard.
 type Shard struct {
-	// Name is the store's name for it, or empty if the store is not Sharded.
+	// Name is the store's name for the shard, or empty if the store is not Sharded.
 	Name string
-	// Open reports whether its circuit is open. The shard is not called then.
+	// Open reports whether the shard's circuit is open. Then the shard is not called.
 	Open bool
-	// Refuses is why it refuses to decide some checks although it works: its memory is full, or a key has a value of
-	// another program. Policies decide these checks. It is nil if the shard has refused nothing for some seconds.
+	// Refuses says why the shard refuses to decide some checks although it works: its memory is full, or a key has a value
+	// of another program. Policies decide these checks. It is nil if the shard has refused nothing for some seconds.
 	Refuses error
-	// Since is when Open last changed or, if Open is false and Refuses is set, when the shard began to refuse.
+	// Since is when Open last changed. If Open is false and Refuses is set, it is when the shard began to refuse checks.
 	Since time.Time
-	// Err is its last failure, or nil.
+	// Err is the last failure of the shard, or nil.
 	Err error
 }
 
-// maxShards bounds the table. Further names share the circuit of overflowShard.
+// maxShards is the maximum number of shards. Further names share the circuit of overflowShard.
 const (
 	maxShards     = 1024
 	overflowShard = "(others)"
@@ -35,7 +35,7 @@ const (
 // A shardTable holds the shards of a store.
 type shardTable struct {
 	store  Sharded // nil if the store is not Sharded
-	only   *shard  // the shard of such a store
+	only   *shard  // the only shard of a store that is not Sharded
 	byName atomic.Pointer[map[string]*shard]
 	mu     sync.Mutex // held to change byName
 }
@@ -56,7 +56,8 @@ func (g *Guard) shardOf(c *headgate.Check) *shard {
 	return s
 }
 
-// Fault returns why a policy decides a check now instead of its shard: an *Error. It is nil if the shard decides.
+// Fault returns an *Error that says why a policy decides a check now instead of its shard. It returns nil if the shard
+// decides.
 func (g *Guard) Fault(c headgate.Check) error {
 	s := g.shardOf(&c)
 	if s.circuit.open.Load() {

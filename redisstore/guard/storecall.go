@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// queueDeadlines is how many deadlines a request may wait to be admitted.
+	// A request waits for at most queueDeadlines deadlines to be admitted.
 	queueDeadlines = 8
-	// queuedCallDeadlines is how many deadlines a call has whose request was queued. On an overloaded machine, a server
-	// may not run for longer than a deadline, although it is not down.
+	// The call of a queued request may take queuedCallDeadlines deadlines. On an overloaded machine, a server may not run
+	// for longer than a deadline, although it is not down.
 	queuedCallDeadlines = 5
 )
 
@@ -34,7 +34,7 @@ type storeCall struct {
 	caller     context.Context
 	shard      *shard
 	began      time.Time
-	short      bool  // it had less than half of the deadline, so a timeout says nothing about the store
+	short      bool  // the call had less than half of the deadline, so a timeout says nothing about the store
 	generation int64 // of the circuit when the call began
 }
 
@@ -66,7 +66,7 @@ func (g *Guard) withDeadline(ctx context.Context, shard string) *deadline.Contex
 	return g.calls.Begin(ctx, shard, now, now.Add(g.options.Deadline))
 }
 
-// end ends a call about a check, and returns what its error means.
+// end ends a call about a check, and records its result. err is the error of the call.
 func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 	r, s, took := classify(call.caller, err), call.shard, g.clock.Since(call.began)
 	now := call.began.Add(took)
@@ -139,8 +139,8 @@ func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, err
 	}
 }
 
-// callQueued is call for a decision, which waits in the queue of the shard while too many others are active. The result
-// starved means that it was refused because of overload.
+// callQueued is like call, but first waits in the queue of the shard while too many decisions are active. The result
+// starved means that the operation was refused because of overload.
 func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err error) {
 	queued, outcome := g.enter(ctx, o.shard)
 	reason := slowCall

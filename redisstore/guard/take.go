@@ -34,9 +34,9 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 	return d, err
 }
 
-// TakeAll takes all or none; see [headgate.Limiter]. It calls one shard after another, each at most once, as long as
-// all shards allow. If a shard denies, units taken from others are given back in the background. If a check with the
-// policy Closed has an open circuit, all checks are denied without a call.
+// TakeAll takes the units of all checks or of none. See [headgate.Limiter]. It calls one shard after another, each at
+// most once, until a shard denies. Then it gives back the units of the other shards in the background. If the circuit
+// of a check with the policy Closed is open, the checks are denied without a call.
 func (g *Guard) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -78,7 +78,7 @@ func (g *Guard) TakeAll(
 	return dst, nil
 }
 
-// denies reports whether the deny cache denies one of the checks, and fills in the decisions of those.
+// denies reports whether the deny cache denies one of the checks. It sets the decisions of denied checks.
 func (g *Guard) denies(checks []headgate.Check, decisions []headgate.Decision) bool {
 	if g.denials == nil {
 		return false

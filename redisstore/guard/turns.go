@@ -9,10 +9,10 @@ import (
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
-// A request must have a turn for each of its keys before it calls the store. A turn is the permission to call the store
-// for a key; see admission.KeyGate. A request without a turn waits for a caller that has one. If that caller's response
-// shows that the request would be denied, too, the request is denied without a call. Otherwise it asks for a turn again
-// when that caller's turn ends.
+// A request needs a turn for each of its keys before it calls the store. A turn is the permission to call the store for
+// a key, which admission.KeyGate gives. A request without a turn waits for another caller that has one. If the response
+// to that caller shows that the request would be denied, too, the request is denied without a call. Otherwise the
+// request asks for a turn again when that caller's turn ends.
 
 // A pendingCheck is a check that is about to be sent to the store.
 type pendingCheck struct {
@@ -25,20 +25,21 @@ type pendingCheck struct {
 // A turnWait is the state of a request that waits for its turns. The time that it waits counts towards
 // Options.Deadline.
 type turnWait struct {
-	since         time.Time     // when the request began to wait, or zero; moved by time that counts towards no deadline
-	responded     bool          // other callers of its keys got a response meanwhile
+	since         time.Time     // when the request began to wait, or zero; later by time that does not count
+	responded     bool          // during the wait, another caller of its keys got a response
 	failed        bool          // another caller of its keys got no response
 	untilDeadline bool          // it waits until its deadline and does not call the store, because others got no response
 	callsNow      bool          // it calls the store without waiting for others
-	paused        bool          // it has waited until a denial had certainly expired
-	wakes         int           // how often it was woken
+	paused        bool          // it has waited until an earlier denial had certainly expired
+	wakes         int           // number of times it was woken
 	stalled       time.Duration // deadline.Tracker.Stalled when since was last set or moved
 	extended      time.Duration // how far since was moved because this process is busy
-	wasStopped    bool          // since was moved by the time in which this process was stopped, at most once
+	wasStopped    bool          // since was moved because this process was stopped, which is done only once
 }
 
-// maxWakes is how often a request is woken until it calls the store without its turns. Two requests with the same two
-// keys could otherwise wake each other until their deadline: each gets the turn that the other releases.
+// maxWakes is the number of times that a request is woken before it calls the store without its turns. Without this
+// limit, two requests with the same two keys could wake each other until their deadline: each gets the turn that the
+// other releases.
 const maxWakes = 8
 
 // turnResult is the result of awaitTurns.
@@ -49,9 +50,9 @@ type turnResult struct {
 	decision headgate.Decision
 }
 
-// awaitTurns waits until all checks have their turn. The checks are of one shard, whose queue has admitted the request.
-// A waiting request holds no other turn, so that no two requests wait for each other. While it waits, the shard's queue
-// does not count it as admitted.
+// awaitTurns waits until all checks have their turns. The checks belong to one shard, whose queue has admitted the
+// request. While the request waits for a turn, it holds no other turns, so that two requests never wait for each other,
+// and the shard's queue does not count it as admitted.
 func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck) turnResult {
 	if g.denials == nil {
 		return turnResult{}
@@ -69,8 +70,8 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		if pause == 0 {
 			var turn admission.Turn
 			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow); waiter == nil {
-				// Count a request that does not wait although others have the turns: it calls the store without a turn, or
-				// for more units than could pass.
+				// Count the request if it does not wait although it should: it calls the store without a turn, or asks for
+				// more units than could pass.
 				if !turn.Held() || w.callsNow && turn.Extra() {
 					g.counters.waitsSkipped.Add(1)
 				}
@@ -102,7 +103,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 			g.releaseTurns(checks)
 			return turnResult{outcome: admission.Denied, since: w.since, denied: denied, decision: d}
 		}
-		i = 0 // the turns of all other checks were released, so ask for all again
+		i = 0 // all other turns were released, so ask for them again
 	}
 	// The store is not called if too little time is left to get a response.
 	if g.tooLate(s, &w) && !g.extendWait(s, &w) {
@@ -112,7 +113,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 	return turnResult{since: w.since}
 }
 
-// tooLate reports whether too little time is left of a request's wait to get a response.
+// tooLate reports whether too little of the deadline is left to get a response.
 func (g *Guard) tooLate(s *shard, w *turnWait) bool {
 	if w.since.IsZero() || g.timeLeft(w) >= time.Duration(s.latency.Load()) {
 		return false
@@ -121,8 +122,8 @@ func (g *Guard) tooLate(s *shard, w *turnWait) bool {
 	return g.timeLeft(w) < time.Duration(s.latency.Load())
 }
 
-// outOfTime returns the outcome of a request that has waited for others as long as it can: its policy decides, or it is
-// refused if the wait was so long because this process is overloaded.
+// outOfTime returns the outcome of a request that has waited for others as long as it can. If the wait was so long
+// because this process is overloaded, the request is refused; otherwise its policy decides.
 func (g *Guard) outOfTime(s *shard) admission.Outcome {
 	if g.busy(s) {
 		return admission.Overloaded
@@ -130,9 +131,9 @@ func (g *Guard) outOfTime(s *shard) admission.Outcome {
 	return admission.Unavailable
 }
 
-// reserve returns how much of the deadline is reserved for the request's own call after waiting for others: twice the
-// usual response time, at least a quarter of the deadline, or half of it while no response time is known. If it is the
-// whole deadline, the request does not wait for others.
+// reserve returns the part of the deadline that is reserved for the request's own call. It is twice the usual response
+// time, and at least a quarter of the deadline. While no response time is known, it is half of the deadline. If it is
+// the whole deadline, the request does not wait for others.
 func (g *Guard) reserve(s *shard) time.Duration {
 	latency := time.Duration(s.latency.Load())
 	if latency == 0 {
@@ -151,7 +152,7 @@ func (g *Guard) startWait(w *turnWait) {
 	}
 }
 
-// endWait ends what startWait began, if it was called.
+// endWait ends the wait, if startWait was called.
 func (g *Guard) endWait(w *turnWait) {
 	if !w.since.IsZero() {
 		g.calls.EndWatch()
@@ -270,7 +271,7 @@ func (g *Guard) afterTimeout(s *shard, w *turnWait) admission.Outcome {
 		}
 		return g.outOfTime(s)
 	}
-	// If others got no response, although twice the usual response time has passed, the store is probably unreachable, and
+	// If others got no response although twice the usual response time has passed, the store is probably unreachable. Then
 	// the request waits until its deadline. Otherwise it calls the store.
 	w.callsNow = !w.failed && (w.responded || g.clock.Since(w.since) < 2*time.Duration(s.latency.Load()))
 	w.untilDeadline = !w.callsNow
@@ -310,7 +311,7 @@ func (g *Guard) markSent(checks []pendingCheck) int64 {
 	return g.micros()
 }
 
-// learn remembers the responses to checks, and ends their turns.
+// learn remembers the denials in the responses to checks, and ends the turns of the checks.
 func (g *Guard) learn(checks []pendingCheck, calledAt int64, decisions []headgate.Decision) {
 	if g.denials == nil {
 		return

@@ -20,7 +20,8 @@ type Group struct {
 	stopped atomic.Bool
 }
 
-// New returns a Group without goroutines. The clock learns of each goroutine; see clock.Go.
+// New returns a Group without goroutines. It starts goroutines with clock.Go, because a simulator's clock must know
+// them.
 func New(c clock.Clock) *Group {
 	g := &Group{clock: c}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
@@ -48,8 +49,8 @@ func (g *Group) Start(run func()) bool {
 	return true
 }
 
-// Stop cancels the context and prevents new goroutines, without waiting for the running ones. It returns false if it was
-// called before.
+// Stop cancels the context and prevents new goroutines, without waiting for the running ones. It returns false if it
+// was called before.
 func (g *Group) Stop() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

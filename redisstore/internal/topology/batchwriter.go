@@ -7,15 +7,15 @@ import (
 
 // A batchWriter delays small writes so that commands are sent in batches.
 //
-// The client library writes as soon as its queue is empty, so on a busy core it writes most commands one by one. Then
-// the system calls of this process and the server cost more than the decision in the server. A batchWriter collects
-// commands until they fill a packet, but only while many calls are active and a reply to an earlier write is
-// outstanding. When that reply arrives, the collected commands are sent. So no command waits longer than one round
+// The client library writes whenever its queue is empty, so on a busy core it writes most commands one by one. The
+// system calls of this process and the server then take more time than the decision in the server. A batchWriter
+// collects commands until they fill a packet, but only while many calls are active and the reply to an earlier write
+// has not arrived. When that reply arrives, the collected commands are sent. So no command waits longer than one round
 // trip.
 //
-// The lock is released while a goroutine writes to the connection. If the server runs on the same core, it may take
-// over the core for some milliseconds as soon as it gets the data. The goroutine that reads replies goes on meanwhile,
-// and leaves the next batch to the goroutine that writes.
+// The lock is released while a goroutine writes to the connection, because a write may take long: if the server runs on
+// the same core, it may occupy the core for some milliseconds as soon as it gets the data. In this time, the goroutine
+// that reads replies continues, and leaves the next batch to the goroutine that writes.
 type batchWriter struct {
 	conn net.Conn
 	busy func() bool // reports whether many calls are active
@@ -23,7 +23,8 @@ type batchWriter struct {
 	mu            sync.Mutex
 	awaitingReply bool // something was written since the last reply
 	sending       bool // a goroutine is in send
-	// flushAfterSend tells that goroutine to send the collected commands or, if there are none, to clear awaitingReply.
+	// flushAfterSend tells the goroutine in send to send the collected commands or, if there are none, to clear
+	// awaitingReply.
 	flushAfterSend bool
 	collected      []byte
 	spare          []byte // the buffer of the last batch, for reuse
@@ -39,7 +40,8 @@ func (w *batchWriter) write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	// A command may wait if a later call of replied sends it, if it does not fill a packet, and if others may join it.
+	// A command may wait if three conditions hold: replied will be called and send it, the commands do not fill a packet,
+	// and other commands are likely to follow.
 	mayWait := w.awaitingReply && len(w.collected)+len(b) < packetSize && w.busy()
 	if mayWait || w.sending {
 		w.collected = append(w.collected, b...)

@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	// maxCalls leaves room in the library's queue for the library's own commands.
+	// maxCalls is the maximum number of active calls. It leaves room in the library's queue for the library's own
+	// commands.
 	maxCalls = 1<<queueScale - 32
-	// A server counts as hung after hangCalls abandoned calls in a row, if it sent nothing meanwhile and for at least
-	// minHangSilence. The minimum matters if deadlines are shorter than the round trip.
+	// A server counts as hung after hangCalls abandoned calls in a row, if it has sent nothing since the first of them and
+	// for at least minHangSilence. Without this minimum, a server would count as hung if deadlines are shorter than the
+	// round trip.
 	hangCalls      = 64
 	minHangSilence = 15 * time.Millisecond
 	// reconnectWait is how long callers wait for a new connection when the old one was just lost.
@@ -57,8 +59,8 @@ type replies struct {
 	readsAtCheck atomic.Int64
 }
 
-// enter counts a call as active, or returns why the call must not be sent. Each entered call ends with leave or
-// leaveFailed.
+// enter counts a call as active, or returns an error that says why the call must not be sent. Each entered call must
+// end with leave or leaveFailed.
 func (s *Server) enter(ctx context.Context) (*status, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, s.refuse(err)
@@ -193,9 +195,9 @@ func (s *Server) leaveFailed(ctx context.Context, st *status, err error) error {
 	return Explain(err, s.addr)
 }
 
-// checkHang decides after many abandoned calls whether the server hangs. A server does not hang if it has sent anything
-// meanwhile, or if minHangSilence has not passed. Then the connector pings the server: replies arrive in order, so
-// after the reply to the ping all abandoned calls have ended.
+// checkHang decides after many abandoned calls whether the server hangs. The server does not hang if it has sent
+// something since the last check, or if minHangSilence has not passed. In this case the connector pings the server.
+// Replies arrive in order, so after the reply to the ping all abandoned calls have ended.
 func (s *Server) checkHang(st *status) {
 	reads := s.replies.reads.Load()
 	silence := s.age() - max(s.replies.lastAt.Load(), s.calls.busySince.Load())
@@ -209,7 +211,8 @@ func (s *Server) checkHang(st *status) {
 	})
 }
 
-// markLost records that the connection is lost, so that no calls enter, unless another status has replaced st.
+// markLost records that the connection is lost, so that no more calls enter. It does nothing if another status has
+// replaced st.
 func (s *Server) markLost(st *status, err error) {
 	down := &status{err: Explain(err, s.addr), since: s.options.clock.Now(), changed: make(chan struct{})}
 	if !st.connected || !s.status.CompareAndSwap(st, down) {

@@ -145,8 +145,8 @@ func (c *Client) Close() {
 	c.running.Wait()
 }
 
-// Connect waits until there is a connection to at least one primary, or all have failed. A permanent error counts more
-// than a working connection to another server.
+// Connect waits until there is a connection to at least one primary, or until all attempts have failed. If any server
+// has a permanent error, Connect returns this error, even if another server is connected.
 func (c *Client) Connect(ctx context.Context) error {
 	if err := awaitAny(ctx, c.seeds); err != nil {
 		return err
@@ -201,8 +201,8 @@ func (c *Client) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	return r.retry(ctx, args, s, result)
 }
 
-// DoBuilt is like Do for a command that build can build again. With sameServer set, keys that are on two servers while
-// their slot moves are not waited for: the result is then TRYAGAIN.
+// DoBuilt is like Do for a command that build can build again. While a slot moves, its keys may be on two servers. If
+// sameServer is set, DoBuilt then returns TRYAGAIN instead of waiting for the end of the move.
 func (c *Client) DoBuilt(ctx context.Context, build func() rueidis.Completed, sameServer bool) rueidis.RedisResult {
 	r, s, result := c.sendFirst(ctx, build(), sameServer)
 	if s == nil {
@@ -212,8 +212,8 @@ func (c *Client) DoBuilt(ctx context.Context, build func() rueidis.Completed, sa
 	return r.retry(ctx, retry.Commands(), s, result)
 }
 
-// sendFirst sends a command once. If it returns a server, the result is an error from that server, to be passed to
-// request.retry.
+// sendFirst sends a command once. If it returns a server, the result is an error from this server, and the caller must
+// call request.retry. Otherwise the result is final.
 func (c *Client) sendFirst(
 	ctx context.Context, cmd rueidis.Completed, sameServer bool,
 ) (r request, s *Server, result rueidis.RedisResult) {
@@ -229,8 +229,8 @@ func (c *Client) sendFirst(
 	return r, s, result
 }
 
-// DoMulti sends each command to the server that has its key. Commands for one server are sent together. Redirected
-// commands may overtake others.
+// DoMulti sends each command to the server that has its key. Commands for one server are sent together. If a command is
+// redirected, later commands may be executed before it.
 func (c *Client) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
 	results := make([]rueidis.RedisResult, len(cmds))
 	batches := make(map[*Server][]int)

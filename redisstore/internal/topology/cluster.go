@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// maxBehind is how long all servers that respond may be behind the current map. Servers of a cluster learn of a change
-// sooner.
+// maxBehind is how long all servers that respond may be behind the current map. It is longer than the time in which all
+// servers of a cluster learn of a change.
 const maxBehind = 2 * time.Second
 
 // readCluster asks servers of the cluster for the map until one is not behind the current map.
@@ -59,13 +59,13 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	return firstErr
 }
 
-// isBehind reports whether the server that sent the map m has missed a change in the current map: a slot has a new
-// owner with a higher epoch. Servers of a cluster use the same rule to decide which of two servers owns a slot. The
-// cluster's current epoch does not help: it grows when an election begins, and every server learns of that before it
-// learns who won.
+// isBehind reports whether the server that sent the map m has missed a change in the current map: in the current map, a
+// slot has another owner with a higher epoch. Servers of a cluster use the same rule to decide which of two servers
+// owns a slot. isBehind does not use the cluster's current epoch: it grows when an election begins, and servers learn
+// this before they learn the result of the election.
 //
-// Epochs are equal if the user may not read them. Then a map is behind if its owner of a slot is not connected and the
-// owner in the current map is.
+// If the user may not read the epochs, they are all 0. Then m is behind if, for some slot, the owner in m is not
+// connected and the owner in the current map is.
 func (m *Map) isBehind(current *Map) bool {
 	if current == nil {
 		return false
@@ -114,8 +114,8 @@ func (c *Client) clusterMapOf(ctx context.Context, s *Server, timeout time.Durat
 	return m, nil
 }
 
-// clusterEpochs returns the configuration epochs in a response to CLUSTER NODES, by server ID. A line of it is
-// ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOT….
+// clusterEpochs returns the configuration epochs in a response to CLUSTER NODES, by server ID. Each line of the
+// response is ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOT….
 func clusterEpochs(text string) map[string]int64 {
 	epochs := make(map[string]int64)
 	for line := range strings.Lines(text) {

@@ -26,7 +26,8 @@ type dialAttempt struct {
 // dialAttemptKey is the context key of a dialAttempt. Only the connector's context has a dialAttempt.
 type dialAttemptKey struct{}
 
-// dial is called by the client library when it needs a connection. It fails unless the connector asked for one.
+// dial is called by the client library when it needs a connection. It returns an error unless the connector has caused
+// the call, because only the connector may connect.
 func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	attempt, ok := ctx.Value(dialAttemptKey{}).(*dialAttempt)
 	if !ok {
@@ -51,7 +52,7 @@ func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Co
 }
 
 func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
-	if config.ServerName == "" { // sent even if it is not verified: a proxy may select the server by it
+	if config.ServerName == "" { // a proxy may need the name to select the server, even if it is not verified
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
 			host = addr
@@ -104,7 +105,7 @@ func (l *link) clear(c *serverConn) bool {
 	return true
 }
 
-// A serverConn is a connection that sends commands in batches. It tells its server when data arrives and when the
+// A serverConn is a connection that sends commands in batches. It records in its Server when data arrives and when the
 // client library closes the connection.
 type serverConn struct {
 	net.Conn
@@ -118,8 +119,7 @@ type serverConn struct {
 }
 
 // SetDeadline is called by the client library with a deadline before the login, and with the zero time after it. The
-// library computes the deadline from the time after which a server counts as hanging. SetDeadline sets loginDeadline,
-// the end of the dial timeout, instead.
+// library derives the deadline from the hang timeout. SetDeadline replaces it by the end of the dial timeout.
 func (c *serverConn) SetDeadline(at time.Time) error {
 	if !at.IsZero() {
 		at = c.loginDeadline

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// firstConnectDelay is the delay after the first failed attempt to connect. It doubles each time, up to
+	// firstConnectDelay is the delay after the first failed attempt to connect. It doubles with each attempt, up to
 	// maxConnectDelay.
 	firstConnectDelay, maxConnectDelay = 10 * time.Millisecond, 500 * time.Millisecond
 	// permanentDelay is the delay after an error that does not go away by itself.
 	permanentDelay = 5 * time.Second
-	// maxDrain is how long the connector waits for calls to notice that their connection is gone.
+	// maxDrain is the longest time for which the connector waits until calls have noticed that their connection is lost.
 	maxDrain = 100 * time.Millisecond
-	// hangChecks is how often the connector checks a silent server within its hang timeout.
+	// hangChecks is the number of times that the connector checks a silent server within its hang timeout.
 	hangChecks = 8
 )
 
@@ -37,7 +37,7 @@ func newConnector() connector {
 	return connector{wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// requestPing makes the connector check the connection.
+// requestPing makes the connector check the connection with a ping.
 func (c *connector) requestPing() {
 	select {
 	case c.wake <- struct{}{}:
@@ -53,8 +53,8 @@ func (s *Server) dropConnection(reason error) {
 	}
 }
 
-// reconnectDemoted connects again to a server that was a primary and is now a replica, because its name may resolve to
-// another server by now. It does so at most once per pingInterval.
+// reconnectDemoted connects again to a server that was a primary and is now a replica, because its host name may now
+// resolve to another server. It does so at most once per pingInterval.
 func (s *Server) reconnectDemoted() {
 	if s.options.clock.Since(s.link.dialedAt()) >= pingInterval {
 		s.dropConnection(errDemoted)
@@ -87,8 +87,8 @@ func (s *Server) keepConnected(ctx context.Context) {
 	}
 }
 
-// awaitCheck waits until the connection needs a check: longest has passed, requestPing was called, or the server has
-// been silent for half of its hang timeout. It returns false when ctx ends.
+// awaitCheck waits until the connection must be checked, because longest has passed, requestPing was called, or the
+// server has been silent for half of its hang timeout. It returns false when ctx ends.
 func (s *Server) awaitCheck(ctx context.Context, longest time.Duration) bool {
 	clk := s.options.clock
 	timeout := clk.NewTimer(longest)
@@ -136,17 +136,17 @@ func (s *Server) connect(ctx context.Context) error {
 	defer cancel()
 	err := s.ping(ctx)
 	if err != nil && conn == nil && !attempt.dialed {
-		// The library had not noticed yet that the last connection is gone.
+		// The library had not noticed yet that the last connection was lost.
 		err = s.ping(ctx)
 	}
 	if err != nil {
-		if attempt.err != nil { // says more than a timeout
+		if attempt.err != nil { // the cause; err may only be a timeout
 			err = attempt.err
 		}
 		s.dropConnection(err)
 		return s.explainConnect(err)
 	}
-	s.calls.release(s.calls.abandoned.Swap(0)) // replies arrive in order, so these calls have ended before the ping
+	s.calls.release(s.calls.abandoned.Swap(0)) // replies arrive in order, so these calls ended before the ping
 	if s.Connected() {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *Server) explainConnect(err error) error {
 	return err
 }
 
-// drain waits for active calls to notice that the connection is gone.
+// drain waits until active calls have noticed that the connection is lost.
 func (s *Server) drain(ctx context.Context) {
 	began := s.options.clock.Now()
 	for s.calls.active.Load() > s.calls.abandoned.Load() && s.options.clock.Since(began) < maxDrain {

@@ -21,9 +21,9 @@ var (
 type ServerError struct {
 	// Server is the server's address, or the sentinels' name for the primary.
 	Server string
-	// Problem says what is wrong. Server is the subject of the sentence: "is out of memory".
+	// Problem says what is wrong, as a sentence without its subject, Server: "is out of memory".
 	Problem string
-	// Fix says how to fix the problem. It is empty if one can only wait.
+	// Fix says how to fix the problem. It is empty if waiting is all that can be done.
 	Fix string
 	// Err is the cause: the server's error reply, or a network error.
 	Err error

@@ -29,7 +29,7 @@ const (
 	fixDisagree         = "see CLUSTER NODES on all servers: they disagree"
 )
 
-// ProblemForeignKey is the problem of a server with a value of another program under a key of the store.
+// ProblemForeignKey is the ServerError.Problem if another program has written a value under a key of the store.
 const ProblemForeignKey = "has a value of another program under a key of the store"
 
 const (
@@ -152,8 +152,8 @@ func explainReply(reply *rueidis.RedisError, server string) *ServerError {
 	return &ServerError{Server: server, Problem: "returned an error", Err: reply}
 }
 
-// isScriptFailure reports whether a script failed because of a value of another program. Scripts check most values, but
-// not every entry of a list.
+// isScriptFailure reports whether a script failed with a Lua error. This happens if another program has written to a
+// key: scripts check most values, but not every entry of a list.
 func isScriptFailure(reply error) bool {
 	text := reply.Error()
 	return strings.Contains(text, "user_script:") &&

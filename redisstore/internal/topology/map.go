@@ -14,8 +14,8 @@ type Map struct {
 	// Shards are the primaries and their replicas.
 	Shards []Shard
 
-	owners []int16 // for each slot, the index of its shard in Shards, or -1; nil unless the servers form a cluster
-	epoch  int64   // configuration epoch of the sentinels, which grows with every failover
+	owners []int16 // for each slot the index of its shard in Shards, or -1; nil if the servers are not a cluster
+	epoch  int64   // the sentinels' configuration epoch, which grows with every failover
 }
 
 // A Shard is a primary and its replicas.
@@ -117,7 +117,7 @@ func (m *Map) same(other *Map) bool {
 	return true
 }
 
-// Map returns the current map, or why there is none yet.
+// Map returns the current map, or an error that says why there is none yet.
 func (c *Client) Map() (*Map, error) {
 	if m := c.current.Load(); m != nil {
 		return m, nil

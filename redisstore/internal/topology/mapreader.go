@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// mapPeriod is how often the map is read when nothing has gone wrong.
+	// mapPeriod is the time between two reads of the map if nothing has gone wrong.
 	mapPeriod = time.Second
-	// The time between two reads is at least minMapDelay, and doubles while a read brings nothing new. It stays below
-	// maxUrgentDelay for the first urgentTime: a failover takes some seconds, and a late read prolongs the outage.
+	// After Refresh, the time between two reads is at least minMapDelay. It doubles while reads find no change, up to
+	// maxUrgentDelay in the first urgentTime, and up to maxMapDelay after that. The first delays are short because a
+	// failover takes only some seconds, and a late read would prolong the outage.
 	minMapDelay, maxUrgentDelay, maxMapDelay = 25 * time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond
 	urgentTime                               = 10 * time.Second
-	// mapTimeout is how long one server may take to respond.
+	// mapTimeout is the time that one server has to respond.
 	mapTimeout = 250 * time.Millisecond
-	// maxMapServers is how many servers are asked for the map in one read.
+	// maxMapServers is the maximum number of servers that are asked for the map in one read.
 	maxMapServers = 8
-	// unusedServerTTL is how long a server is kept that is in no map.
+	// A server that is no longer in the map is closed after unusedServerTTL.
 	unusedServerTTL = 10 * time.Second
 )
 
@@ -42,7 +43,7 @@ func (c *Client) Refresh() {
 	}
 }
 
-// keepMap reads the map every second and after Refresh. The delay between reads grows while they bring nothing new, so
+// keepMap reads the map every second and after Refresh. The delay between reads grows while they find no change, so
 // that a fleet of clients does not overload a cluster in trouble.
 func (c *Client) keepMap() {
 	delay, changedAt := minMapDelay, c.clock.Now()
@@ -71,7 +72,7 @@ func (c *Client) keepMap() {
 		if err == nil && !c.current.Load().same(before) {
 			delay, changedAt = minMapDelay, c.clock.Now()
 		}
-		// Search for a lost primary even if there are no requests: an open circuit of a guard may keep them away.
+		// Search for a lost primary even if there are no requests. A guard with an open circuit makes none.
 		now := c.current.Load().unreachableCount()
 		if now > unreachable {
 			unreachableSince = c.clock.Now()
@@ -88,8 +89,8 @@ func (c *Client) keepMap() {
 	}
 }
 
-// readMap reads the map from the sentinels or the cluster. Reads do not overlap, since each is compared with the
-// current map.
+// readMap reads the map from the sentinels or the cluster. Reads do not overlap, because each result is compared with
+// the current map.
 func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
 	select {
 	case c.mapReader.reading <- struct{}{}:
@@ -171,7 +172,7 @@ func (c *Client) install(m *Map) {
 		}
 	}
 	for addr, s := range c.servers {
-		// A redirection may have led to it just now.
+		// Keep a server that was used recently: a redirection may have led to it.
 		if !keep[s] && c.clock.Since(s.lastUsed) > unusedServerTTL {
 			delete(c.servers, addr)
 			unused = append(unused, s)

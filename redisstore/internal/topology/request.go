@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// A request is a command on its way to the server that has its key. The arguments of the command are passed separately,
-// so that they can stay on the stack.
+// A request is the state of sending one command to the server that has its key. The arguments of the command are not in
+// it, so that they can stay on the stack.
 type request struct {
 	client     *Client
 	slot       uint16
@@ -24,11 +24,11 @@ type request struct {
 }
 
 const (
-	// maxRedirects is how many redirections in a row are followed before a request waits for the servers to agree.
+	// maxRedirects is the number of redirections in a row after which a request waits, because the servers do not agree.
 	maxRedirects = 5
 	// firstRetryDelay is the delay before a request is sent again. It doubles each time, up to maxRetryDelay.
 	firstRetryDelay, maxRetryDelay = time.Millisecond, 32 * time.Millisecond
-	// defaultRetryTime is how long a request without a deadline is retried.
+	// defaultRetryTime is the time for which a request without a deadline is retried.
 	defaultRetryTime = 5 * time.Second
 )
 
@@ -154,7 +154,8 @@ func (r *request) readsFromReplica(s *Server) bool {
 	return m != nil && m.primary(r.slot) != s
 }
 
-// sleepBefore waits for about delay. It returns false if that would pass the deadline of ctx or, if there is none, end.
+// sleepBefore waits for about delay. It returns false if the wait would end after the deadline of ctx or, if there is
+// no deadline, after end.
 func (c *Client) sleepBefore(ctx context.Context, delay time.Duration, end time.Time) bool {
 	delay = c.jitter(delay)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -163,7 +164,7 @@ func (c *Client) sleepBefore(ctx context.Context, delay time.Duration, end time.
 	return end.Sub(c.clock.Now()) > delay && clock.Sleep(ctx, c.clock, delay) == nil
 }
 
-// An errorAction is what to do about an error reply.
+// An errorAction says what to do after an error reply.
 type errorAction uint8
 
 const (
@@ -173,8 +174,8 @@ const (
 	retryLater
 )
 
-// readError returns what to do about an error reply, and the address of a redirection. Servers that reply with an error
-// other than returnReply have done nothing.
+// readError returns what to do after an error reply, and the address of a redirection. Unless the action is
+// returnReply, the server has not executed the command.
 func (r *request) readError(s *Server, err error) (addr string, action errorAction) {
 	code, rest, _ := strings.Cut(ReplyText(err), " ")
 	switch code {
@@ -186,8 +187,8 @@ func (r *request) readError(s *Server, err error) (addr string, action errorActi
 	case "LOADING", "CLUSTERDOWN", "MASTERDOWN":
 		return "", retryLater
 	case "READONLY":
-		// The server was the primary. Sentinels or the cluster soon name the new one. The name of a standalone server may
-		// resolve to another server by now.
+		// The server was the primary. The sentinels or the cluster will soon report the new one. The name of a standalone
+		// server may now resolve to another server.
 		if r.client.endpoint.Kind != redisurl.Standalone {
 			return "", retryLater
 		}

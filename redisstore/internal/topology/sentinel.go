@@ -13,9 +13,9 @@ import (
 	"github.com/headgate/headgate/internal/redisurl"
 )
 
-// readSentinels asks the sentinels for the address of the primary, and uses it if the server at that address also says
-// that it is a primary. A sentinel that was cut off from the others may have missed a failover, and so may the old
-// primary. So the first read asks all sentinels and takes the response with the highest epoch. Later reads ignore
+// readSentinels asks the sentinels for the address of the primary. It uses the address only if the server there also
+// says that it is a primary. Both a sentinel that was cut off from the others and the old primary may have missed a
+// failover. So the first read asks all sentinels and uses the response with the highest epoch. Later reads ignore
 // responses with a lower epoch than the current map, unless the current primary is unreachable.
 func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error {
 	current := c.current.Load()
@@ -42,7 +42,8 @@ func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error
 	switch {
 	case newest == nil:
 		return firstErr
-	// If the current primary is unreachable, its epoch may be that of an earlier deployment at the same addresses.
+	// If the current primary is unreachable, use a lower epoch: the servers may have been set up again at the same
+	// addresses.
 	case current == nil || !current.Shards[0].Primary.Connected():
 		c.install(newest)
 	}

@@ -16,10 +16,11 @@ import (
 
 // A Server is one Redis server with one connection, on which all commands are pipelined.
 //
-// The client library alone would let the first caller connect. Other callers would wait for it past their deadline, or
-// for room in the library's queue while a server hangs, and each caller that gives up would leave a goroutine behind.
-// So each call must enter first (see calls.go). Calls can enter while the connection works, and never more of them than
-// the queue has room for. Only the server's own goroutine connects (see connector.go).
+// Without a Server, the client library would let the first caller connect. Other callers would wait for this
+// connection, or for room in the library's queue while a server hangs, even after their deadline. Each caller that
+// gives up would leave a goroutine behind. So a call must first enter the Server. Calls can enter only while the
+// connection works, and only as many as the queue has room for (see calls.go). Only the Server's own goroutine connects
+// (see connector.go).
 type Server struct {
 	addr     string
 	sentinel bool
@@ -27,7 +28,7 @@ type Server struct {
 	client   rueidis.Client
 
 	created  time.Time
-	lastUsed time.Time // when a map or redirection last named the server; guarded by Client.mu
+	lastUsed time.Time // when the server was last in a map or a redirection; guarded by Client.mu
 
 	status    atomic.Pointer[status]
 	calls     calls
@@ -69,7 +70,7 @@ type Counts struct {
 const (
 	// queueScale makes the library's queue hold 1024 calls, more than a server executes in 10 ms.
 	queueScale = 10
-	// pingInterval is how long a connection may be quiet before the library checks that it works.
+	// pingInterval is the time after which the library checks whether a quiet connection still works.
 	pingInterval = time.Second
 	// bufferSize is the size of read and write buffers. The library's default of 512 KiB is for large values.
 	bufferSize = 64 << 10
@@ -106,7 +107,7 @@ func newServer(addr string, login redisurl.Login, db int, o serverOptions) (*Ser
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
 	}
-	if !o.resp2 { // with RESP2 it needs a command of its own, which not every user may run
+	if !o.resp2 { // with RESP2, setting the name needs a command that not every user may run
 		option.ClientName = "headgate"
 	}
 	// NewClient cannot connect here, since only the connector may. So it returns a client and an error.
@@ -121,7 +122,7 @@ func newServer(addr string, login redisurl.Login, db int, o serverOptions) (*Ser
 // age returns the time since the server was created, in ns.
 func (s *Server) age() int64 { return int64(s.options.clock.Since(s.created)) }
 
-// timeAt returns the time at an age.
+// timeAt returns the time at which the server had an age.
 func (s *Server) timeAt(age int64) time.Time { return s.created.Add(time.Duration(age)) }
 
 // start starts the connector.

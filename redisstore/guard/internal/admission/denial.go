@@ -7,19 +7,19 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Denial is what a response of the store says about a key: enough to decide for a while as the store would. It is
-// immutable. Times count from the call, which is before the store decided, so nothing is denied for longer than the
-// store said.
+// A Denial says which costs the store would deny for a key, and until when. It is derived from a response of the store,
+// and is immutable. Its times are counted from the call. The store decided later than that, so nothing is denied for
+// longer than the store said.
 type Denial struct {
 	denialID
 	calledAt int64 // when the store was called
-	duration int64 // of the call, in which the store decided
+	duration int64 // how long the call took; the store decided within this time
 	until    int64 // when the denial expires
 	kind     denialKind
 
-	remaining int64
+	remaining int64 // units that remained after the decision
 	reset     int64 // when the key has its full capacity again
-	unitTime  int64 // µs in which one unit comes back, for draining
+	unitTime  int64 // for draining: the time in which one unit is restored, in µs
 	costs     []costDenial
 }
 
@@ -35,16 +35,16 @@ type denialID struct {
 type denialKind uint8
 
 const (
-	perCost  denialKind = iota // the costs in costs only
-	window                     // all: the remaining units stay until the window ends, at reset
-	draining                   // all: a unit comes back every unitTime until reset
+	perCost  denialKind = iota // only those in costs
+	window                     // all costs: no unit is restored until the window ends, at reset
+	draining                   // all costs: a unit is restored every unitTime until reset
 )
 
 // A costDenial is the denial of one cost.
 type costDenial struct {
 	cost      int64 // costs above the capacity are all capacity + 1
 	until     int64
-	retry     int64 // when it would pass, or forever
+	retry     int64 // when the cost would pass, or forever
 	remaining int64
 	reset     int64
 }
@@ -52,10 +52,10 @@ type costDenial struct {
 const (
 	maxCosts = 8
 	forever  = math.MaxInt64
-	// minUnitShare is how many times longer than the call a unit must take to come back. Otherwise callers do not wait for
-	// the end of an uncertainty.
+	// Callers wait for the end of an uncertainty only if a unit is restored in at least minUnitShare times the duration of
+	// the call. If units are restored faster, waiting would cost throughput.
 	minUnitShare = 8
-	// estimateShare is how many times shorter a denial is remembered whose RetryAfter is an estimate.
+	// A denial whose RetryAfter is an estimate is remembered for only 1/estimateShare of the usual time.
 	estimateShare = 100
 )
 
@@ -108,9 +108,9 @@ func (e *Denial) Decide(cost, now int64) (headgate.Decision, bool) {
 	return d, true
 }
 
-// uncertainty returns for how long it is not known whether a cost passes: if the store decided at the end of the call
-// rather than at its beginning, the cost is denied for that much longer. It is 0 if units come back so quickly that
-// waiting would cost throughput.
+// uncertainty returns for how many µs from now it is not known whether a cost passes. The denial assumes that the store
+// decided at the beginning of the call. If the store decided at its end, it denies the cost for that much longer.
+// uncertainty returns 0 if units are restored so quickly that waiting would cost throughput.
 func (e *Denial) uncertainty(cost, now int64) int64 {
 	if e.duration*minUnitShare > e.limit.Period.Microseconds()/e.limit.Count {
 		return 0
@@ -122,8 +122,8 @@ func (e *Denial) uncertainty(cost, now int64) int64 {
 	return 0
 }
 
-// DecideForWaiter returns the decision about a cost for a caller that waited when the store was called. The decision
-// stands even if the denial has expired.
+// DecideForWaiter returns the decision about a cost for a caller that was waiting when the store was called. Such a
+// caller gets the decision even if the denial has expired since.
 func (e *Denial) DecideForWaiter(cost, now int64) (headgate.Decision, bool) {
 	d, ok := e.Decide(cost, e.calledAt)
 	if !ok {
@@ -137,8 +137,8 @@ func (e *Denial) DecideForWaiter(cost, now int64) (headgate.Decision, bool) {
 	return d, true
 }
 
-// newDenial returns what a decision says about a check for at most hold µs, or nil if it denies nothing. old is the
-// entry before it, or nil.
+// newDenial returns the denial that follows from a decision about a check, valid for at most hold µs. It returns nil if
+// nothing is denied. old is the previous denial for the check's key and limit, or nil.
 func newDenial(hash uint64, c *headgate.Check, calledAt, hold int64, d *headgate.Decision, old *Denial) *Denial {
 	if d.Limit != c.Limit.Capacity() {
 		return nil
@@ -165,7 +165,7 @@ func isEstimate(c *headgate.Check) bool {
 	return c.Limit.Algorithm == headgate.Concurrency || c.Split > 1
 }
 
-// coverAllCosts makes the denial hold for every cost, if the decision tells enough for that.
+// coverAllCosts makes the denial hold for every cost. It returns false if the decision does not say enough for that.
 func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
 	reset, retry := d.ResetAfter.Microseconds(), d.RetryAfter.Microseconds()
 	never := d.RetryAfter == headgate.Never
@@ -178,10 +178,10 @@ func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
 		period := c.Limit.Period.Microseconds()
 		if period%c.Limit.Count != 0 {
-			return false // the fraction of a unit is not known to the microsecond
+			return false // a unit is not restored in whole microseconds
 		}
 		e.kind, e.unitTime = draining, period/c.Limit.Count
-		// This does not hold for a key whose clock is ahead of ours, or for an estimate.
+		// The figures of a decision may not fit together, for example if the key's clock is ahead of ours.
 		if d.Remaining != d.Limit-ceilDiv(reset, e.unitTime) ||
 			!d.Allowed && !never && retry != reset-(d.Limit-c.Cost)*e.unitTime {
 			return false
@@ -195,7 +195,7 @@ func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
 	return true
 }
 
-// coverCost makes the denial hold for one cost, besides those of the entry before it that still hold.
+// coverCost makes the denial hold for one cost, and for the costs of the previous denial that are still denied.
 func (e *Denial) coverCost(c *headgate.Check, d *headgate.Decision, hold int64, old *Denial) {
 	s := costDenial{
 		cost: min(c.Cost, d.Limit+1), until: e.calledAt + hold, retry: forever,

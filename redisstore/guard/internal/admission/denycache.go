@@ -18,18 +18,18 @@ const (
 	maxLongBytes = 16 << 20
 )
 
-// A DenyCache remembers denials. It has no lock: entries are immutable, and are replaced by compare-and-swap. A key may
-// have two entries for a while, which does no harm.
+// A DenyCache remembers denials. It has no lock: its entries are immutable, and are replaced with compare-and-swap. A
+// key may have two entries for a while, which does no harm.
 type DenyCache struct {
 	seed maphash.Seed
 	// hash replaces the seeded hash of keys, if it is not nil.
 	hash func(key string) uint64
-	hold int64 // how long a denial is remembered at most, in µs
+	hold int64 // the longest time for which a denial is remembered, in µs
 	sets [denySets][denialsPerSet]atomic.Pointer[Denial]
-	// generations count the operations that may end a denial, so that a response from before such an operation is not
-	// remembered after it.
+	// generations count the operations that may end a denial, such as refunds. If the generation of a key changes during a
+	// call of the store, the response is not remembered.
 	generations [denyGenerations]atomic.Uint32
-	longBytes   atomic.Int64 // size of long keys
+	longBytes   atomic.Int64 // size of all long keys
 }
 
 // NewDenyCache returns a cache that remembers denials for at most hold µs. It hashes keys with hash, or with a random
@@ -54,7 +54,7 @@ func (t *DenyCache) generation(hash uint64) *atomic.Uint32 {
 	return &t.generations[hash%denyGenerations]
 }
 
-// Generation returns the generation of a hash, to be passed to Learn.
+// Generation returns the generation of a hash. Read it before a call of the store, and pass it to Learn.
 func (t *DenyCache) Generation(hash uint64) uint32 { return t.generation(hash).Load() }
 
 // Lookup returns the remembered denial of a check.
@@ -82,8 +82,7 @@ func (t *DenyCache) find(hash uint64, c *headgate.Check) *Denial {
 	return latest
 }
 
-// Uncertainty returns for how many µs it is not known whether a check passes that was denied before and has no denial
-// in Lookup now.
+// Uncertainty returns for how many µs it is not known whether a check passes whose denial has just expired.
 func (t *DenyCache) Uncertainty(hash uint64, c *headgate.Check, now int64) int64 {
 	if isEstimate(c) {
 		return 0
@@ -102,7 +101,8 @@ type Response struct {
 	Decision              *headgate.Decision
 }
 
-// Learn remembers what a response denies. It returns the denial, even if there was no room to remember it, or nil.
+// Learn remembers the denial in a response. It returns the denial even if there is no room to remember it, and nil if
+// the response denies nothing.
 func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
 	d := r.Decision
 	if d.Allowed && c.Cost == 0 {
@@ -111,8 +111,8 @@ func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
 	old := t.find(hash, c)
 	var e *Denial
 	if !d.Allowed || old != nil && d.Remaining <= 0 {
-		// A key that was denied lately will be denied again, and if nothing remains we may know until when. Other keys get
-		// no entry for that.
+		// A key that was denied lately is likely to be denied again. If no units remain, the decision may show until when.
+		// Other allowed decisions get no entry, because there would be too many.
 		e = newDenial(hash, c, r.CalledAt, t.hold, d, old)
 	}
 	var stored *Denial
@@ -128,8 +128,9 @@ func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
 	return e
 }
 
-// expire removes the entries of a check's key, under any limit, up to a time and except for one. If none is kept, the
-// entry of the check's own limit stays in a form that denies nothing.
+// expire removes the entries of a check's key, under any limit, that come from calls up to calledAt. It keeps the entry
+// except. If except is nil, the entry of the check's own limit stays, but denies nothing any more: its presence shows
+// that the key was denied lately.
 func (t *DenyCache) expire(hash uint64, c *headgate.Check, calledAt int64, except *Denial) {
 	set := t.set(hash)
 	for i := range set {
@@ -146,7 +147,7 @@ func (t *DenyCache) expire(hash uint64, c *headgate.Check, calledAt int64, excep
 	}
 }
 
-// put stores an entry, unless its key has another generation by now or a later entry.
+// put stores an entry. It returns false if its key has another generation now, or a later entry.
 func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
 	g := t.generation(e.hash)
 	size := longBytes(e)
@@ -171,8 +172,8 @@ func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
 	return true
 }
 
-// entryFor returns where to store a denial: in the entry of its key and limit, else a free one, else an expired one,
-// else the oldest.
+// entryFor returns the entry in which to store a denial: the entry of its key and limit or, without one, a free entry,
+// an expired one or the oldest one, in this order.
 func (t *DenyCache) entryFor(e *Denial, now int64) *atomic.Pointer[Denial] {
 	set := t.set(e.hash)
 	best, bestRank := 0, int64(forever)
@@ -202,7 +203,8 @@ func (t *DenyCache) remove(entry *atomic.Pointer[Denial], e *Denial) {
 	}
 }
 
-// Drop forgets the denials of a key, under any limit, and those in responses that are still in flight.
+// Drop forgets the denials of a key, under any limit. Responses to calls that are in flight now are not remembered
+// either.
 func (t *DenyCache) Drop(hash uint64, key string) {
 	t.generation(hash).Add(1)
 	set := t.set(hash)

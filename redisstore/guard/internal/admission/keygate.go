@@ -13,9 +13,9 @@ const (
 	keysPerGate = 8    // keys in one set
 )
 
-// A KeyGate keeps callers of one key from overloading the store: calls in flight ask for no more units than could pass,
-// plus one extra call, which finds out whether more units could pass. It knows keys by their hash only: two keys with
-// the same hash wait for each other. The zero value is ready to use.
+// A KeyGate prevents callers of one key from overloading the store. The calls in flight ask for no more units than
+// could pass, plus one extra call, which finds out whether more units could pass. A KeyGate identifies keys by their
+// hash, so callers of two keys with the same hash wait for each other. The zero value is ready to use.
 type KeyGate struct {
 	sets [gateSets]atomic.Pointer[gateSet] // nil until first used
 }
@@ -44,12 +44,12 @@ type keyState struct {
 	hash  uint64
 	limit headgate.Limit // zero if the entry is free
 
-	calls int   // in flight
-	units int64 // that the calls in flight ask for
-	sent  uint64
+	calls int    // number of calls in flight
+	units int64  // units that the calls in flight ask for
+	sent  uint64 // number of calls sent so far
 
-	// available is how many units could pass besides the calls in flight, at a time in µs. It is an estimate that refills
-	// at the limit's rate and is corrected by responses.
+	// available is how many units could pass at the time at, in µs, in addition to those of the calls in flight. It is an
+	// estimate that grows at the limit's rate, and is corrected by responses.
 	available float64
 	at        int64
 	// sentAtResponse is the value of sent when the latest response arrived. Responses to earlier calls may be outdated.
@@ -60,13 +60,13 @@ type keyState struct {
 	first, last *Waiter
 }
 
-// A Turn is the permission to call the store for a key. The zero Turn is that of a call that is not held back.
+// A Turn is the permission to call the store for a key. A call with the zero Turn is not counted.
 type Turn struct {
 	set    *gateSet
-	index  int
-	number uint64
+	index  int    // of the key in the set
+	number uint64 // the value of keyState.sent when the turn began
 	units  int64
-	extra  bool // the call asked for more units than could pass
+	extra  bool // the call asks for more units than could pass
 }
 
 // Held reports whether the turn must be ended with Leave.
@@ -78,21 +78,22 @@ func (t *Turn) Extra() bool { return t.extra }
 // A Waiter is a caller that waits for its turn, or for the response to another caller.
 type Waiter struct {
 	units     int64
-	sent      uint64 // calls sent when it arrived
-	responses uint64 // responses received when it arrived
+	sent      uint64 // number of calls sent before the waiter arrived
+	responses uint64 // number of responses received before the waiter arrived
 	woken     chan Wake
-	gone      bool
+	gone      bool // the caller has given up
 	next      *Waiter
 }
 
-// Woken returns the channel on which the waiter is woken, once.
+// Woken returns a channel that receives one Wake when the waiter is woken.
 func (w *Waiter) Woken() <-chan Wake { return w.woken }
 
-// A Wake is the reason why a waiter is woken: its turn has come, or another caller has got its response.
+// A Wake says why a waiter is woken: it gets a turn, or another caller has got a response.
 type Wake struct {
-	Turn   Turn
+	Turn   Turn    // the waiter's turn, or the zero Turn
 	Denial *Denial // the denial in the response, or nil
-	// Applies reports whether the denial also applies to the waiter: the store was called after the waiter arrived.
+	// Applies reports whether the denial also applies to the waiter. It does if the store was called after the waiter
+	// arrived.
 	Applies bool
 	Failed  bool // the other caller got no response
 }
@@ -112,12 +113,13 @@ const (
 // A Result is the result of a turn.
 type Result struct {
 	Kind      ResultKind
-	Remaining int64 // if it is known
+	Remaining int64 // of the decision, for Taken and NotTaken
 	CalledAt  int64 // when the store was called, in µs
 	Denial    *Denial
 }
 
-// Enter asks for a turn. If the caller must wait for it, Enter returns the waiter, unless force is set.
+// Enter asks for a turn. If the caller must wait, Enter returns a Waiter. With force it never has to wait. If there is
+// no room for the key, Enter returns the zero Turn.
 func (g *KeyGate) Enter(hash uint64, c *headgate.Check, now int64, force bool) (Turn, *Waiter) {
 	set := g.set(hash)
 	set.mu.Lock()
@@ -162,7 +164,7 @@ func (s *gateSet) find(hash uint64) int {
 	return -1
 }
 
-// idle returns the index of the key without calls and waiters that was used least recently, or -1.
+// idle returns the index of the least recently used key without calls and waiters, or -1.
 func (s *gateSet) idle() int {
 	best := -1
 	for i := range s.keys {
@@ -174,7 +176,7 @@ func (s *gateSet) idle() int {
 	return best
 }
 
-// start gives a turn. The call is an extra one if it asks for more units than could pass.
+// start returns a turn for the key at index i. The call is an extra call if it asks for more units than could pass.
 func (s *gateSet) start(i int, units int64) Turn {
 	k := &s.keys[i]
 	extra := !k.admits(units)
@@ -186,12 +188,12 @@ func (s *gateSet) start(i int, units int64) Turn {
 	return Turn{set: s, index: i, number: k.sent, units: units, extra: extra}
 }
 
-// reset assumes that the full capacity is available.
+// reset sets the estimate to the full capacity.
 func (k *keyState) reset(now int64) {
 	k.available, k.at, k.sentAtResponse = float64(k.limit.Capacity())-float64(k.units), now, k.sent
 }
 
-// refilled returns how many units come back within some µs.
+// refilled returns how many units are restored in a time, in µs.
 func (k *keyState) refilled(elapsed int64) float64 {
 	if elapsed <= 0 || k.limit.Algorithm == headgate.Concurrency {
 		return 0
@@ -199,13 +201,13 @@ func (k *keyState) refilled(elapsed int64) float64 {
 	return float64(elapsed) / float64(k.limit.Period.Microseconds()) * float64(k.limit.Count)
 }
 
-// refill advances the estimate to a time.
+// refill advances the estimate to the time now.
 func (k *keyState) refill(now int64) {
 	k.available = max(k.available, min(k.available+k.refilled(now-k.at), float64(k.limit.Capacity())))
 	k.at = max(now, k.at)
 }
 
-// admits reports whether some units could pass besides those in flight.
+// admits reports whether units could pass in addition to those in flight.
 func (k *keyState) admits(units int64) bool {
 	const roundOff = 1e-6
 	return float64(units) <= k.available+roundOff
@@ -227,10 +229,12 @@ func (k *keyState) learn(t *Turn, r *Result, now int64) {
 		return
 	}
 	remaining := float64(r.Remaining)
-	if t.number > k.sentAtResponse { // the least, if Remaining includes none of the calls in flight
+	// At least this many units are available, even if the store decides all calls in flight later.
+	if t.number > k.sentAtResponse {
 		k.available = max(k.available, remaining-float64(k.units))
 	}
-	k.available = min(k.available, remaining+k.refilled(now-r.CalledAt)) // the most, if it includes all of them
+	// At most this many are available, even if the store has already decided all calls in flight.
+	k.available = min(k.available, remaining+k.refilled(now-r.CalledAt))
 	k.sentAtResponse = k.sent
 }
 
@@ -267,7 +271,7 @@ func (t *Turn) Leave(r Result, now int64) {
 
 // wake gives a turn to the waiters whose units could pass. The next waiter gets a turn for an extra call if no call is
 // in flight, or if a response left too few units for it. Without extra calls, calls would be sent only as fast as units
-// refill. All would pass, and waiters would never learn that they are too many.
+// are restored. All of them would pass, and the other waiters would wait for their turn instead of being denied.
 func (s *gateSet) wake(i int, taken bool) {
 	k := &s.keys[i]
 	for k.first != nil {
@@ -283,8 +287,8 @@ func (s *gateSet) wake(i int, taken bool) {
 	k.last = nil
 }
 
-// GiveUp removes a waiter. If the waiter was woken meanwhile, GiveUp returns the reason. It also reports whether other
-// callers got a response while it waited.
+// GiveUp removes a waiter. If the waiter has just been woken, GiveUp returns the reason. responded reports whether
+// other callers got a response while it waited.
 func (g *KeyGate) GiveUp(hash uint64, w *Waiter) (reason Wake, woken, responded bool) {
 	set := g.set(hash)
 	set.mu.Lock()
@@ -309,7 +313,7 @@ func (g *KeyGate) Add(hash uint64, units, now int64) {
 	})
 }
 
-// Reset assumes that a key has its full capacity.
+// Reset sets the estimate for a key to its full capacity.
 func (g *KeyGate) Reset(hash uint64, now int64) {
 	g.update(hash, func(k *keyState) { k.reset(now) })
 }

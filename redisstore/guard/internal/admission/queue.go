@@ -10,52 +10,51 @@ import (
 )
 
 const (
-	// MinActive and maxActive bound the limit of a Queue. MinActive keeps a store busy that is near and quick: with more,
-	// a flood of requests only fills the processor's caches with requests that wait for a core. maxActive fits into a
-	// connection to Redis.
+	// MinActive and maxActive bound the limit of a Queue. MinActive calls keep a near and quick store busy; more would
+	// only fill the processor's caches with requests that wait for a core. maxActive calls fit into a connection to Redis.
 	MinActive = 32
 	maxActive = 900
 	// The limit is at least minPerMs for each millisecond that a call takes, but this minimum is at most maxMinimum. With
 	// minPerMs, a store decides 16,000 requests a second, however long its calls take.
 	minPerMs   = 16
 	maxMinimum = 128
-	// MaxQueued is how many requests may wait in a Queue.
+	// MaxQueued is the maximum number of requests that wait in a Queue.
 	MaxQueued = 16384
-	// sweepInterval is how often the queue is searched for requests that have waited too long or whose caller has left.
+	// sweepInterval is the time between two searches for requests that have waited too long or whose caller has left.
 	sweepInterval = 10 * time.Millisecond
-	// minStop is the lateness of a sweep from which on this process did not run at all: it or its machine was stopped.
+	// If a sweep is late by at least minStop, this process did not run at all: it or its machine was stopped.
 	minStop = 90 * time.Millisecond
-	// slowStep is how much the limit shrinks for a slow call. There should be several quick calls for a slow one, since
-	// even the slowest must stay below the deadline.
+	// slowStep is how much the limit shrinks after a slow call. It is more than 1, because even the slowest call must end
+	// before the deadline, so there should be several quick calls for a slow one.
 	slowStep = 4
 	// A call is quick if it takes at most twice the time of the quickest call plus quickSlack. It is slow if it takes more
 	// than five times the time of the quickest call plus slowSlack. See Adjust.
 	quickSlack = 500 * time.Microsecond
 	slowSlack  = 2 * time.Millisecond
-	// bestWindow is about how many calls the quickest one is remembered for.
+	// bestWindow is the number of calls after which the time of the quickest call is roughly forgotten.
 	bestWindow = 1024
 )
 
-// A Queue bounds how many decisions of one shard are active, and queues the others.
+// A Queue limits how many decisions of one shard are active, and queues the others.
 //
-// Without a bound, a flood of requests makes every call late: callers wait for a core that is busy with other requests,
-// and miss a deadline that is meant for the store. With n active decisions and x completed per second, a decision takes
-// n/x seconds. So the limit grows only while decisions take a fraction of the deadline. The other requests wait in the
-// queue, where no deadline of the store runs, or are refused.
+// Without a limit, a flood of requests makes every call late: callers wait for a core that is busy with other requests,
+// and miss a deadline that is meant for the store. If n decisions are active and x end per second, a decision takes n/x
+// seconds. So the limit grows only while decisions take a fraction of the deadline. All other requests wait in the
+// queue, where the deadline has not begun, or are refused.
 type Queue struct {
 	clock   clock.Clock
 	limit   atomic.Int64 // how many decisions may be active
 	active  atomic.Int64
 	waiting atomic.Int64
 	failing atomic.Bool  // the last decision failed because of the store
-	best    atomic.Int64 // duration of the quickest recent call in ns, or 0
+	best    atomic.Int64 // duration of the quickest recent call in ns; 0 before the first call
 
 	mu          sync.Mutex
 	first, last *queued
 	timer       clock.Timer // runs sweep; nil until a request waits
-	armed       bool
-	sweepAt     time.Time // when sweep is due
-	pool        sync.Pool // of *queued
+	armed       bool        // the timer is running
+	sweepAt     time.Time   // when the timer fires
+	pool        sync.Pool   // of *queued
 }
 
 // queued is a request that waits to be admitted.
@@ -64,7 +63,7 @@ type queued struct {
 	until   time.Time
 	outcome chan Outcome
 	next    *queued
-	stopped bool // until was moved because this process was stopped
+	stopped bool // until has been moved because this process was stopped
 }
 
 // NewQueue returns an empty queue with the limit MinActive.
@@ -90,7 +89,7 @@ func (q *Queue) admit() bool {
 }
 
 // Leave ends an admitted decision and admits the next request. After a failure it admits none: if the store is down,
-// that is known in a moment, and queued requests must not wait for its deadline.
+// the circuit opens in a moment, and queued requests should not have to wait for a deadline before that.
 func (q *Queue) Leave(failed bool) {
 	if q.failing.Load() != failed {
 		q.failing.Store(failed)
@@ -112,7 +111,7 @@ func (q *Queue) Resume() { q.active.Add(1) }
 // Waiting returns the number of requests in the queue.
 func (q *Queue) Waiting() int64 { return q.waiting.Load() }
 
-// Wait puts a request into the queue for at most longest.
+// Wait puts a request into the queue, and waits for at most longest until it is admitted.
 func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	r, ok := q.pool.Get().(*queued)
 	if !ok {
@@ -131,7 +130,7 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	}
 	q.last = r
 	q.waiting.Add(1)
-	q.advance() // a decision may have left before it saw this request
+	q.advance() // a decision may have left since Enter, and not have seen this request
 	q.arm()
 	q.mu.Unlock()
 	if s, ok := q.clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
@@ -150,7 +149,7 @@ func (q *Queue) advance() {
 	}
 }
 
-// removeAfter ends the wait of the request after another, or of the first one if that is nil. mu is held.
+// removeAfter ends the wait of the request after previous, or of the first request if previous is nil. mu is held.
 func (q *Queue) removeAfter(previous *queued, outcome Outcome) {
 	link := &q.first
 	if previous != nil {
@@ -217,9 +216,9 @@ func (q *Queue) sweep() {
 	q.arm()
 }
 
-// Adjust adapts the limit to the duration of a call. The limit grows by one for each quick call while requests wait,
-// and shrinks by slowStep for each slow one. Calls are compared with the quickest one: a distant store responds as late
-// as it always does, and gets more calls at once; calls that are late because a core is busy do not help each other.
+// Adjust adapts the limit to the duration of a call. While requests wait, the limit grows by one for each quick call.
+// It shrinks by slowStep for each slow call. Calls are compared with the quickest one, so that a distant store, whose
+// calls all take long, gets many calls at once.
 func (q *Queue) Adjust(took, deadline time.Duration) {
 	best, waiting := time.Duration(q.best.Load()), q.waiting.Load() > 0
 	switch {

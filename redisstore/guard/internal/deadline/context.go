@@ -1,7 +1,8 @@
-// Package deadline provides contexts whose deadline moves when this process, not the store, is slow.
+// Package deadline provides contexts for calls of a store. Their deadline moves if this process, and not the store, is
+// slow.
 //
-// Every call of a store gets a [Context] from a [Tracker]. One timer of the tracker serves all of them, since nearly no
-// call reaches its deadline.
+// Every call gets a [Context] from a [Tracker]. The tracker has one timer for all contexts, because nearly no call
+// reaches its deadline.
 package deadline
 
 import (
@@ -10,9 +11,9 @@ import (
 	"time"
 )
 
-// A Context is the context of one call. It ends at its deadline, soon after the caller's context, or with End.
+// A Context is the context of one call. It ends at its deadline, soon after the caller's context ends, or with End.
 type Context struct {
-	context.Context // the caller's
+	context.Context // the caller's context
 	tracker         *Tracker
 	shard           string
 	began, deadline time.Time
@@ -23,15 +24,15 @@ type Context struct {
 	index    int           // in Tracker.active, or -1
 	sent     bool          // the call was sent
 	extended bool          // the deadline was extended because the shard had just sent something
-	extra    time.Duration // by how much the deadline was extended
-	stop     time.Duration // for how long this process was stopped meanwhile; extends the deadline in addition to extra
+	extra    time.Duration // how far the deadline was extended
+	stop     time.Duration // how long this process was stopped during the call; extends the deadline in addition to extra
 }
 
 // States of a Context.
 const (
 	running  uint32 = iota
 	expired         // the deadline has passed
-	starved         // every extension has passed, and this process has not sent the call or not read the response
+	starved         // all extensions are used up, and this process has not sent the call or not read the response
 	canceled        // the caller's context has ended
 	ended           // the call has ended
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// Traffic is what a store knows about the data it has sent and received. See guard.Traffic.
+// Traffic says when a store has sent and received data. It has the same methods as guard.Traffic.
 type Traffic interface {
 	LastSent(shard string) time.Time
 	LastReceived(shard string) time.Time
@@ -16,14 +16,15 @@ type Traffic interface {
 }
 
 const (
-	// callerInterval is how often the callers' contexts are checked. A call may outlast its caller's context by that much.
+	// callerInterval is the time between two checks of the callers' contexts. A call may end this much later than its
+	// caller's context.
 	callerInterval = time.Millisecond
-	// checksPerDeadline is how often contexts are checked within a deadline. A late check shows that this process was
-	// stalled.
+	// checksPerDeadline is the number of checks of all contexts within a deadline. A late check shows that this process
+	// was stalled.
 	checksPerDeadline = 8
-	// minStall is the lateness of a check from which on this process counts as stalled.
+	// If a check is late by at least minStall, this process was stalled.
 	minStall = time.Millisecond
-	// maxDeadlines is how many deadlines a call lasts at most, with all extensions.
+	// A call lasts at most maxDeadlines deadlines, with all extensions.
 	maxDeadlines = 10
 )
 
@@ -31,13 +32,13 @@ const (
 type Tracker struct {
 	clock   clock.Clock
 	timeout time.Duration // the deadline of a call
-	traffic Traffic       // nil if it is not known
+	traffic Traffic       // nil if the store does not implement it
 
 	mu      sync.Mutex
 	active  []*Context    // in no order
 	timer   clock.Timer   // runs check; nil until the first call
 	checkAt time.Time     // when the timer fires, or zero if it is not set
-	watches int           // how many callers watch for stalls
+	watches int           // number of calls of WatchStalls without EndWatch
 	stalled time.Duration // total time for which this process was stalled during calls and watches
 }
 
@@ -73,13 +74,13 @@ func (t *Tracker) remove(c *Context, state uint32) {
 	close(c.done)
 }
 
-// interval is the time between checks, unless there is a reason to check earlier.
+// interval returns the longest time between two checks.
 func (t *Tracker) interval() time.Duration { return max(t.timeout/checksPerDeadline, 1) }
 
 // nextCheck returns when to check a context next.
 func (t *Tracker) nextCheck(c *Context, now time.Time) time.Time {
 	interval := t.interval()
-	if c.Context != context.Background() { // it may end; calling Done to find out allocates in most contexts
+	if c.Context != context.Background() { // the context may end; to find out with Done would allocate
 		interval = min(interval, callerInterval)
 	}
 	at, end := now.Add(interval), c.end()
@@ -149,8 +150,8 @@ func (t *Tracker) endContexts(now time.Time) {
 // maxExtra is how far a deadline may be extended.
 func (t *Tracker) maxExtra() time.Duration { return (maxDeadlines - 1) * t.timeout }
 
-// MinStop is the lateness of a timer from which on this process did not run at all, which is not overload: it or its
-// machine was stopped. A call gets that time once.
+// MinStop returns the shortest stall that does not count as overload: this process or its machine was stopped. Such a
+// time extends the deadline of a call in full, once.
 func (t *Tracker) MinStop() time.Duration { return t.maxExtra() / 2 }
 
 // end returns when a context ends, with extensions. mu is held.
@@ -198,14 +199,15 @@ func (t *Tracker) WatchStalls() {
 	t.setTimer(now.Add(t.interval()), now)
 }
 
-// EndWatch ends what WatchStalls began.
+// EndWatch ends a watch that WatchStalls began.
 func (t *Tracker) EndWatch() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watches--
 }
 
-// Stalled returns for how long this process was stalled so far. Only the difference between two calls means something.
+// Stalled returns the total time for which this process was stalled. Only the difference between two results is
+// meaningful.
 func (t *Tracker) Stalled() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,14 +215,14 @@ func (t *Tracker) Stalled() time.Duration {
 	return t.stalled
 }
 
-// checkIfDue does what check is about to do, if the timer has fired. mu is held.
+// checkIfDue checks the contexts if the timer should have fired already. mu is held.
 func (t *Tracker) checkIfDue() {
 	if now := t.clock.Now(); !t.checkAt.IsZero() && !now.Before(t.checkAt) {
 		t.endContexts(now)
 	}
 }
 
-// HasExtended reports whether a call of a shard is past its deadline, which was extended.
+// HasExtended reports whether a call of a shard still runs after its original deadline.
 func (t *Tracker) HasExtended(shard string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
