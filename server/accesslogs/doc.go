@@ -1,5 +1,5 @@
-// Package accesslogs reads the requests in access log files: common and combined (Apache, nginx), JSON lines (Caddy,
-// Headgate's gateway, nginx with a JSON format) and CSV.
+// Package accesslogs reads requests from access log files. It supports the common and combined formats (Apache, nginx),
+// JSON lines (Caddy, Headgate's gateway, nginx with a JSON format) and CSV.
 //
 //	logs, err := accesslogs.Open("access.log.gz", nil, accesslogs.Options{})
 //	defer logs.Close()
@@ -11,5 +11,5 @@
 //		// r.Time, r.Attributes["ip"], r.Attributes["path"], …
 //	}
 //
-// Lines that cannot be read are counted, never an error: see Reader.Stats.
+// Malformed lines are skipped and counted in Reader.Stats; they are not errors.
 package accesslogs

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// fieldNames has the field for each name that logs use for it, in lower case.
+// fieldNames maps the names that logs use, in lower case, to fields of a Request.
 var fieldNames = map[string]string{
 	"time": "time", "timestamp": "time", "@timestamp": "time", "ts": "time", "date": "time", "datetime": "time",
 	"time_iso8601": "time", "time_local": "time", "msec": "time", "start_time": "time", "start_utc": "time",
@@ -30,7 +30,7 @@ var fieldNames = map[string]string{
 	"client": "client", "query": "query", "query_string": "query", "args": "query",
 }
 
-// fieldOf returns what a field of JSON or a column of CSV means, "" if nothing.
+// fieldOf returns the field for the name of a JSON field or a CSV column, or "" if the name is unknown.
 func fieldOf(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if known := fieldNames[name]; known != "" {
@@ -42,7 +42,7 @@ func fieldOf(name string) string {
 	return ""
 }
 
-// setField sets the attributes, the time or the status that a field stands for.
+// setField sets the attributes, the time or the status from the value of a field.
 func (r *Request) setField(field, value string) error {
 	if value == "" || value == "-" {
 		return nil
@@ -62,7 +62,7 @@ func (r *Request) setField(field, value string) error {
 		r.setRequestLine(value)
 	case "query":
 		r.setQuery(strings.TrimPrefix(value, "?"))
-	case "client": // Headgate's own log has an address
+	case "client": // in Headgate's access log, this is an address; in others, it may be a name
 		if _, err := netip.ParseAddr(value); err == nil {
 			field = "ip"
 		} else {
@@ -112,10 +112,10 @@ func (r *Request) setRequestLine(text string) bool {
 	return true
 }
 
-// maxQuery bounds the query parameters of a request that are read.
+// maxQuery is the maximum number of query parameters of a request that are read.
 const maxQuery = 16
 
-// setTarget sets path and query, and of an absolute URL the host.
+// setTarget sets path and query. If the target is an absolute URL, it also sets the host.
 func (r *Request) setTarget(target string) {
 	if rest, ok := strings.CutPrefix(target, "http://"); ok {
 		target = rest
@@ -167,6 +167,7 @@ func parseTime(text string) (time.Time, bool) {
 	}
 	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
 		switch {
+		// Larger numbers would be years after 5000, so they are in a smaller unit.
 		case whole < 1e11:
 			return time.Unix(whole, 0), true
 		case whole < 1e14:

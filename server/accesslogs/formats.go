@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// detect returns the format of a log by one of its lines. It returns false if the line is in none of the formats.
+// detect returns the format of a line. It returns false if the line is in none of the formats.
 func detect(line []byte) (f Format, found bool) {
 	var r Request
 	r.Attributes = map[string]string{}
@@ -104,7 +104,7 @@ func parseCommonPart(line []byte, into *Request) (rest []byte, err error) {
 	return rest, nil
 }
 
-// cutQuoted returns the text in the quotes at the beginning, without escapes, and the rest.
+// cutQuoted splits b, which begins with a quoted text, into the unescaped text and the rest.
 func cutQuoted(b []byte) (text string, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return "", b, false

@@ -15,7 +15,7 @@ import (
 // A Format is a format of log lines.
 type Format string
 
-// The formats. Auto is detected from the first line that is in one of them.
+// The formats. With Auto, the Reader uses the format of the first line whose format it recognizes.
 const (
 	Auto     Format = "auto"
 	Common   Format = "common"   // Apache's and nginx's common log format
@@ -24,12 +24,12 @@ const (
 	CSV      Format = "csv"      // with a line of column names
 )
 
-// Formats are all formats.
+// Formats lists all formats.
 var Formats = []Format{Auto, Common, Combined, JSON, CSV}
 
 // Options configure a Reader.
 type Options struct {
-	// Format is that of the lines. Default Auto.
+	// Format is the format of the lines. Default Auto.
 	Format Format
 	// MaxLine is the maximum length of a line in bytes. Longer lines are skipped. Default 1 MiB.
 	MaxLine int
@@ -40,34 +40,34 @@ const defaultMaxLine = 1 << 20
 // A Request is one line of a log.
 type Request struct {
 	Time time.Time
-	// Status is the HTTP status of the response, 0 if the line has none.
+	// Status is the HTTP status of the response, or 0 if the line has none.
 	Status int
-	// Attributes are those of rules: ip, user, method, host, path, query.<name>, header.<name> and others.
+	// Attributes has the attributes that rules use: ip, user, method, host, path, query.<name>, header.<name> and others.
 	Attributes map[string]string
 }
 
-// Stats say what a Reader has read.
+// Stats are figures of a Reader.
 type Stats struct {
 	Format   Format `json:"format"`
 	Lines    int64  `json:"lines"`
 	Requests int64  `json:"requests"`
-	// Skipped lines could not be read. Examples has the first of them.
+	// Skipped counts malformed lines. Examples has the first of them.
 	Skipped  int64     `json:"skipped"`
 	Examples []Skipped `json:"examples,omitempty"`
-	// WholeSeconds reports whether no time so far has a fraction of a second.
+	// WholeSeconds reports whether all times so far are whole seconds.
 	WholeSeconds bool `json:"whole_seconds"`
 }
 
-// A Skipped is a line that could not be read.
+// A Skipped describes a malformed line.
 type Skipped struct {
 	Line   int64  `json:"line"` // its number in the file, from 1
 	Reason string `json:"reason"`
-	Text   string `json:"text"` // its beginning
+	Text   string `json:"text"` // the beginning of the line
 }
 
 const (
 	maxExamples = 5
-	maxExample  = 120 // bytes
+	maxExample  = 120 // maximum length of an example, in bytes
 )
 
 // A Reader reads the requests of a log. Only Progress may be called while another goroutine reads.
@@ -75,12 +75,12 @@ type Reader struct {
 	options Options
 	lines   *bufio.Reader
 	closers []io.Closer
-	done    atomic.Int64 // bytes of the file
+	done    atomic.Int64 // bytes of the file that were read
 	size    int64
 	stats   Stats
 	parse   func(line []byte, into *Request) error
 	line    []byte
-	number  int64 // of line in the file
+	number  int64 // number of the current line in the file
 }
 
 // Open opens a log file, which may be compressed with gzip. The name "-" stands for stdin.
@@ -103,7 +103,7 @@ func Open(name string, stdin io.Reader, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader returns a Reader of text, which may be compressed with gzip.
+// NewReader returns a Reader of the log lines in from, which may be compressed with gzip.
 func NewReader(from io.Reader, o Options) (*Reader, error) {
 	if o.Format == "" {
 		o.Format = Auto
@@ -138,10 +138,10 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Progress returns how many bytes of the file were read, and its size, 0 if it is unknown.
+// Progress returns how many bytes of the file were read, and the size of the file, or 0 if it is unknown.
 func (r *Reader) Progress() (done, size int64) { return r.done.Load(), r.size }
 
-// Stats returns what was read so far.
+// Stats returns the current figures.
 func (r *Reader) Stats() Stats { return r.stats }
 
 // Close closes the file.
@@ -153,8 +153,8 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Read reads the next request, and reuses the map of Attributes. The error is io.EOF at the end of the log, or one of
-// the file. Lines that cannot be read are skipped.
+// Read reads the next request into a Request, and reuses its map of Attributes. It skips malformed lines. The error is
+// io.EOF at the end of the log, or an error of reading the file.
 func (r *Reader) Read(into *Request) error {
 	for {
 		line, whole, err := r.next()
@@ -194,8 +194,7 @@ func (r *Reader) Read(into *Request) error {
 	}
 }
 
-// Skip counts the latest line as one that could not be read. If Read returned its request, Unread must be called
-// instead.
+// Skip counts the current line as malformed. If Read has returned its request, the caller must call Unread instead.
 func (r *Reader) Skip(reason error) {
 	r.stats.Skipped++
 	if len(r.stats.Examples) < maxExamples {
@@ -206,22 +205,22 @@ func (r *Reader) Skip(reason error) {
 	}
 }
 
-// Unread counts the request that Read returned last as a line that could not be read, because the caller refuses it.
+// Unread counts the latest request that Read returned as a malformed line, because the caller refuses it.
 func (r *Reader) Unread(reason error) {
 	r.stats.Requests--
 	r.Skip(reason)
 }
 
-// The errors of lines.
+// The reasons why lines are skipped.
 var (
 	errTooLong    = errors.New("too long")
 	errHeaderLine = errors.New("column names")
 	errFormat     = errors.New("not in the format of the log")
-	errTime       = errors.New("no time that can be read")
+	errTime       = errors.New("no valid time")
 	errNothing    = errors.New("no attribute of a request")
 )
 
-// next returns the next line that is not empty. whole is false if it was cut.
+// next returns the next line that is not empty. whole is false if the line was cut because it is too long.
 func (r *Reader) next() (line []byte, whole bool, err error) {
 	for {
 		r.line = r.line[:0]

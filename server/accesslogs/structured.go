@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// parseJSON parses an object of fields. The object "request" is read as Caddy writes it.
+// parseJSON parses a JSON object. Its fields, and those of an object "request" as in Caddy's logs, are fields of the
+// request.
 func parseJSON(line []byte, into *Request) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil {
@@ -39,11 +40,11 @@ func parseJSON(line []byte, into *Request) error {
 	return into.checkComplete()
 }
 
-// maxAttributes bounds the attributes of a request.
+// maxAttributes is the maximum number of attributes of a request.
 const maxAttributes = 48
 
 func (r *Request) setFromJSON(fields map[string]json.RawMessage) error {
-	for _, name := range slices.Sorted(maps.Keys(fields)) { // if two names mean the same, the last one counts
+	for _, name := range slices.Sorted(maps.Keys(fields)) { // if two names mean the same field, the last one is used
 		raw := fields[name]
 		field := fieldOf(name)
 		if field == "" || len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || bytes.Equal(raw, []byte("null")) {
@@ -59,7 +60,7 @@ func (r *Request) setFromJSON(fields map[string]json.RawMessage) error {
 			}
 		}
 		if name == "remote_ip" && r.Attributes["ip"] != "" {
-			continue // client_ip was before it: Caddy takes it from trusted proxies, and remote_ip may be a proxy's
+			continue // Caddy also logs client_ip, which is the client's; remote_ip may be the address of a proxy
 		}
 		if err := r.setField(field, text); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (r *Request) setFromJSON(fields map[string]json.RawMessage) error {
 // A csvParser reads lines of CSV after a header line with column names.
 type csvParser struct {
 	separator rune
-	columns   []string // what each column means, "" if nothing
+	columns   []string // the field of each column, "" if unknown
 }
 
 func (p *csvParser) parse(line []byte, into *Request) error {
@@ -110,7 +111,7 @@ func separatorOf(line []byte) rune {
 	return ','
 }
 
-// splitHeader returns what the columns mean, nil if the line does not name a time and another column.
+// splitHeader returns the fields of the columns. It returns nil if the line does not name a time and another field.
 func splitHeader(line []byte) []string {
 	names, err := splitCSV(line, separatorOf(line))
 	if err != nil {

@@ -106,7 +106,7 @@ func (l *load) record(n *program, path string, r reply, err error, took time.Dur
 	case err == nil && r.status == 503 && path == "/closed":
 		second.Refused++
 	default:
-		second.Errors++
+		second.Violations++
 		l.violations = append(l.violations, fmt.Sprintf("at %.1fs: %s %s: %+v, %v",
 			now.Sub(l.begin).Seconds(), n.name, path, r, err))
 	}

@@ -116,7 +116,7 @@ func checkLoad(t *testing.T, l *load, losses int) {
 	elapsed := time.Since(l.begin)
 	sent := 0
 	for _, second := range l.line {
-		sent += second.Allowed + second.Denied + second.Refused + second.Overloaded + second.Errors
+		sent += second.Allowed + second.Denied + second.Refused + second.Overloaded + second.Violations
 	}
 	most := closedBurst*(1+losses) + int(elapsed.Seconds()*closedRate)
 	t.Logf("%d requests, %d admitted by the rule that fails closed, at most %d; %d refused because of overload; "+

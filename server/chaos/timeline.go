@@ -1,5 +1,5 @@
-// Package chaos breaks a fleet of real processes at random, under load, and checks what must hold meanwhile. Its test
-// is run by make chaos. [Timeline] draws a run.
+// Package chaos has a test that injects random faults into a fleet of real processes under load, and checks that limits
+// and responses stay correct. Run it with make chaos. A [Timeline] draws the results of a run.
 package chaos
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Timeline is what happened in a run, as a picture.
+// A Timeline has the load and the faults of a run. WriteSVG draws them.
 type Timeline struct {
 	Seconds []Second
 	Faults  []Fault
@@ -18,19 +18,21 @@ type Timeline struct {
 
 // A Second has the figures of one second of load.
 type Second struct {
-	Allowed, Denied, Refused int           // responses: 200, 429, and 503 of rules that fail closed
-	Overloaded               int           // responses: 503 because of overload
-	Errors                   int           // violations
-	P99                      time.Duration // latency of the slowest percent
+	Allowed    int           // responses with status 200
+	Denied     int           // responses with status 429
+	Refused    int           // responses with status 503 because a rule fails closed
+	Overloaded int           // responses with status 503 because of overload
+	Violations int           // responses that must not occur
+	P99        time.Duration // 99th percentile of the latency
 }
 
-// A Fault is one fault, from its begin to its end, and until everything has recovered.
+// A Fault is one injected fault. It lasts from Begin to End; at Recovered, the fleet works normally again.
 type Fault struct {
 	Name                  string
 	Begin, End, Recovered time.Duration // since the begin of the run
 }
 
-// The picture: a plot of rates, a plot of latencies, and a row for each kind of fault.
+// Sizes in pixels. The picture has a plot of rates, a plot of latencies, and a row for each kind of fault.
 const (
 	left, right = 190, 20
 	plotWidth   = 900
@@ -58,7 +60,7 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 		{"denied", "#9a6700", t.values(func(s *Second) float64 { return float64(s.Denied) })},
 		{"refused: fail closed", "#8250df", t.values(func(s *Second) float64 { return float64(s.Refused) })},
 		{"refused: overload", "#0969da", t.values(func(s *Second) float64 { return float64(s.Overloaded) })},
-		{"violations", "#cf222e", t.values(func(s *Second) float64 { return float64(s.Errors) })},
+		{"violations", "#cf222e", t.values(func(s *Second) float64 { return float64(s.Violations) })},
 	})
 	d.plot(70+plotHeight, "p99 in ms", []series{
 		{"p99", "#0969da", t.values(func(s *Second) float64 { return float64(s.P99.Microseconds()) / 1000 })},
@@ -77,23 +79,25 @@ func (t *Timeline) WriteSVG(w io.Writer) error {
 	return err
 }
 
-func (t *Timeline) values(of func(*Second) float64) []float64 {
+// values returns one figure of each second.
+func (t *Timeline) values(figure func(*Second) float64) []float64 {
 	list := make([]float64, len(t.Seconds))
 	for i := range t.Seconds {
-		list[i] = of(&t.Seconds[i])
+		list[i] = figure(&t.Seconds[i])
 	}
 	return list
 }
 
-// series is a line of a plot.
+// A series is a line of a plot.
 type series struct {
 	name, color string
 	values      []float64
 }
 
+// A drawing is an SVG picture that is being written.
 type drawing struct {
 	b     strings.Builder
-	scale float64 // pixels of a second
+	scale float64 // pixels per second of the run
 }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
@@ -109,15 +113,17 @@ func (d *drawing) bar(from, to time.Duration, y int, color string) {
 	d.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, x, y, width, rowHeight-6, color)
 }
 
+// plot draws the series over each other, from the pixel row top downward. All use the same scale, up to the highest
+// value.
 func (d *drawing) plot(top int, title string, lines []series) {
-	most := 1.0
+	highest := 1.0
 	for _, l := range lines {
 		for _, v := range l.values {
-			most = max(most, v)
+			highest = max(highest, v)
 		}
 	}
 	d.text(5, top+12, title)
-	d.text(left-45, top+10, fmt.Sprintf("%.0f", most))
+	d.text(left-45, top+10, fmt.Sprintf("%.0f", highest))
 	d.text(left-15, top+plotHeight, "0")
 	d.add(`<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#d0d7de"/>`, left, top, plotWidth, plotHeight)
 	for i, l := range lines {
@@ -126,7 +132,7 @@ func (d *drawing) plot(top int, title string, lines []series) {
 		d.add(`<polyline fill="none" stroke="%s" points="`, l.color)
 		for second, v := range l.values {
 			x := left + (float64(second)+0.5)*d.scale
-			d.add(`%.1f,%.1f`, x, float64(top+plotHeight)-v/most*plotHeight)
+			d.add(`%.1f,%.1f`, x, float64(top+plotHeight)-v/highest*plotHeight)
 		}
 		d.add(`"/>`)
 	}

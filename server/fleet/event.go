@@ -9,7 +9,7 @@ type Event struct {
 	Err error
 	// Down is how long the exchange was unreachable. It is set when the exchange is reachable again.
 	Down time.Duration
-	// Off is how far a clock is ahead of the fleet's.
+	// Off is how far a clock is ahead of the fleet's clock.
 	Off time.Duration
 }
 
@@ -24,9 +24,9 @@ const (
 	ExchangeMalformed                        // a note in the exchange is malformed; at most once in 10 s
 	ExchangePartUnreachable                  // some keys were not exchanged for several intervals; policies apply to them
 	ExchangePartReachable                    // all keys are exchanged again
-	ClockOff                                 // this node's clock differs from the fleet's, which windows use
+	ClockOff                                 // this node's clock differs from the fleet's; windows use the fleet's
 	ClockRight                               // this node's clock agrees with the fleet's again
-	StoreClockOff                            // the clock of a region's store, which its windows use, differs from the fleet's
+	StoreClockOff                            // the clock of a region's store, which windows use, differs from the fleet's
 	StoreClockRight                          // the clock of the region's store agrees with the fleet's again
 	eventKinds
 )
@@ -34,14 +34,14 @@ const (
 var eventTexts = [eventKinds]string{
 	ExchangeUnreachable: "exchange unreachable, each node decides by its own counters",
 	ExchangeReachable:   "exchange reachable again",
-	ExchangeForeign:     "a fleet with another secret uses the same name, sharing nothing with it",
+	ExchangeForeign:     "a fleet with another secret uses the same name, ignoring it",
 	ExchangeMalformed:   "ignoring a malformed note in the exchange; do all nodes run the same version?",
 
-	ExchangePartUnreachable: "part of the exchange unreachable, each node decides by its own counters for its keys",
+	ExchangePartUnreachable: "part of the exchange unreachable, each node decides by its own counters for the keys in it",
 	ExchangePartReachable:   "all parts of the exchange reachable again",
-	ClockOff:                "this node's clock differs from the fleet's, windows use the fleet's",
+	ClockOff:                "this node's clock differs from the fleet's, windows use the fleet's clock",
 	ClockRight:              "this node's clock agrees with the fleet's again",
-	StoreClockOff:           "the clock of this region's store differs from the fleet's, so do its windows",
+	StoreClockOff:           "the clock of this region's store differs from the fleet's, windows use the store's clock",
 	StoreClockRight:         "the clock of this region's store agrees with the fleet's again",
 }
 

@@ -1,3 +1,2 @@
-// Package footprint holds the tests of how large the released program is, how soon it serves after its start, and how
-// much memory it needs without load.
+// Package footprint has tests that limit the size of the released program, its start time, and its memory without load.
 package footprint

@@ -14,8 +14,8 @@ const (
 	DefaultLogQueue     = 4096
 )
 
-// AccessLog selects the requests that are logged. The log is written by its own goroutine; if that cannot keep up,
-// lines are dropped and counted, and requests do not wait. Headers and cookies are not logged, and the query only if
+// AccessLog selects the requests that are logged. A separate goroutine writes the log. If it cannot keep up, lines are
+// dropped and counted, and requests do not wait. Headers and cookies are never logged. The query is logged only if
 // Query is set.
 type AccessLog struct {
 	// Logger is the destination. Default the gateway's Logger.
@@ -24,8 +24,8 @@ type AccessLog struct {
 	// handler can buffer these lines, and Batch can write the buffer after the call. Default nil: each line is written
 	// separately.
 	Batch func(write func())
-	// One in Every requests is logged; 1 logs all. Requests with a status of 500 and above, and those whose response was
-	// cut off, are always logged, unless the client has disconnected. Default DefaultLogEvery.
+	// Every means that one in Every requests is logged; 1 logs all requests. Responses with a status of 500 and above,
+	// and responses that were cut off, are always logged, unless the client has disconnected. Default DefaultLogEvery.
 	Every int
 	// PerSecond is the maximum number of lines a second. Default DefaultLogPerSecond.
 	PerSecond int
@@ -49,7 +49,7 @@ func (a *AccessLog) validate(errs *configErrors) {
 	validateRange(errs, "AccessLog.Queue", a.Queue, 1, 1<<20)
 }
 
-// maxLoggedPath is the number of bytes of an invalid path that are logged.
+// maxLoggedPath is the maximum number of bytes of an invalid path that are logged.
 const maxLoggedPath = 256
 
 // logLine returns the access log line of a request.
@@ -63,7 +63,7 @@ func (ex *exchange) logLine(r *http.Request, o *Observation) accesslog.Line {
 	if info.id != nil {
 		line.ID = info.id[0]
 	}
-	if line.Path == "" { // it is invalid
+	if line.Path == "" { // the path is invalid, so it has no canonical form
 		line.Path = r.URL.EscapedPath()
 		line.Path = line.Path[:min(len(line.Path), maxLoggedPath)]
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// ServeHTTP serves a request: it converts the request to the form in which it is forwarded, asks the limiter, and
-// forwards it. It may also be the handler of another server, which must then limit its connections itself.
+// ServeHTTP converts a request to the form in which it is forwarded, calls the limiter, and forwards the request if it
+// is allowed. A Gateway can be the handler of another server, but that server must limit its connections itself.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := exchanges.Get().(*exchange)
 	if g.config.Tracer != nil {
@@ -34,7 +34,7 @@ var (
 )
 
 // admit identifies the client, finds the route, and removes headers that must not be forwarded. It returns false if it
-// has refused the request. It runs before the limiter, so it does nothing that costs more than a rejection.
+// has refused the request. It runs before the limiter, so it must be cheap: denied requests cost this much, too.
 func (ex *exchange) admit(r *http.Request) bool {
 	g, info := ex.g, &ex.request
 	switch r.Method {
@@ -52,7 +52,7 @@ func (ex *exchange) admit(r *http.Request) bool {
 	g.identity.Read(r, &info.attributes)
 	span.End()
 	if info.connectionPlain = http1.IsPlainConnection(r.Header["Connection"]); !info.connectionPlain {
-		// Connection may name a header that identifies the client, which identity refuses.
+		// Connection may name a header that identifies the client. Validate refuses such a request.
 		if err := info.attributes.Validate(); err != nil {
 			ex.refuse(err)
 			return false
@@ -93,14 +93,14 @@ func (ex *exchange) admit(r *http.Request) bool {
 	return true
 }
 
-// removedHeaders has the content of the hop-by-hop headers that were removed from a request.
+// removedHeaders has the values of hop-by-hop headers that were removed from a request and are needed later.
 type removedHeaders struct {
-	upgrade  string // the protocol to upgrade to, if the client asks for one that is allowed
-	trailers bool   // the client accepts trailers
+	upgrade  string // from Upgrade: the protocol that the client asks for, if it is allowed; else empty
+	trailers bool   // from TE: the client accepts trailers
 }
 
-// cleanHeader removes hop-by-hop headers, and those that only proxies may send. It returns false if it has refused the
-// request because its header is too large.
+// cleanHeader removes hop-by-hop headers, and headers that only proxies may send. If the header is too large, it
+// refuses the request and returns false.
 func (ex *exchange) cleanHeader(r *http.Request) bool {
 	g, h, info := ex.g, r.Header, &ex.request
 	upgrade := false
@@ -135,7 +135,7 @@ func (ex *exchange) cleanHeader(r *http.Request) bool {
 		h["Te"] = trailersValue
 	}
 	if info.removed.upgrade != "" {
-		h["Upgrade"] = []string{info.removed.upgrade} // for rules; it is forwarded with the upgrade only
+		h["Upgrade"] = []string{info.removed.upgrade} // rules may read it; send removes it
 	}
 	return true
 }

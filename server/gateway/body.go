@@ -14,13 +14,13 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/transport"
 )
 
-// A body is the body of a request. It limits its size, and the time that the client may take to send it. A forwarder
-// may read it in another goroutine until finish is called.
+// A body is the body of a request. It limits the size of the body, and the time that the client may take to send it.
+// The forwarder may read it in another goroutine until finish is called.
 type body struct {
 	g      *Gateway
 	writer serverWriter
 	source io.ReadCloser
-	r      *http.Request // for its trailers, which follow the body
+	r      *http.Request // has the trailers, which follow the body
 	http2  bool
 
 	left        int64       // how many more bytes are allowed; negative for any number
@@ -28,19 +28,19 @@ type body struct {
 	pace        bodyPace    // its deadlines are guarded by mu
 
 	mu      sync.Mutex
-	stream  bool // the client may pause for StreamTimeout
+	stream  bool // the client may pause for StreamTimeout instead of BodyTimeout
 	reading bool
-	ended   bool          // it has been read to its end
+	ended   bool          // the body has been read to its end
 	closed  bool          // the request has ended
-	readEnd chan struct{} // closed when the current read ends; nil unless finish waits for that
+	readEnd chan struct{} // closed when the current read ends; nil unless finish waits for it
 	onDone  func()        // called once, when no more of the body will be read; may be nil
 	err     error         // why reading failed
 }
 
-// A bodyPace is how fast a body arrives, and the deadline for more of it.
+// A bodyPace measures how fast a body arrives, and has the deadline for the next bytes. Times are by Gateway.clock.
 type bodyPace struct {
-	received    int64         // bytes
-	waited      time.Duration // how long reads have waited for them
+	received    int64         // bytes received
+	waited      time.Duration // total time that reads have waited for bytes
 	deadlineSet time.Duration // when the deadline was set; 0 if there is none
 	deadline    time.Duration
 }
@@ -51,14 +51,14 @@ var (
 	errRequestEnded = errors.New("the request has ended")
 )
 
-// boundBody replaces the body of a request, if it has one, by one that bounds its size and time.
+// boundBody replaces r.Body by a body that limits size and time. It does nothing if the request has no body.
 func (ex *exchange) boundBody(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return
 	}
 	b := &body{g: ex.g, writer: ex.writer.inner, source: r.Body, r: r, http2: ex.http2, left: -1}
 	if limit := ex.route.config.MaxBody; limit > 0 && r.ContentLength < 0 {
-		b.left = limit // admit has checked a known length
+		b.left = limit // if the length is known, admit has checked it
 	}
 	b.stream = ex.http2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 	ex.body, r.Body = b, b
@@ -91,7 +91,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && b.isLate(now) {
-		err = errBodyTooSlow // if the client is not late, finish has set the deadline to end the read
+		err = errBodyTooSlow // if the client is not late, finish has set a past deadline to end the read
 	}
 	if errors.Is(err, io.EOF) {
 		b.g.cleanTrailers(b.r.Trailer)
@@ -158,8 +158,8 @@ func (b *body) isLate(now time.Duration) bool {
 	return now >= b.pace.deadline
 }
 
-// setDeadline sets the time by which the client must send more, so that it neither pauses for too long nor sends more
-// slowly than Config.MinBodyRate on average. b.mu is held.
+// setDeadline sets the time by which the client must send the next bytes. A client misses it if it pauses for too long,
+// or if it sends more slowly than Config.MinBodyRate on average. b.mu is held.
 func (b *body) setDeadline(now time.Duration) {
 	config, p := &b.g.config, &b.pace
 	wait := config.BodyTimeout
@@ -170,14 +170,15 @@ func (b *body) setDeadline(now time.Duration) {
 		wait = max(min(wait, allowed-p.waited), time.Millisecond)
 	}
 	if p.deadlineSet != 0 && now-p.deadlineSet < wait/4 && wait == config.BodyTimeout {
-		return // most of the last deadline is left: setting one for each read would cost too much
+		return // most of the time is left, and setting a deadline for each read would cost too much
 	}
 	p.deadlineSet, p.deadline = now, now+wait
 	_ = b.writer.SetReadDeadline(b.g.clock.at(now + wait)) // if the connection is closed, reading fails
 }
 
-// clearDeadline removes the deadline. In HTTP/1.1, the server sets its own deadlines after the body was read. In
-// HTTP/2, a deadline would end the stream between two reads. b.mu is held.
+// clearDeadline removes the deadline. In HTTP/1.1, it is called when reading has ended, because the server then sets
+// its own deadlines. In HTTP/2, it is called after each read, because a deadline between two reads would end the
+// stream. b.mu is held.
 func (b *body) clearDeadline() {
 	if b.pace.deadlineSet != 0 {
 		b.pace.deadlineSet = 0
@@ -185,8 +186,8 @@ func (b *body) clearDeadline() {
 	}
 }
 
-// responseBegan lets the client pause for StreamTimeout from now on. It reports whether the body has been read to its
-// end.
+// responseBegan must be called when the response begins. From then on, the client may pause for StreamTimeout. It
+// reports whether the body has been read to its end.
 func (b *body) responseBegan() (ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,8 +198,8 @@ func (b *body) responseBegan() (ended bool) {
 	return b.ended
 }
 
-// clientFault returns an error if the body is too large or too slow, and nil otherwise. The forwarder's error may not
-// say this: the server ends the request when its body cannot be read.
+// clientFault returns an error if the body is too large or too slow, and nil otherwise. The forwarder may return
+// another error, because the server ends a request whose body cannot be read.
 func (b *body) clientFault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,10 +209,10 @@ func (b *body) clientFault() error {
 	return nil
 }
 
-// drainTime is how long the server may read the rest of a body that no upstream has read.
+// drainTime is how long the server may read the rest of a body that no upstream has read, to reuse the connection.
 const drainTime = time.Second
 
-// finish ends all reading, and waits for a read in progress.
+// finish ends a read in progress, waits for its end, and refuses further reads.
 func (b *body) finish() {
 	b.mu.Lock()
 	b.closed = true

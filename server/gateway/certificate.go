@@ -11,11 +11,11 @@ import (
 // DefaultCheckFilesEvery is the default of TLS.CheckFilesEvery.
 const DefaultCheckFilesEvery = 10 * time.Second
 
-// TLS configures the certificates of a listener. Their files are watched: when they change, new connections get the new
-// certificates. If the new files are invalid, the old certificates stay in use, and the error is logged.
+// TLS configures the certificates of a listener. When the files change, new connections get the new certificates. If
+// the new files are invalid, the old certificates stay in use, and the error is logged.
 type TLS struct {
-	// Certificates are pairs of files. A client gets the first certificate that is valid for its server name. If none is
-	// valid for it, the client gets the first one.
+	// Certificates are pairs of files. A client gets the first certificate that is valid for the server name it sends
+	// (SNI). If there is none, it gets the first certificate of the list.
 	Certificates []CertificateFiles
 	// MinVersion is the minimum TLS version: tls.VersionTLS12 or tls.VersionTLS13. Default TLS 1.2.
 	MinVersion uint16
@@ -23,7 +23,8 @@ type TLS struct {
 	CheckFilesEvery time.Duration
 }
 
-// CertificateFiles are a certificate and its key, in PEM. Intermediate certificates follow it in CertFile.
+// CertificateFiles are a certificate and its key, in PEM. In CertFile, intermediate certificates follow the
+// certificate.
 type CertificateFiles = certs.Files
 
 func (t *TLS) validate(errs *configErrors, field string) {
@@ -53,9 +54,9 @@ func certificateStats(set *certs.Set, listener string) []CertificateStats {
 // stay in use.
 func (g *Gateway) Reload() error {
 	var errs []error
-	for _, f := range g.listeners {
-		if f.certificates != nil {
-			errs = append(errs, f.certificates.Reload(g.config.Logger))
+	for _, ls := range g.listeners {
+		if ls.certificates != nil {
+			errs = append(errs, ls.certificates.Reload(g.config.Logger))
 		}
 	}
 	return errors.Join(errs...)

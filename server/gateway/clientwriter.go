@@ -14,14 +14,15 @@ import (
 
 // A clientWriter writes the response to the client.
 type clientWriter struct {
-	inner       serverWriter              // of the server
+	inner       serverWriter              // the server's ResponseWriter
 	lines       downstream.ResponseWriter // inner, if it accepts header lines; otherwise nil
-	direct      bool                      // headers of upstreams are set as lines, too: the limiter reads none
-	setsTimeout bool                      // inner itself limits how long a write may take
+	direct      bool                      // upstream headers go to lines, because the limiter does not read Header
+	setsTimeout bool                      // inner itself limits the time of each write
 	deadlineSet time.Duration             // when the write deadline was set; 0 if there is none
 }
 
-// A serverWriter is the ResponseWriter of the server. The ones of net/http have all these methods.
+// A serverWriter is a ResponseWriter with the optional methods that the gateway needs. Those of net/http and package
+// downstream have all of them.
 type serverWriter interface {
 	http.ResponseWriter
 	FlushError() error
@@ -30,7 +31,8 @@ type serverWriter interface {
 	EnableFullDuplex() error
 }
 
-// asServerWriter returns w as a serverWriter. For methods that w does not have itself, it uses the writer that w wraps.
+// asServerWriter returns w as a serverWriter. If w lacks a method, http.ResponseController finds it in the writer that
+// w wraps.
 func asServerWriter(w http.ResponseWriter) serverWriter {
 	if f, ok := w.(serverWriter); ok {
 		return f
@@ -38,7 +40,8 @@ func asServerWriter(w http.ResponseWriter) serverWriter {
 	return wrappedWriter{ResponseWriter: w, c: http.NewResponseController(w)}
 }
 
-// A wrappedWriter makes a serverWriter of the ResponseWriter of another server that calls Gateway.ServeHTTP.
+// A wrappedWriter adapts a ResponseWriter that lacks some methods of serverWriter. Middleware around Gateway.ServeHTTP
+// may pass such a writer.
 type wrappedWriter struct {
 	http.ResponseWriter
 	c *http.ResponseController
@@ -71,7 +74,7 @@ func (ex *exchange) TryAddHeaderLine(name, value string) bool {
 	case !ex.writer.direct, name == headerVia:
 		return false
 	case name == ex.g.idHeader:
-		return true // addHeader sets the id of the gateway instead
+		return true // the upstream's id is dropped, because addHeader sets the gateway's id
 	default:
 		return ex.writer.lines.TryAddHeaderLine(name, value)
 	}
@@ -108,7 +111,7 @@ func (ex *exchange) WriteHeader(code int) {
 		ex.response.wroteHeader, ex.response.status = true, code
 		ex.addHeader()
 	}
-	if !ex.http2 { // HTTP/2 buffers the header until more is written
+	if !ex.http2 { // in HTTP/2, WriteHeader only buffers the header
 		ex.setWriteDeadline()
 	}
 	ex.writer.inner.WriteHeader(code)
@@ -131,8 +134,8 @@ func (ex *exchange) addHeader() {
 		h["Connection"] = closeValue // with HTTP/2 the server sends GOAWAY instead
 	}
 	if ex.body != nil && !ex.body.responseBegan() && !ex.http2 {
-		// If a body is read while the response is sent, net/http does not notice that its end was never reached. It would
-		// read the rest of the body as the next request.
+		// The body is still being read while the response is sent. In this case, net/http does not notice if the end of the
+		// body is never read, and would parse the rest of the body as the next request.
 		h["Connection"] = closeValue
 	}
 }
@@ -154,10 +157,10 @@ func (ex *exchange) WriteString(s string) (int, error) {
 	return n, err
 }
 
-// http2Buffer is how much of a response net/http buffers in HTTP/2 before it sends any.
+// http2Buffer is the number of body bytes that net/http buffers in HTTP/2 before it sends any.
 const http2Buffer = 4 << 10
 
-// beforeWrite prepares for n bytes of the body.
+// beforeWrite sends the header if necessary, and sets the deadline for writing n bytes of the body.
 func (ex *exchange) beforeWrite(n int) {
 	if !ex.response.wroteHeader {
 		ex.WriteHeader(http.StatusOK)
@@ -192,8 +195,8 @@ func (ex *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// setWriteDeadline limits how long a write to the client may block. It keeps the last deadline while most of its time
-// is left, because setting one for each write would cost too much.
+// setWriteDeadline limits how long a write to the client may block. If most of the time of the previous deadline is
+// left, it keeps that deadline, because setting one for each write would cost too much.
 func (ex *exchange) setWriteDeadline() {
 	w := &ex.writer
 	if w.setsTimeout {
@@ -210,8 +213,8 @@ func (ex *exchange) setWriteDeadline() {
 	}
 }
 
-// clearWriteDeadline removes the deadline of an HTTP/2 stream, because the upstream may send nothing for a while. In
-// HTTP/1.1 a deadline affects only writes, so it can stay.
+// clearWriteDeadline removes the write deadline of an HTTP/2 stream. Otherwise the stream would be reset if the
+// upstream sends nothing for a while. In HTTP/1.1 a deadline affects only writes, so it can stay.
 func (ex *exchange) clearWriteDeadline() {
 	w := &ex.writer
 	if !ex.http2 || w.deadlineSet == 0 {

@@ -36,22 +36,24 @@ type Config struct {
 	Listeners []Listener
 	// Routes select the upstreams of a request. At least one is required.
 	Routes []Route
-	// Limit wraps the handler that forwards requests, and sees each request as it will be forwarded. If it passes its own
-	// ResponseWriter to that handler, the writer must have the method Unwrap. Default nil: all requests are allowed.
+	// Limit wraps the handler that forwards requests. Its requests have the path, host and headers that are forwarded. If
+	// it passes its own ResponseWriter to the wrapped handler, that writer must have the method Unwrap. Default nil: all
+	// requests are allowed.
 	Limit func(http.Handler) http.Handler
-	// Identity identifies clients and trusted proxies, and defines how paths are read. It should be the one that Limit
-	// uses. Default the Identifier of the zero identity.Config, which trusts no proxy.
+	// Identity identifies clients and trusted proxies, and converts paths to their canonical form. Limit should use the
+	// same Identifier. Default the Identifier of the zero identity.Config, which trusts no proxy.
 	Identity *identity.Identifier
 
-	// HeaderTimeout bounds how long a client may take for the header of a request, and for the TLS handshake. Default
+	// HeaderTimeout bounds the time to receive the header of a request, and the TLS handshake. Default
 	// DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
 	// IdleTimeout bounds how long a connection may wait for its next request. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
 	// BodyTimeout bounds how long a client may pause while it sends a body. Default DefaultBodyTimeout.
 	BodyTimeout time.Duration
-	// MinBodyRate is the minimum average rate of a body in bytes per second, after BodyTimeout. It does not apply to
-	// streams: gRPC calls, and bodies whose response has begun. Default DefaultMinBodyRate; negative for none.
+	// MinBodyRate is the minimum average rate in bytes per second at which a client must send a body, after an initial
+	// time of BodyTimeout. It does not apply to streams, which are gRPC calls and bodies whose response has begun.
+	// Default DefaultMinBodyRate; negative for none.
 	MinBodyRate int
 	// WriteTimeout bounds how long a client may accept no bytes of a response. Default DefaultWriteTimeout.
 	WriteTimeout time.Duration
@@ -68,14 +70,14 @@ type Config struct {
 	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no bound, since bodies
 	// are not held in memory.
 	MaxBody int64
-	// MaxConns is the maximum number of client connections, over all listeners. To accept another connection, the gateway
-	// closes one that serves no request, of the address with the most connections. If there is none, it closes the new
-	// connection. Default DefaultMaxConns.
+	// MaxConns is the maximum number of client connections, over all listeners. When it is reached, the gateway makes
+	// room for a new connection: it closes a connection without a request in flight, of the address with the most
+	// connections. If all connections have requests in flight, it closes the new connection. Default DefaultMaxConns.
 	MaxConns int
-	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded ones. All IPv6 addresses
-	// of a /64 network count together. It does not apply to trusted proxies and to Unix sockets. If a load balancer sends
-	// the PROXY protocol, the addresses of its clients are counted. Default a quarter of MaxConns, but at least 64;
-	// negative for no bound.
+	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded connections. All IPv6
+	// addresses of a /64 network count together. The limit does not apply to trusted proxies and to Unix sockets. If a
+	// load balancer sends the PROXY protocol, the limit applies to the addresses of its clients. Default a quarter of
+	// MaxConns, but at least 64; negative for no bound.
 	MaxConnsPerAddress int
 	// Descriptors is the share of the process's file descriptors that client connections may use. Default any number.
 	Descriptors conns.Share
@@ -84,26 +86,28 @@ type Config struct {
 	// MaxUpgrades is the maximum number of upgraded connections. Further ones get a 503. Default DefaultMaxUpgrades.
 	MaxUpgrades int
 
-	// Upgrades are the protocols that a client may upgrade to. A request for another one is forwarded as an ordinary
-	// request. Protocols that carry HTTP requests, such as h2c, are refused here: those requests would bypass all limits.
-	// Default websocket.
+	// Upgrades are the protocols that a client may upgrade to. A request to upgrade to another protocol is forwarded
+	// without its Upgrade header. New refuses protocols that carry HTTP requests, such as h2c, because those requests
+	// would bypass all limits. Default websocket.
 	Upgrades []string
 	// KeepUnderscores forwards headers with an underscore in their name. Many services do not distinguish X_User from
-	// X-User, so a client could send them a header that only proxies may send. Default false: they are removed.
+	// X-User, so a client could use such a name for a header that only proxies may send. Default false: headers with an
+	// underscore are removed.
 	KeepUnderscores bool
-	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them, in addition to X-Forwarded-* and
-	// Forwarded. A header in which a proxy names the user belongs here. Default DefaultOnlyFromProxies.
+	// OnlyFromProxies are headers that are removed unless a trusted proxy sends them. Add the headers in which your
+	// proxies name the user. X-Forwarded-* and Forwarded are always included. Default DefaultOnlyFromProxies.
 	OnlyFromProxies []string
-	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default false: only if a trusted proxy has sent
-	// one.
+	// SendForwarded adds the header Forwarded (RFC 7239) to every request. Default false: it is sent only if a trusted
+	// proxy has sent it.
 	SendForwarded bool
 	// Via is the gateway's name in the header Via of requests and responses. Default none: Via is not set.
 	Via string
-	// RequestIDHeader is the header with the id of a request, in requests and responses. Default DefaultRequestID.
+	// RequestIDHeader is the name of the header with the request's id, in requests and responses. Default
+	// DefaultRequestID.
 	RequestIDHeader string
 
-	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers
-	// notice this first. Default 0.
+	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers stop
+	// sending requests first. Default 0.
 	DrainDelay time.Duration
 	// DrainLinger is how long Shutdown leaves idle connections open after DrainDelay, so that requests in transit still
 	// get a response, with Connection: close. Default DefaultDrainLinger.
@@ -114,8 +118,9 @@ type Config struct {
 	DrainTimeout time.Duration
 
 	// NetHTTP serves all clients with net/http. Default false: package downstream, which is faster, serves HTTP/2 and
-	// usual HTTP/1.1 requests. Responses are the same, except that net/http keeps a connection open after a request with
-	// both Content-Length and Transfer-Encoding, and waits for more if a request has less than 14 bytes.
+	// common HTTP/1.1 requests. The responses are the same, with two exceptions: net/http keeps a connection open after a
+	// request with both Content-Length and Transfer-Encoding, and it waits for more bytes if a malformed request has
+	// fewer than 14.
 	NetHTTP bool
 
 	// AccessLog selects the requests that are logged. Default none.
@@ -129,8 +134,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// DefaultOnlyFromProxies returns the default of Config.OnlyFromProxies: headers by which a client could pretend to be
-// another one, or to request something else.
+// DefaultOnlyFromProxies returns the default of Config.OnlyFromProxies. Some services take the client's address or the
+// URL from these headers, so a client could use them to fake either.
 func DefaultOnlyFromProxies() []string {
 	return []string{"X-Real-IP", "X-Original-URL", "X-Original-URI", "X-Rewrite-URL"}
 }

@@ -76,8 +76,8 @@ func TestConfigErrorsNameFieldAndValidValues(t *testing.T) {
 		{func(c *Config) { c.Upgrades = []string{"websocket", "HTTP/2.0"} }, "Upgrades[1]", "name of a protocol"},
 		{func(c *Config) { c.Upgrades = []string{"*"} }, "Upgrades[0]", "no HTTP requests"},
 		{func(c *Config) { c.OnlyFromProxies = []string{"a b"} }, "OnlyFromProxies[0]", "name of a header"},
-		{func(c *Config) { c.OnlyFromProxies = []string{"Host"} }, "OnlyFromProxies[0]", "not HTTP's own"},
-		{func(c *Config) { c.RequestIDHeader = "content-length" }, "RequestIDHeader", "not HTTP's own"},
+		{func(c *Config) { c.OnlyFromProxies = []string{"Host"} }, "OnlyFromProxies[0]", "HTTP itself does not use"},
+		{func(c *Config) { c.RequestIDHeader = "content-length" }, "RequestIDHeader", "HTTP itself does not use"},
 		{func(c *Config) { c.Via = "a b" }, "Via", "without spaces"},
 		{func(c *Config) { c.AccessLog = &AccessLog{Every: -1} }, "AccessLog.Every", "1 to"},
 	} {

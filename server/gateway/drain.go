@@ -22,7 +22,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	if oldState == stateEnding {
 		select {
 		case <-g.finished:
-			return g.closed
+			return g.result
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -33,9 +33,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		err = g.drain(ctx)
 		g.stop()
 	} else {
-		for _, f := range g.listeners {
-			if f.bounded != nil {
-				_ = f.bounded.Close()
+		for _, ls := range g.listeners {
+			if ls.bounded != nil {
+				_ = ls.bounded.Close()
 			}
 		}
 	}
@@ -48,13 +48,13 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 			}
 		}
 	}
-	g.closed = err
+	g.result = err
 	close(g.finished)
 	return err
 }
 
 func (g *Gateway) drain(ctx context.Context) error {
-	err := clock.Sleep(ctx, clock.System, g.config.DrainDelay)
+	err := clock.Sleep(ctx, clock.System, g.config.DrainDelay) // its error is that of ctx, which is checked at the end
 	g.draining.Store(true)
 	if err == nil {
 		g.stopAccepting()
@@ -65,11 +65,11 @@ func (g *Gateway) drain(ctx context.Context) error {
 		mu   sync.Mutex
 		errs []error
 	)
-	for _, f := range g.listeners {
+	for _, ls := range g.listeners {
 		all.Go(func() {
-			err := f.server.Shutdown(ctx)
+			err := ls.server.Shutdown(ctx)
 			if err != nil {
-				_ = f.server.Close() // cuts off the remaining requests; err reports that
+				_ = ls.server.Close() // cuts off the remaining requests; err reports that
 			}
 			mu.Lock()
 			errs = append(errs, err)
@@ -92,21 +92,22 @@ func (g *Gateway) drain(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// stopAccepting closes the listeners, after accepting the connections that the system has already established.
+// stopAccepting closes the listeners. It first accepts the connections that the operating system has already
+// established.
 func (g *Gateway) stopAccepting() {
-	for _, f := range g.listeners {
-		if err := f.bounded.stopSoon(); err != nil {
-			g.config.Logger.Warn("close listener", "address", f.config.Address, "err", err)
+	for _, ls := range g.listeners {
+		if err := ls.bounded.stopSoon(); err != nil {
+			g.config.Logger.Warn("close listener", "address", ls.config.Address, "err", err)
 		}
 	}
 }
 
-// waitForLateRequests leaves idle connections open for DrainLinger, because a request may be on its way. It returns
-// early when no connection is left.
+// waitForLateRequests leaves idle connections open for DrainLinger, because requests may be in transit. It returns
+// early when no connection is open.
 func (g *Gateway) waitForLateRequests(ctx context.Context) {
-	const every = 5 * time.Millisecond
+	const pollInterval = 5 * time.Millisecond
 	for end := g.clock.Now() + g.config.DrainLinger; g.clock.Now() < end && g.conns.Open() > 0; {
-		if clock.Sleep(ctx, clock.System, every) != nil {
+		if clock.Sleep(ctx, clock.System, pollInterval) != nil {
 			return
 		}
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// An exchange is a request and its response. It is also the http.ResponseWriter that the limiter and the forwarders
-// get, so that proxy can find the exchange of its request without an allocation.
+// An exchange is a request and its response. It is also the http.ResponseWriter of the limiter and the forwarders, so
+// that proxy can find the exchange of its request without an allocation.
 type exchange struct {
 	g        *Gateway
 	began    time.Duration // by Gateway.clock
-	stripe   uint32        // the stripe of the counters that it uses
+	stripe   uint32        // the stripe of each stripedCounter that this exchange uses
 	http2    bool
 	writer   clientWriter
 	request  requestInfo
 	route    *route // nil if there is none
-	body     *body  // nil if the request has none, or is not forwarded
+	body     *body  // nil if the request has no body, or is not forwarded
 	forward  forwarding
 	response responseState
 	span     traces.Span // zero without a Tracer
@@ -38,8 +38,8 @@ type exchange struct {
 type requestInfo struct {
 	attributes      identity.Attributes
 	client          netip.Addr
-	fromProxy       bool // a trusted proxy sent it
-	connectionPlain bool // Connection names no header, so no header that attributes were read from was removed
+	fromProxy       bool // a trusted proxy sent the request
+	connectionPlain bool // Connection names no other header, so no header behind an attribute was removed
 	removed         removedHeaders
 	host            string // canonical
 	path            string // canonical
@@ -49,7 +49,7 @@ type requestInfo struct {
 
 // forwarding describes the attempts to reach an upstream.
 type forwarding struct {
-	fields   []upstream.Field // headers that the gateway sets; the header of the request is not changed after the limiter
+	fields   []upstream.Field // headers that the gateway sets, instead of changing those of the request
 	upstream *upstreamServer  // of the last attempt
 	retries  int
 	took     time.Duration  // the time that upstreams took
@@ -62,10 +62,10 @@ type forwarding struct {
 type responseState struct {
 	status      int
 	sent        int64 // bytes of the body
-	wroteHeader bool  // the header
+	wroteHeader bool  // the header was written
 	flushed     bool
 	hijacked    bool
-	complete    bool // no handler has panicked
+	complete    bool // the handler has returned without a panic
 }
 
 var (
@@ -127,7 +127,7 @@ func (ex *exchange) end(r *http.Request) {
 	if ex.forward.tunnel != nil {
 		ex.g.tunnels.Remove(ex.forward.tunnel)
 	}
-	if ex.response.complete { // otherwise another goroutine may still use ex
+	if ex.response.complete { // after a panic, another goroutine may still use ex
 		ex.reset()
 		exchanges.Put(ex)
 	}

@@ -26,16 +26,16 @@ type Gateway struct {
 	config       Config
 	identity     *identity.Identifier
 	routes       routeTable
-	limited      http.Handler // the limiter around proxy
+	limited      http.Handler // Config.Limit around proxy
 	idHeader     string
 	via          []string // added to responses; nil for none
 	proxyHeaders proxyHeaders
 	clock        monotonicClock
-	yieldAbove   int64 // the number of requests in flight at an upstream above which a request yields: see manyInFlight
+	yieldAbove   int64 // with more requests in flight at an upstream, a request calls Gosched; see manyInFlight
 
 	listeners    []*listenerServer
-	conns        *conns.Conns // of clients, over all listeners
-	turns        turns.Queue  // of connections, over all listeners
+	conns        *conns.Conns // the clients' connections, over all listeners
+	turns        turns.Queue  // limits how many connections are served at the same time; see package turns
 	tunnels      *tunnel.Set
 	counters     counters
 	log          *accesslog.Logger // nil if nothing is logged
@@ -52,9 +52,9 @@ type lifecycle struct {
 	state    gatewayState
 	stop     context.CancelFunc // ends the background goroutines
 	running  sync.WaitGroup     // of the background goroutines
-	started  chan struct{}      // closed when Serve serves
+	started  chan struct{}      // closed when Serve serves requests
 	finished chan struct{}      // closed when Shutdown has ended
-	closed   error              // the result of Shutdown
+	result   error              // the result of Shutdown; set before finished is closed
 }
 
 type gatewayState uint8
@@ -69,7 +69,8 @@ const (
 // ErrClosed is returned by Serve once Shutdown has been called.
 var ErrClosed = errors.New("gateway: closed")
 
-// clientErrorLines is how many lines a second are logged about errors that clients cause, such as failed handshakes.
+// clientErrorLines is the maximum number of log lines a second about errors that clients cause, such as failed
+// handshakes.
 const clientErrorLines = 10
 
 // New returns a Gateway. It reads files, but does not listen yet. The error is that of Config.Validate.
@@ -122,11 +123,11 @@ func New(config Config) (*Gateway, error) {
 		})
 	}
 	for i := range g.config.Listeners {
-		f, err := g.newListenerServer(&g.config.Listeners[i])
+		ls, err := g.newListenerServer(&g.config.Listeners[i])
 		if err != nil {
 			return nil, err
 		}
-		g.listeners = append(g.listeners, f)
+		g.listeners = append(g.listeners, ls)
 	}
 	return g, nil
 }
@@ -148,8 +149,8 @@ func (g *Gateway) listen() error {
 	default:
 		return nil
 	}
-	for i, f := range g.listeners {
-		if err := g.open(f); err != nil {
+	for i, ls := range g.listeners {
+		if err := g.open(ls); err != nil {
 			for _, opened := range g.listeners[:i] {
 				_ = opened.bounded.Close()
 			}
@@ -165,9 +166,9 @@ func (g *Gateway) Addrs() []net.Addr {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var addrs []net.Addr
-	for _, f := range g.listeners {
-		if f.bounded != nil {
-			addrs = append(addrs, f.bounded.Addr())
+	for _, ls := range g.listeners {
+		if ls.bounded != nil {
+			addrs = append(addrs, ls.bounded.Addr())
 		}
 	}
 	return addrs
@@ -191,11 +192,11 @@ func (g *Gateway) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	case <-g.finished:
-		return g.closed
+		return g.result
 	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
+	drainCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config.DrainTimeout)
 	defer cancel()
-	return errors.Join(err, g.Shutdown(limit))
+	return errors.Join(err, g.Shutdown(drainCtx))
 }
 
 // start starts the background goroutines. If a listener fails, its error is sent to the channel.
@@ -212,14 +213,14 @@ func (g *Gateway) start() (<-chan error, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
 	failed := make(chan error, len(g.listeners))
-	for _, f := range g.listeners {
+	for _, ls := range g.listeners {
 		g.running.Go(func() {
-			if err := f.serve(); !errors.Is(err, http.ErrServerClosed) && !g.draining.Load() {
-				failed <- fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
+			if err := ls.serve(); !errors.Is(err, http.ErrServerClosed) && !g.draining.Load() {
+				failed <- fmt.Errorf("gateway: listener %s: %w", ls.config.Address, err)
 			}
 		})
-		if f.certificates != nil {
-			g.running.Go(func() { f.certificates.Watch(ctx, f.config.TLS.CheckFilesEvery, g.config.Logger) })
+		if ls.certificates != nil {
+			g.running.Go(func() { ls.certificates.Watch(ctx, ls.config.TLS.CheckFilesEvery, g.config.Logger) })
 		}
 	}
 	for _, rt := range g.routes.all {
@@ -238,7 +239,7 @@ func (g *Gateway) start() (<-chan error, error) {
 	return failed, nil
 }
 
-// A monotonicClock returns the time since it was started, and never 0.
+// A monotonicClock measures the time since it was started. It never returns 0, which fields use for "not set".
 type monotonicClock struct{ epoch time.Time }
 
 var _ balance.Clock = (*monotonicClock)(nil)
@@ -249,6 +250,6 @@ func (c *monotonicClock) Now() time.Duration { return time.Since(c.epoch) + 1 }
 // at converts a time of this clock to a time of day.
 func (c *monotonicClock) at(moment time.Duration) time.Time { return c.epoch.Add(moment) }
 
-// AdjustTurns adapts the number of connections that are served at the same time. busy is the share of the cores that
-// this process uses, from 0 to 1. If AdjustTurns is never called, the number is not limited.
+// AdjustTurns adapts the number of connections that are served at the same time to the load. busy is the share of the
+// cores' time that this process uses, from 0 to 1. If AdjustTurns is never called, the number is not limited.
 func (g *Gateway) AdjustTurns(busy float64) { g.turns.Adjust(busy) }

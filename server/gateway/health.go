@@ -15,7 +15,7 @@ func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer)
 	options.DisableKeepAlives = true // a check also tests that the upstream accepts connections
 	client := transport.New(options)
 	defer func() { _ = client.Close() }()
-	// Random, so that many gateways that start together do not check together.
+	// The first wait is random, so that gateways that start at the same time do not check at the same time.
 	wait := time.Duration(rand.Int64N(int64(h.Interval/10) + 1))
 	for {
 		select {
@@ -34,7 +34,7 @@ func (g *Gateway) watchHealth(ctx context.Context, rt *route, s *upstreamServer)
 				g.config.Logger.Info("upstream is up again", "route", rt.config.Name, "upstream", s.url)
 			}
 		}
-		// The interval, plus or minus a tenth.
+		// Wait for the interval, plus or minus a tenth.
 		wait = h.Interval - h.Interval/10 + time.Duration(rand.Int64N(int64(h.Interval/5)+1))
 	}
 }

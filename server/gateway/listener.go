@@ -54,12 +54,12 @@ func (l *Listener) validate(errs *configErrors, field string) {
 type boundedListener struct {
 	net.Listener
 	conns *conns.Conns
-	// balancers are the networks of load balancers that use the PROXY protocol. The addresses of their clients are known
-	// only after the PROXY header was read.
+	// balancers are the networks of load balancers that use the PROXY protocol. For a connection from one of them, the
+	// client's address is known only after the PROXY header was read.
 	balancers []netip.Prefix
 
-	acceptUntil    atomic.Int64 // set by stopSoon: the time at which Accept ends, in nanoseconds since 1970
-	emptyIntervals int          // the number of acceptInterval in a row without a connection, after stopSoon
+	acceptUntil    atomic.Int64 // when Accept ends after stopSoon, in nanoseconds since 1970; 0 before stopSoon
+	emptyIntervals int          // consecutive intervals without a connection after stopSoon; see acceptInterval
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -92,14 +92,14 @@ func (l *boundedListener) isBalancer(peer net.Addr) bool {
 	return slices.ContainsFunc(l.balancers, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// After stopSoon, a listener is closed when no connection has arrived for three times acceptInterval, and at the latest
-// after acceptTime. A single interval is not enough on a busy machine.
+// After stopSoon, a listener is closed when no connection has arrived for three intervals of acceptInterval, and at the
+// latest after acceptTime. On a busy machine, connections may be delayed for longer than one interval.
 const (
 	acceptInterval = 25 * time.Millisecond
 	acceptTime     = 500 * time.Millisecond
 )
 
-// A deadliner is a listener whose Accept can have a deadline, such as *net.TCPListener.
+// A deadliner is a listener that can set a deadline for Accept, such as *net.TCPListener.
 type deadliner interface{ SetDeadline(time.Time) error }
 
 // stopSoon makes Accept return the connections that are already established, and then net.ErrClosed.

@@ -13,17 +13,18 @@ import (
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// A listenerServer serves one listener: with package downstream most requests, and with net/http the others.
+// A listenerServer serves the connections of one listener. Package downstream serves most requests, and net/http the
+// others.
 type listenerServer struct {
 	config       *Listener
 	server       *downstream.Server
 	certificates *certs.Set // nil without TLS
 	bounded      *boundedListener
-	listener     net.Listener // bounded, or the PROXY protocol around it
+	listener     net.Listener // bounded, or a listener around it that reads the PROXY protocol
 }
 
 func (g *Gateway) newListenerServer(l *Listener) (*listenerServer, error) {
-	f := &listenerServer{config: l}
+	ls := &listenerServer{config: l}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	errorLog := slog.NewLogLogger(g.clientErrors.Handler("HTTP server"), slog.LevelWarn)
@@ -31,7 +32,8 @@ func (g *Gateway) newListenerServer(l *Listener) (*listenerServer, error) {
 		Handler:           g,
 		ReadHeaderTimeout: g.config.HeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
-		// net/http refuses larger headers in plain text. This bounds memory; the gateway checks MaxHeader itself.
+		// The gateway checks MaxHeader itself, so that its response is problem+json. net/http refuses only much larger
+		// headers, to bound memory.
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
 		DisableGeneralOptionsHandler: true, // limits apply to OPTIONS too
 		ErrorLog:                     errorLog,
@@ -44,38 +46,38 @@ func (g *Gateway) newListenerServer(l *Listener) (*listenerServer, error) {
 			WriteByteTimeout:     g.config.WriteTimeout,
 		},
 	}
-	f.server = &downstream.Server{
+	ls.server = &downstream.Server{
 		Handler: g, NetHTTP: netHTTP, OnlyNetHTTP: g.config.NetHTTP, ErrorLog: errorLog,
 		HeaderTimeout: g.config.HeaderTimeout, IdleTimeout: g.config.IdleTimeout, WriteTimeout: g.config.WriteTimeout,
 		Turns: &g.turns,
 	}
 	if l.TLS == nil {
 		protocols.SetUnencryptedHTTP2(!l.NoHTTP2)
-		return f, nil
+		return ls, nil
 	}
 	protocols.SetHTTP2(!l.NoHTTP2)
 	var err error
-	if f.certificates, err = certs.Load(l.TLS.Certificates, ""); err != nil {
+	if ls.certificates, err = certs.Load(l.TLS.Certificates, ""); err != nil {
 		return nil, fmt.Errorf("gateway: listener %s: %w", l.Address, err)
 	}
 	netHTTP.TLSConfig = &tls.Config{
-		MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: f.certificates.Get,
+		MinVersion: max(l.TLS.MinVersion, tls.VersionTLS12), GetCertificate: ls.certificates.Get,
 	}
-	return f, nil
+	return ls, nil
 }
 
-// open opens the listener of f.
-func (g *Gateway) open(f *listenerServer) error {
-	inner, err := conns.Listen(f.config.Address)
+// open opens the listener of ls.
+func (g *Gateway) open(ls *listenerServer) error {
+	inner, err := conns.Listen(ls.config.Address)
 	if err != nil {
-		return fmt.Errorf("gateway: listen on %s: %w", f.config.Address, err)
+		return fmt.Errorf("gateway: listen on %s: %w", ls.config.Address, err)
 	}
-	f.bounded = &boundedListener{Listener: inner, conns: g.conns, balancers: f.config.ProxyProtocol}
-	if f.listener, err = g.readProxyProtocol(f.config, f.bounded); err != nil {
+	ls.bounded = &boundedListener{Listener: inner, conns: g.conns, balancers: ls.config.ProxyProtocol}
+	if ls.listener, err = g.readProxyProtocol(ls.config, ls.bounded); err != nil {
 		_ = inner.Close()
-		return fmt.Errorf("gateway: listener %s: %w", f.config.Address, err)
+		return fmt.Errorf("gateway: listener %s: %w", ls.config.Address, err)
 	}
 	return nil
 }
 
-func (f *listenerServer) serve() error { return f.server.Serve(f.listener) }
+func (ls *listenerServer) serve() error { return ls.server.Serve(ls.listener) }

@@ -40,12 +40,12 @@ func (ex *exchange) respond(w http.ResponseWriter, status int, detail string) {
 	h["Cache-Control"] = []string{"no-store"}
 	switch status {
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
-		if !ex.http2 { // the rest of the request is not read; HTTP/2 can end a single request
+		if !ex.http2 { // the rest of the request is not read; HTTP/2 ends only the stream
 			h["Connection"] = closeValue
 		}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a client that has disconnected does not need it
+	_, _ = w.Write(text) // an error means that the client has disconnected
 }
 
 // refuse responds to a malformed request.

@@ -18,10 +18,10 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 	ex := exchangeOf(w)
 	switch {
 	case ex == nil:
-		g.config.Logger.Error("cannot forward request, the limiter's ResponseWriter has no method Unwrap")
+		g.config.Logger.Error("request failed: the limiter's ResponseWriter has no method Unwrap")
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	case ex.request.path == "*":
-		w.WriteHeader(http.StatusNoContent) // OPTIONS * asks about the server, and that is the gateway
+		w.WriteHeader(http.StatusNoContent) // OPTIONS * is about the server itself, which is the gateway
 	case ex.route == nil:
 		ex.respond(w, http.StatusNotFound, "There is no route for this host and path.")
 	case r.Method == http.MethodOptions && isFinalHop(r):
@@ -31,8 +31,8 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isFinalHop reports whether Max-Forwards is 0, so that the gateway responds itself. If not, it decrements
-// Max-Forwards.
+// isFinalHop reports whether the gateway must respond itself because Max-Forwards is 0. A positive Max-Forwards is
+// decremented, and an invalid one is removed.
 func isFinalHop(r *http.Request) bool {
 	const name = "Max-Forwards"
 	lines := r.Header[name]
@@ -41,7 +41,7 @@ func isFinalHop(r *http.Request) bool {
 	}
 	n, err := strconv.ParseUint(lines[0], 10, 31)
 	if err != nil || len(lines) > 1 {
-		delete(r.Header, name) // it is invalid, and must not be forwarded unchanged
+		delete(r.Header, name)
 		return false
 	}
 	if n == 0 {
@@ -55,7 +55,7 @@ func isFinalHop(r *http.Request) bool {
 func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 	rt, f := ex.route, &ex.forward
 	if ex.request.removed.upgrade != "" {
-		delete(r.Header, "Upgrade") // set again for the upgrade itself
+		delete(r.Header, "Upgrade") // Transport.Upgrade sets it again
 	}
 	ex.setForwarded(r)
 	ex.boundBody(r)
@@ -105,7 +105,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		}
 		tried.Add(s.index)
 		if rt.pick(&ex.g.clock, tried) == nil {
-			ex.fail(w, &outcome, err) // its error says more than errNoUpstream
+			ex.fail(w, &outcome, err) // err says more than errNoUpstream
 			return
 		}
 		f.retries++
@@ -115,14 +115,13 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 
 var errNoUpstream = errors.New("no upstream is up")
 
-// manyInFlight is the number of requests in flight for each core above which an allowed request calls Gosched once
-// before it is forwarded. Then several requests are decided one after the other, and several are forwarded one after
-// the other, so that the code and data of each step stay in the processor's caches. This saves more time than the wait
-// costs.
+// manyInFlight limits the requests in flight for each core. Above this number, an allowed request calls runtime.Gosched
+// once before it is forwarded. As a result, several requests are decided in a row, and then several are forwarded in a
+// row, so the code and data of each step stay in the processor's caches. This saves more time than the wait costs.
 const manyInFlight = 8
 
-// countRequest counts a request in flight, and reports whether more than limit are in flight. Upgraded connections last
-// for hours without being decided again, so they do not count.
+// countRequest counts a request in flight, and reports whether more than limit requests are in flight. Upgraded
+// connections are not counted, because they stay in flight for hours after their decision.
 func (s *upstreamServer) countRequest(limit int64) bool {
 	return s.inFlight.Add(1)-s.upgraded.Load() > limit
 }
@@ -162,20 +161,20 @@ func (ex *exchange) recordFailure(ctx context.Context, s *upstreamServer, err er
 	}
 }
 
-// isUnsent reports whether an error means that no part of the request was sent.
+// isUnsent reports whether err means that no part of the request was sent.
 func isUnsent(err error) bool {
 	var e *upstream.Error
 	return err != nil && errors.As(err, &e) && (e.Fault == upstream.FaultDial || e.Fault == upstream.FaultBusy)
 }
 
-// mayRetry reports whether the request can be sent to another upstream without being processed twice.
+// mayRetry reports whether the request can be sent to another upstream, so that it has no effect twice.
 func (ex *exchange) mayRetry(ctx context.Context, r *http.Request, outcome *upstream.Outcome, err error) bool {
 	var e *upstream.Error
 	if ex.forward.retries >= ex.route.config.Retries || outcome.Sent || ctx.Err() != nil || !errors.As(err, &e) {
 		return false
 	}
 	switch e.Fault {
-	case upstream.FaultDial, upstream.FaultBusy: // no part was sent
+	case upstream.FaultDial, upstream.FaultBusy: // no part was sent, but some of the body may have been read
 		return ex.body == nil || outcome.Repeatable || !ex.body.readStarted.Load()
 	case upstream.FaultBroken:
 		return ex.body == nil && isIdempotent(r.Method)
@@ -214,7 +213,7 @@ func (ex *exchange) fail(w http.ResponseWriter, outcome *upstream.Outcome, err e
 	ex.respond(w, status, detail)
 }
 
-// bodyFault returns the error of the client's body if that is why a forwarder has failed, and nil otherwise.
+// bodyFault returns the error of the client's body if that error made the forwarder fail, and nil otherwise.
 func (ex *exchange) bodyFault(err error) error {
 	var e *upstream.Error
 	if ex.body == nil || !errors.As(err, &e) || e.Fault != upstream.FaultBody && e.Fault != upstream.FaultClient {
@@ -223,7 +222,7 @@ func (ex *exchange) bodyFault(err error) error {
 	return ex.body.clientFault()
 }
 
-// explain returns the status and the detail of the response to a request that failed with an error.
+// explain returns the status and the detail of the response to a request that failed with err.
 func (ex *exchange) explain(err error) (status int, detail string) {
 	var e *upstream.Error
 	if !errors.As(err, &e) {

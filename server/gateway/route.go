@@ -127,8 +127,9 @@ type Ejection struct {
 	// For is the time of the first ejection. Each time that the upstream fails again after its return, the time doubles,
 	// up to 16 times For. Default DefaultEjectFor.
 	For time.Duration
-	// SlowReturn is the time in which the share of requests of an upstream that is up again grows from a tenth to the full
-	// share. Default DefaultSlowReturn; negative for the full share immediately.
+	// SlowReturn is the time after an ejection or failed health checks in which the upstream's share of requests grows
+	// from a tenth of its normal share to the full share. Default DefaultSlowReturn; negative for the full share
+	// immediately.
 	SlowReturn time.Duration
 }
 

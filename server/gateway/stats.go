@@ -11,8 +11,8 @@ import (
 
 // An Observation describes a request that has ended.
 type Observation struct {
-	// Route is the name of the route, and Upstream the URL of the last upstream that was tried. Both are empty if there is
-	// none, as for requests that the limiter rejects.
+	// Route is the name of the route; it is empty if no route matches. Upstream is the URL of the last upstream that was
+	// tried; it is empty if none was tried, for example because the limiter rejected the request.
 	Route, Upstream string
 	// Status is the status of the response. It is 499 if the client disconnected before the response, and 0 if the gateway
 	// closed the connection without a response.
@@ -21,10 +21,10 @@ type Observation struct {
 	Sent int64
 	// Took is the duration of the request.
 	Took time.Duration
-	// UpstreamTook is the time that upstreams took, including the time to copy the response to the client. It is 0 if no
-	// upstream was tried.
+	// UpstreamTook is the total duration of all attempts to forward the request, including the time to copy the response
+	// to the client. It is 0 if no upstream was tried.
 	UpstreamTook time.Duration
-	// Retries is the number of upstreams that were tried after the first one.
+	// Retries is the number of upstreams that were tried after the first.
 	Retries int
 	// Upgraded reports whether the connection was upgraded, Aborted whether the response was cut off.
 	Upgraded, Aborted bool
@@ -32,12 +32,12 @@ type Observation struct {
 	Err error
 }
 
-// Stats are figures of a gateway. Counts are since New.
+// Stats are figures of a gateway. Counts are totals since New.
 type Stats struct {
 	// Conns is the number of open client connections.
 	Conns int64
-	// Accepted counts connections that were accepted, Refused those that were closed immediately because there were too
-	// many, and Reclaimed those that were closed without a request in flight, to make room for others.
+	// Accepted counts the connections that were accepted. Refused counts the connections that were closed immediately
+	// because there were too many. Reclaimed counts the idle connections that were closed to make room for new ones.
 	Accepted, Refused, Reclaimed int64
 	// Turns describe the turns of connections while the cores are busy; see package turns.
 	Turns TurnStats
@@ -54,8 +54,8 @@ type Stats struct {
 	Aborted int64
 	// Upgrades is the number of open upgraded connections. Upgraded counts all upgraded connections.
 	Upgrades, Upgraded int64
-	// UpgradesIdle counts upgraded connections that were closed because of StreamTimeout, UpgradesAged those that were
-	// closed because of MaxUpgradeAge, and UpgradesCut those that were closed because the gateway was shut down.
+	// UpgradesIdle, UpgradesAged and UpgradesCut count the upgraded connections that the gateway closed: because of
+	// StreamTimeout, because of MaxUpgradeAge, and because of Shutdown.
 	UpgradesIdle, UpgradesAged, UpgradesCut int64
 	// LogWritten and LogDropped count lines of the access log.
 	LogWritten, LogDropped int64
@@ -84,19 +84,20 @@ type CertificateStats struct {
 type UpstreamStats struct {
 	// Route is the name of the route, URL the URL of the upstream.
 	Route, URL string
-	// Up reports whether the upstream gets requests.
+	// Up reports whether the upstream gets requests: it is neither down nor ejected.
 	Up bool
 	// Down reports whether health checks of the upstream fail.
 	Down bool
-	// Ejected reports whether the upstream gets no requests because requests to it have failed.
+	// Ejected reports whether the upstream gets no requests for a while because requests to it have failed.
 	Ejected bool
-	// Returning reports whether the upstream is up again, but does not get its full share of requests yet.
+	// Returning reports whether the upstream is up again but gets less than its full share of requests; see
+	// Ejection.SlowReturn.
 	Returning bool
-	// InFlight is the number of requests in flight at the upstream. Requests counts all its requests, Failed those that
-	// failed.
+	// InFlight is the number of requests in flight at the upstream. Requests counts all requests to it, and Failed the
+	// requests that failed.
 	InFlight, Requests, Failed int64
-	// Faults counts failed requests by reason, including those that failed because of the client. A request that was sent
-	// twice to this upstream counts once.
+	// Faults counts failed requests by reason, including failures that the client caused. A request that was sent twice
+	// to this upstream counts once.
 	Faults map[upstream.Fault]int64
 	// Ejections counts how often the upstream was ejected.
 	Ejections int64
@@ -108,7 +109,7 @@ type UpstreamStats struct {
 	Pool upstream.Stats
 }
 
-// counters are changed by every request.
+// counters count requests and responses. Counters that every request changes are striped.
 type counters struct {
 	began, ended   stripedCounter
 	responses      [6]stripedCounter // by class of the status
@@ -136,11 +137,11 @@ func (g *Gateway) Stats() Stats {
 	if g.log != nil {
 		s.LogWritten, s.LogDropped = g.log.Counts()
 	}
-	for _, f := range g.listeners {
-		if f.certificates != nil {
-			s.CertificatesLoaded += f.certificates.Loaded()
-			s.CertificatesFailed += f.certificates.Failed()
-			s.Certificates = append(s.Certificates, certificateStats(f.certificates, f.config.Address)...)
+	for _, ls := range g.listeners {
+		if ls.certificates != nil {
+			s.CertificatesLoaded += ls.certificates.Loaded()
+			s.CertificatesFailed += ls.certificates.Failed()
+			s.Certificates = append(s.Certificates, certificateStats(ls.certificates, ls.config.Address)...)
 		}
 	}
 	for _, rt := range g.routes.all {
@@ -177,7 +178,7 @@ func (s *upstreamServer) stats(rt *route, now time.Duration) UpstreamStats {
 func (g *Gateway) record(ex *exchange, r *http.Request) {
 	c, response := &g.counters, &ex.response
 	if response.status >= http.StatusInternalServerError && r.Context().Err() != nil {
-		response.status = upstream.StatusClientGone // the error is a consequence of the disconnect
+		response.status = upstream.StatusClientGone // the request failed because the client has disconnected
 	}
 	switch class := response.status / 100; {
 	case response.status == upstream.StatusClientGone:
@@ -194,7 +195,7 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 	if logged || g.config.Observe != nil {
 		g.observe(ex, r, logged)
 	}
-	c.ended.add(ex.stripe) // last, so that Stats that count the request as ended have all its other figures, too
+	c.ended.add(ex.stripe) // last, so that Stats never has an ended request without its other figures
 }
 
 func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
@@ -218,7 +219,7 @@ func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
 	}
 }
 
-// A stripedCounter is a counter that many cores can increase at the same time.
+// A stripedCounter is a counter that many cores can increase at the same time: each stripe has its own cache line.
 type stripedCounter [16]struct {
 	n atomic.Int64
 	_ [56]byte // to fill a cache line

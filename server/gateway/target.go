@@ -40,9 +40,9 @@ func setPath(r *http.Request, path string) (target string, err error) {
 func checkTarget(r *http.Request) error {
 	switch u := r.URL; {
 	case u.Opaque != "":
-		return &identity.RequestError{Part: "target", Want: "a path, or a whole URL"}
+		return &identity.RequestError{Part: "target", Want: "a path or a complete URL"}
 	case u.User != nil:
-		return &identity.RequestError{Part: "target", Want: "no user in it"}
+		return &identity.RequestError{Part: "target", Want: "a URL without a user"}
 	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
 		return &identity.RequestError{Part: "target", Value: quote(u.Scheme), Want: "http or https"}
 	default:

@@ -38,7 +38,7 @@ func (ex *exchange) endSpan() {
 	ex.span = traces.Span{}
 }
 
-// sendTraced calls sendTo in a span of its own, which is the parent of the upstream's spans.
+// sendTraced calls sendTo within a new span, which is the parent of the upstream's spans.
 func (ex *exchange) sendTraced(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, s *upstreamServer,
 ) (upstream.Outcome, error) {
@@ -48,9 +48,9 @@ func (ex *exchange) sendTraced(
 	before := len(f.fields)
 	parent, state := t.Headers(ctx)
 	f.setField(traces.HeaderParent, parent)
-	f.setField(traces.HeaderState, state) // if it is empty, the client's state is removed
+	f.setField(traces.HeaderState, state) // an empty value removes the header that the client sent
 	outcome, err := ex.sendTo(ctx, w, r, s)
-	f.fields = f.fields[:before] // another attempt has another parent
+	f.fields = f.fields[:before] // a retry sets the headers of its own span
 	if span.Records() {
 		if outcome.Status != 0 {
 			span.SetInt("http.response.status_code", int64(outcome.Status))

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	errTooManyUpgrades = errors.New("too many connections are upgraded")
-	errNoDescriptors   = errors.New("no file descriptor is left for a connection that is upgraded")
+	errTooManyUpgrades = errors.New("too many upgraded connections")
+	errNoDescriptors   = errors.New("no file descriptor is left for an upgraded connection")
 	errShuttingDown    = errors.New("the gateway is shutting down")
 )
 
@@ -39,8 +39,8 @@ func (ex *exchange) upgrade(
 		})
 }
 
-// connect sends the response to the upgrade to the client, and copies bytes between the client and backend, the
-// connection to the upstream.
+// connect sends the upstream's 101 response to the client, and then copies bytes between the client and backend, which
+// is the connection to the upstream.
 func (ex *exchange) connect(
 	w http.ResponseWriter, s *upstreamServer, response *http.Response, backend io.ReadWriteCloser,
 ) (upstream.Outcome, error) {
@@ -63,7 +63,7 @@ func (ex *exchange) connect(
 		return outcome, s.upgrades.Fault(upstream.FaultClosed, "upgrade", errShuttingDown)
 	}
 	defer t.Close()
-	ex.forward.tunnel = t // removed from g.tunnels when the limiter has settled the request
+	ex.forward.tunnel = t // end removes it from g.tunnels, after the limiter has settled the request's cost
 	if err := writeWithTimeout(client, head, g.config.WriteTimeout); err != nil {
 		return outcome, s.upgrades.Fault(upstream.FaultClient, "upgrade", err)
 	}
@@ -84,8 +84,8 @@ func writeWithTimeout(conn net.Conn, data []byte, timeout time.Duration) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// switchingHead returns the head of a response with status 101: the gateway must write it itself, because it has taken
-// over the connection from the server. It includes the headers that the limiter has set.
+// switchingHead returns the head of a response with status 101, including the headers that the limiter has set. The
+// gateway must write this head itself, because it has taken over the connection from the server (Hijack).
 func (ex *exchange) switchingHead(w http.ResponseWriter, response *http.Response) []byte {
 	protocol := response.Header.Get("Upgrade")
 	http1.RemoveHopByHop(response.Header)

@@ -20,7 +20,8 @@ type uploads struct {
 	counts map[netip.Addr]int
 }
 
-// begin counts an upload, and reports whether the client may have one more. If so, end must follow.
+// begin counts an upload if the client may have one more, and reports whether it may. The caller must call end after an
+// upload that was counted.
 func (u *uploads) begin(client netip.Addr) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,13 +63,14 @@ func (rt *route) uploadsPerClient() int {
 
 var errTooManyUploads = errors.New("the client has too many uploads in flight")
 
-// beginUpload counts a request as an upload until its body has been read. It counts only bodies that are forwarded
-// while they are received: a small body is received first, and holds no connection meanwhile. For HTTP/2 upstreams it
-// counts none, because a connection serves many requests. If the client has too many uploads, beginUpload sends the
-// response and returns false.
+// beginUpload counts a request as an upload until its body has been read. If the client has too many uploads,
+// beginUpload sends the response and returns false. Small bodies are not counted: they are received completely before
+// they need a connection to the upstream. Uploads to HTTP/2 upstreams are not counted either, because one connection
+// serves many requests.
 func (ex *exchange) beginUpload(w http.ResponseWriter, r *http.Request) bool {
 	rt, addr := ex.route, ex.request.client
-	if rt.uploads.max < 0 || !addr.IsValid() || r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultMaxBufferedBody {
+	isSmall := r.ContentLength >= 0 && r.ContentLength <= upstream.DefaultMaxBufferedBody
+	if rt.uploads.max < 0 || !addr.IsValid() || isSmall {
 		return true
 	}
 	client := conns.Network(addr)

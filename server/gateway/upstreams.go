@@ -20,8 +20,8 @@ import (
 type route struct {
 	config    *Route
 	upstreams []*upstreamServer
-	balance   *balance.Group // by the index of an upstream
-	uploads   uploads        // to HTTP/1.1 upstreams
+	balance   *balance.Group // identifies upstreams by their index in upstreams
+	uploads   uploads        // uploads to HTTP/1.1 upstreams
 }
 
 // An upstreamServer is one upstream of one route.
@@ -31,7 +31,7 @@ type upstreamServer struct {
 	target    transport.Target
 	tls       *tls.Config // nil without TLS
 	forwarder forwarder
-	upgrades  *transport.Transport // for upgrades; nil if the upstream speaks HTTP/2
+	upgrades  *transport.Transport // sends upgrades; nil if the upstream speaks HTTP/2
 
 	inFlight, upgraded, requests atomic.Int64 // inFlight includes upgraded
 	faults                       [faultKinds]atomic.Int64
@@ -40,7 +40,7 @@ type upstreamServer struct {
 	failures lograte.Limit // limits the log lines about failed requests
 }
 
-// faultKinds is above the largest upstream.Fault.
+// faultKinds is the length of arrays that are indexed by upstream.Fault. It is greater than the largest Fault.
 const faultKinds = 16
 
 // A forwarder sends requests to one upstream, and the responses of the upstream to clients. Its errors are
@@ -124,7 +124,7 @@ func transportOptions(config *Route, s *upstreamServer, stall time.Duration) tra
 	}
 }
 
-// pick returns an upstream for the next attempt that was not tried before, or nil if there is none.
+// pick chooses an upstream that was not tried before, or returns nil if there is none.
 func (rt *route) pick(c balance.Clock, tried balance.Tried) *upstreamServer {
 	if i := rt.balance.Pick(c, tried); i >= 0 {
 		return rt.upstreams[i]
@@ -132,7 +132,7 @@ func (rt *route) pick(c balance.Clock, tried balance.Tried) *upstreamServer {
 	return nil
 }
 
-// recordResponse records the response of an upstream. It reports whether the upstream is ejected because of its status.
+// recordResponse records the status of an upstream's response, and reports whether that ejected the upstream.
 func (rt *route) recordResponse(s *upstreamServer, status int, c balance.Clock) (ejected bool) {
 	if status >= http.StatusInternalServerError && rt.config.Ejection.Count5xx {
 		return rt.balance.Failed(s.index, nil, c.Now())
@@ -149,8 +149,8 @@ func (rt *route) retryAfter() time.Duration {
 	return rt.config.Health.Interval
 }
 
-// mayLogFailure reports whether a failed request may be logged: at most one a second. dropped is the number of failed
-// requests that were not logged since the last one.
+// mayLogFailure reports whether a failed request may be logged; it allows one line a second. dropped is the number of
+// failed requests that were not logged since the last line.
 func (s *upstreamServer) mayLogFailure(now time.Time) (ok bool, dropped int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Upper bounds of durations and counts, far above useful values, so that sums do not overflow.
+// Upper bounds of durations and counts. They are far above useful values, and prevent overflow of sums.
 const (
 	maxDuration = 30 * 24 * time.Hour
 	maxCount    = 1 << 30
@@ -77,7 +77,7 @@ func validateHeaderName(errs *configErrors, field, name string) {
 	case !isName(name):
 		errs.add(field, quote(name), "the name of a header, such as X-Request-ID")
 	case http1.IsReserved(name):
-		errs.add(field, quote(name), "a header that is not HTTP's own")
+		errs.add(field, quote(name), "a header that HTTP itself does not use")
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package overload decides which work a node sheds while it has too few cores for its load, in this order: the console
-// and the documentation, explanations, details of statistics, and last a share of the requests.
+// Package overload decides which work a node stops while its cores are overloaded. It stops, in this order, the console
+// and the documentation, the explanations of decisions, detailed statistics, and finally a share of the requests.
 //
-// The load is how long goroutines wait for a core: see [SchedulerWait]. Limits stay on at any load.
+// The measure of load is the time that goroutines wait for a core; see [SchedulerWait]. Limits are enforced at any
+// load.
 package overload

@@ -1,3 +1,3 @@
 // Package sim simulates Headgate in virtual time. It runs the real algorithms, engine, guard, leases and exchanges of
-// counters, on simulated nodes, clocks, networks and Redis servers. The same scenario and seed give the same results.
+// counters on simulated nodes, clocks, networks and Redis servers. The same scenario and seed give the same results.
 package sim

@@ -19,40 +19,42 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// A Limiter decides by this node's own counters. Several times per interval it exchanges with its peers what was
-// consumed of the requested keys, through a [fleet.Exchange]. No decision on a key in use waits for that.
+// A Limiter decides by this node's own counters. Several times per interval, nodes send each other their consumption of
+// the requested keys through a [fleet.Exchange]. Decisions on keys that are in use do not wait for an exchange.
 //
 // # New keys
 //
-// Consumption older than S, as defined below, counts in full from this node's second decision on a key. The first
-// decision on a key that is new here, or was unused for an interval, uses what this node knows. It does not wait,
-// except for a peek at a new key. Later decisions that this node's counter would allow wait for a lookup, for at most
-// 250 ms. Lookups of several keys are one exchange, and at most 4,096 decisions wait at once. Other decisions, and all
-// while the exchange fails, use this node's counter, and LedgerStats.LookupsDropped counts them.
+// A lookup is an exchange that reads how much peers consumed of a new key. A key is new if this node has not used it
+// before, or not for an interval. The first decision on a new key uses this node's counter and does not wait; only a
+// peek waits. Later decisions that this node's counter would allow wait for the lookup, for at most 250 ms. So from the
+// second decision on, all consumption older than S, as defined below, counts. One exchange looks up several keys. At
+// most 4,096 decisions wait at the same time. Further decisions, and all decisions while the exchange fails, use this
+// node's counter; LedgerStats.LookupsDropped counts them.
 //
 // # Over-admission
 //
-// The consumption of peers is known after S = interval + 2 delays at the latest, where a delay is the time of one way
+// A node knows the consumption of its peers after at most S = interval + 2 delays, where a delay is the one-way latency
 // to the exchange. Until then, N nodes with a burst of R and a rate of r admit at most (N−1)(R+rS) units above the
-// limit. Let λ be the highest arrival rate in any S. If λ is at least twice the rate, the excess is at most (λ−r)S,
-// otherwise at most what peers admit within S, which is below λS. The excess is a debt, and no node admits anything
-// until it is repaid; the excess of a fixed window counts in the next one. So in the long run no more than the limit
-// passes, except under sliding-window, where a debt ends with its window. Each node exchanges four times per interval,
-// so updates are normally no older than half an interval and two delays; the rest is for late calls.
-// LedgerOptions.LocalCap bounds what a single node can use.
+// limit. Let λ be the highest arrival rate in any time of length S. If λ is at least 2r, the over-admission is at most
+// (λ−r)S. Otherwise it is at most the units that peers admit within S, which is below λS.
+//
+// Over-admission becomes a debt, and no node admits anything until the debt is repaid. The excess of a fixed window
+// counts in the next window. So in the long run, no more than the limit is admitted. The exception is sliding-window,
+// where a debt ends with its window. Each node exchanges four times per interval, so updates are normally at most half
+// an interval and two delays old; S allows for late calls. LedgerOptions.LocalCap limits the share of a single node.
 //
 // # An unreachable exchange
 //
-// Nodes continue to decide by their own counters. When the exchange is reachable again, they send what they consumed.
-// After several intervals without a response, the policies of checks apply. If only a part of the exchange is
-// unreachable, such as one server of a cluster, the policies apply to the keys in that part. If an exchange loses its
-// notes, no consumption is forgotten: each node remembers what it received, and totals keep growing. If the exchange is
-// a [fleet.LossReporter], nodes send their notes again.
+// While the exchange is unreachable, nodes decide by their own counters. When it is reachable again, they send their
+// consumption. After several intervals without a response, the policies of checks apply. If only a part of the exchange
+// is unreachable, such as one server of a cluster, the policies apply to the keys in that part. If an exchange loses
+// its notes, no consumption is lost: each node has the totals that it received, and totals keep growing. If the
+// exchange is a [fleet.LossReporter], nodes send their notes again.
 //
 // # Windows
 //
-// Windows use the clock of the exchange, if it is a [fleet.ClockSource]. A node whose clock differs by more than
-// fleet.MaxClockSkew is reported.
+// If the exchange is a [fleet.ClockSource], windows start by its clock. OnEvent reports when the clock of this node
+// differs by more than fleet.MaxClockSkew.
 type Limiter struct {
 	ledger.Decider
 	ledger *ledger.Ledger
@@ -68,21 +70,22 @@ type Limiter struct {
 type Options struct {
 	// Name is the unique name of this node, of at most 64 bytes.
 	Name string
-	// Incarnation differs for each start of the node. Default a random one, drawn once for these options.
+	// Incarnation is a number that differs for each start of the node. Default a random number, which is stored here.
 	Incarnation uint64
-	// Interval is how old the consumption of peers may be when it becomes known, 10ms to 20s. Default DefaultInterval.
+	// Interval is the time within which peers learn of consumption, without network delays: 10ms to 20s. Default
+	// DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. Further keys wait, and
-	// the hottest keys are sent first. Default 4096.
+	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. If there are more keys,
+	// the hottest are sent first, and the others wait. Default 4096.
 	MaxKeys int
 	// Deadline is the timeout of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
 	// MaxMissed is the number of intervals without an exchange after which policies apply. Default 5.
 	MaxMissed int
-	// Rand returns a random number below n. It spreads exchanges, so that nodes do not exchange at the same time, and is
-	// the source of Incarnation. Default math/rand/v2.
+	// Rand returns a random number below n. It is used for pauses between exchanges, so that nodes do not all exchange at
+	// the same time, and for Incarnation. Default math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is called with events of the exchange. It must not block. Default logs them.
+	// OnEvent is called with events of the exchange. It must not block. By default, events are logged.
 	OnEvent func(fleet.Event)
 }
 
@@ -96,7 +99,7 @@ func (o *Options) settings() exchange.Settings {
 	}
 }
 
-var errNoExchange = errors.New("async: New: want an Exchange")
+var errNoExchange = errors.New("async: New: the Exchange is nil")
 
 // New returns a limiter that shares its counters through an exchange. It must be closed.
 func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) {
@@ -125,8 +128,8 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 	return l, nil
 }
 
-// SyncClock reads the clock of the exchange, which also happens regularly. After a call before the first decision, no
-// window uses this node's own clock.
+// SyncClock reads the clock of the exchange. The Limiter also does this regularly. Call SyncClock before the first
+// decision, so that no window starts by this node's own clock.
 func (l *Limiter) SyncClock(ctx context.Context) error { return l.link.ClockSkew.Read(ctx) }
 
 // Author returns the author of the node's notes, which consists of the incarnation and the name. If Incarnation is 0,
@@ -142,13 +145,14 @@ func (o *Options) Author() string {
 	return exchange.Author(fleet.Peer{Name: o.Name, Incarnation: o.Incarnation})
 }
 
-// Close sends what peers do not know yet, until ctx ends, and stops the exchanges. It does not close the exchange.
+// Close sends the consumption that peers do not know yet, until ctx ends, and stops the Limiter. It does not close the
+// exchange.
 func (l *Limiter) Close(ctx context.Context) error {
 	return l.rounds.Finish(ctx, func(ctx context.Context) (bool, error) { return l.round(ctx, false) }, l.ledger.Close)
 }
 
-// regularRound exchanges what there is to send. If there was nothing to send for maxPause, it makes an empty exchange,
-// to notice whether the exchange is reachable.
+// regularRound exchanges the notes that have to be sent. If there were none for maxPause, it makes an empty exchange,
+// to find out whether the exchange is reachable.
 func (l *Limiter) regularRound(ctx context.Context, early bool) {
 	if early {
 		_, _ = l.round(ctx, early) // failures are reported and retried
@@ -193,14 +197,14 @@ func (l *Limiter) exchangeBatch(ctx context.Context) error {
 	return err
 }
 
-// receive applies a tally of a peer.
+// receive applies a tally of a peer. i is the index of its key in the batch.
 func (l *Limiter) receive(i int, from fleet.Peer, uptime time.Duration, t tally.Tally) {
 	if from == l.self {
 		return
 	}
 	l.link.Counters.Received.Add(1)
 	ours := &l.batch.Tallies[i]
-	// The peer wrote its note before this exchange stored the note of this node. So it knows at most what was sent before.
+	// The peer wrote its note before this exchange stored this node's note, so it knows at most the units sent earlier.
 	t.Key, t.KnownUnits, t.HasKnownUnits = ours.Key, ours.KnownUnits, true
 	exchange.ReadComparison(&t, &ours.Limit)
 	exchange.ReadPrevious(&t, &ours.Limit)
@@ -212,9 +216,9 @@ func (l *Limiter) finishExchange(missed []int, err error) {
 	now, b, s := l.clock.Elapsed(), &l.batch, &l.link.Settings
 	l.ledger.Resend(b.Pick(missed))
 	l.ledger.ExchangeDone(b.Tallies, missed)
-	before := l.groups.unreachable
+	wasUnreachable := l.groups.unreachable
 	l.groups.update(b.Tallies, missed, l.link.StartedAt(), now, s.Patience())
-	if unreachable := l.groups.unreachable; unreachable|before != 0 {
+	if unreachable := l.groups.unreachable; unreachable|wasUnreachable != 0 {
 		l.ledger.SetGroupsUnreachable(unreachable, s.Interval)
 		l.link.Counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))
 	}

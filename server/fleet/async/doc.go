@@ -1,3 +1,3 @@
-// Package async shares limits between nodes through an exchange, such as Redis: each node decides by its own counters,
-// and exchanges its consumption with its peers.
+// Package async shares limits between nodes. Each node decides by its own counters. Several times per interval it
+// writes its consumption to an exchange, such as Redis, and reads the consumption of its peers from there.
 package async

@@ -9,18 +9,20 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// keyGroups tracks for which key groups exchanges fail, and since when. One server of a cluster, which has some of the
-// groups, can be unreachable while the other servers are reachable. It is not safe for concurrent use.
+// keyGroups tracks for which groups of keys exchanges fail, and since when. In a cluster, each server has some of the
+// groups, so they fail independently. Sets of groups have one bit for each group. keyGroups is not safe for concurrent
+// use.
 type keyGroups struct {
-	failing     uint64                         // groups that failed in their latest exchange
-	since       [fleet.KeyGroups]time.Duration // when they started to fail, by the clock
+	failing     uint64                         // groups whose latest exchange failed
+	since       [fleet.KeyGroups]time.Duration // when each group started to fail, by the Limiter's clock
 	unreachable uint64                         // groups that have failed for so long that policies apply
 
 	reported   bool
-	reportedAt time.Duration // by the clock
+	reportedAt time.Duration // by the Limiter's clock
 }
 
-// update adds the result of an exchange. Groups that have failed for as long as patience become unreachable.
+// update records the result of an exchange. Groups that have failed for at least patience become unreachable. missed
+// has the indices of tallies that were not exchanged.
 func (g *keyGroups) update(tallies []tally.Tally, missed []int, began, now, patience time.Duration) {
 	if len(missed) == 0 && g.failing == 0 {
 		return
@@ -45,8 +47,8 @@ func (g *keyGroups) update(tallies []tally.Tally, missed []int, began, now, pati
 	g.unreachable &= g.failing
 }
 
-// addProbes adds a key to a batch for every group without a key in it, while any group fails. So the node finds out
-// which groups fail, and when a group recovers, even if no key of the group is requested meanwhile.
+// addProbes does nothing unless a group fails. Then it adds one key to the batch for every group that has none in it.
+// So the node finds out which groups fail and when they recover, even if no key of a group is requested.
 func (g *keyGroups) addProbes(b *exchange.Batch) {
 	if g.failing == 0 {
 		return
@@ -59,7 +61,7 @@ func (g *keyGroups) addProbes(b *exchange.Batch) {
 		if exchanged>>group&1 == 1 {
 			continue
 		}
-		key := tally.Key{byte(group)} // any key of the group, as there is nothing to send
+		key := tally.Key{byte(group)} // any key of the group will do, because the note is empty
 		b.Tallies = append(b.Tallies, tally.Tally{Key: key})
 		b.Notes = append(b.Notes, fleet.Note{Key: string(key[:]), Keep: exchange.MinKeep})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/ledger"
 )
 
-// A Local decides by this node's own counters alone, like a Limiter without peers.
+// A Local decides only by this node's own counters, like a Limiter without peers.
 type Local struct {
 	ledger.Decider
 	ledger *ledger.Ledger
@@ -22,8 +22,8 @@ func NewLocal(o fleet.LedgerOptions) (*Local, error) {
 	return &Local{Decider: l, ledger: l}, nil
 }
 
-// Degrade makes all later decisions Degraded: each follows the policy of its check, as in a Limiter whose exchange is
-// unreachable. Denied callers may retry after the given time.
+// Degrade makes all later decisions follow the policies of their checks, like those of a Limiter whose exchange is
+// unreachable. These decisions are Degraded. Denied callers may retry after the given time.
 func (l *Local) Degrade(retry time.Duration) { l.ledger.SetUnreachable(true, retry) }
 
 // Close makes later calls fail with headgate.ErrClosed.

@@ -27,12 +27,13 @@ var exchangeLua string
 
 // An Exchange is a [fleet.Exchange] in Redis. Create one with [NewExchange].
 //
-// A key is a Redis hash with one field per node. All keys of a group are in one slot, and one script call serves all of
-// them: it writes this node's notes and returns the notes of its peers that are new to it. The age of a note is by the
-// server's clock.
+// Each key is a Redis hash with one field per node. All keys of a group are in one cluster slot, so one script call
+// exchanges all notes of a group: it writes this node's notes, and returns notes of peers that this node has not read.
+// Ages of notes are by the clock of the server.
 //
-// An Exchange notices lost notes by a version that every call increments, and by the server's replication id, if the
-// user of the connection may run INFO.
+// Each group has a version, which every call increments, and an epoch, which changes when the data is lost or the
+// server has another replication id. (The id is unknown if the user of the connection may not run INFO.) By these, an
+// Exchange notices lost notes.
 type Exchange struct {
 	store       *redisstore.Store
 	name        string
@@ -47,15 +48,15 @@ type Exchange struct {
 	lost   uint64 // groups that lost notes since the last call of Lost
 }
 
-// A groupState is what is known of the keys of one group.
+// A groupState is this node's view of the keys of one group.
 type groupState struct {
 	epoch   string
-	version int64            // the highest version in a reply of this epoch
+	version int64            // the version in the latest reply of this epoch
 	read    map[string]int64 // for each key, the version up to which its notes were read
 }
 
-// maxRead is the maximum number of keys in groupState.read. When there are more, the map is replaced by one with the
-// keys of the latest exchange, and the notes of other keys are read once more.
+// maxRead is the maximum number of keys in groupState.read. When there are more, only the keys of the latest exchange
+// are kept, and the notes of other keys are read again when needed.
 const maxRead = 1024
 
 // ExchangeOptions are the settings of an Exchange. Author is required.
@@ -67,7 +68,7 @@ type ExchangeOptions struct {
 	Author string
 	// Secret is the secret of the fleet. Its fingerprint distinguishes fleets that use the same name.
 	Secret []byte
-	// Rand returns random numbers, from which names of epochs are made. Default math/rand/v2.
+	// Rand returns random numbers for the names of epochs. Default math/rand/v2.
 	Rand func() uint64
 }
 
@@ -92,7 +93,7 @@ func NewExchange(store *redisstore.Store, o ExchangeOptions) (*Exchange, error) 
 	}, nil
 }
 
-// Time returns the time of a Redis server, the same one for all nodes.
+// Time returns the time of a Redis server. All nodes use the same server.
 func (x *Exchange) Time(ctx context.Context) (time.Time, error) { return x.store.Time(ctx) }
 
 // Lost returns the groups of keys that have lost notes since the last call, one bit each.
@@ -125,14 +126,14 @@ func (x *Exchange) Exchange(
 	foreign := false
 	for n, reply := range x.script.Run(ctx, calls...) {
 		g := groups[n]
-		other, failed := false, reply.Err
-		if failed == nil {
-			other, failed = x.read(g, notes, reply.Values, received)
+		foreignGroup, groupErr := false, reply.Err
+		if groupErr == nil {
+			foreignGroup, groupErr = x.read(g, notes, reply.Values, received)
 		}
-		foreign = foreign || other
-		if failed != nil {
+		foreign = foreign || foreignGroup
+		if groupErr != nil {
 			x.groups[g.number].read = nil // read all notes again
-			missed, err = append(missed, g.index...), errors.Join(err, failed)
+			missed, err = append(missed, g.index...), errors.Join(err, groupErr)
 		}
 	}
 	if foreign && err == nil {
@@ -171,10 +172,10 @@ func appendNumber(b []byte, n int64) []byte {
 	return append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-numberBytes:]...)
 }
 
-// replyHead and replyNote are the numbers of values in a reply of exchange.lua: at its start, and for each note.
+// A reply of exchange.lua begins with replyHead values, followed by replyNote values for each note.
 const replyHead, replyNote = 3, 4
 
-// read passes on the notes in a reply, and reports whether another fleet uses the same name.
+// read calls received for each note in a reply, and reports whether another fleet uses the same name.
 func (x *Exchange) read(
 	g keyGroup, notes []fleet.Note, reply []string, received func(note int, n fleet.PeerNote),
 ) (foreign bool, err error) {
@@ -205,22 +206,23 @@ func (x *Exchange) read(
 	return foreign, nil
 }
 
-// checkEpoch handles the epoch in a reply to a call without keys. It is the epoch of group 0.
+// checkEpoch handles the epoch in a reply to a call without keys, which is the epoch of group 0.
 func (x *Exchange) checkEpoch(epoch string) {
 	state := &x.groups[0]
 	if state.epoch == epoch {
 		return
 	}
 	if state.epoch != "" {
-		x.lost = 1<<fleet.KeyGroups - 1 // other groups were not read, and may be on the same server
+		x.lost = 1<<fleet.KeyGroups - 1 // all groups: the others were not read, and may be on the same server
 	}
 	*state = groupState{epoch: epoch}
 }
 
-// update remembers up to which version the notes of a group were read, and whether it has lost notes.
+// update records the version up to which the notes of a group were read, and whether notes were lost.
 func (x *Exchange) update(g keyGroup, notes []fleet.Note, epoch string, version int64) {
 	state := &x.groups[g.number]
-	// In another epoch, all notes were lost. If the version is older, a replica without the latest notes has taken over.
+	// If the epoch has changed, all notes were lost. If the version is lower, a replica without the latest notes has
+	// taken over.
 	complete := state.epoch == epoch && version > state.version
 	if state.epoch != "" && !complete {
 		x.lost |= 1 << g.number

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Secret returns the secret with which nodes that share a store hash the keys of limits.
+// Secret returns the secret for hashing the keys of limits. It is the same for all nodes that share the store.
 func Secret(ctx context.Context, store *redisstore.Store) ([]byte, error) {
 	return store.DeriveSecret(ctx, "fleet")
 }
@@ -35,17 +35,17 @@ func keyPrefix(store *redisstore.Store, name string) (string, error) {
 
 const (
 	keyBytes     = 16
-	keyNameBytes = 20 // of a key in base 85
+	keyNameBytes = 20 // length of a key in base 85
 )
 
-// keyName returns the end of the Redis key of a fleet's key.
+// keyName encodes a fleet's key for the end of its Redis key.
 func keyName(key string) string {
 	var text [keyNameBytes]byte
 	return string(text[:ascii85.Encode(text[:], []byte(key))])
 }
 
-// groupTag returns the hash tag of a group of keys, which selects their slot in a cluster. It includes a hash of the
-// group number. Numbers alone would select neighbouring slots, which are on few servers.
+// groupTag returns the hash tag of a group of keys, which determines their slot in a cluster. It includes a hash of the
+// group number, because the numbers alone would select neighboring slots, which are on few servers.
 func groupTag(group int) string {
 	sum := sha256.Sum256([]byte{byte(group)})
 	return "{" + hex.EncodeToString(sum[:2]) + strconv.Itoa(group) + "}"

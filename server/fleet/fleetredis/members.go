@@ -18,7 +18,7 @@ type MemberList struct {
 	script *redisstore.Script
 }
 
-// NewMemberList returns the list of the fleet of that name, which defaults to "fleet".
+// NewMemberList returns the list of the fleet with the given name. An empty name means "fleet".
 func NewMemberList(store *redisstore.Store, name string) (*MemberList, error) {
 	prefix, err := keyPrefix(store, name)
 	if err != nil {

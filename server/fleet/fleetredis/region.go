@@ -22,7 +22,7 @@ type RegionStore struct {
 	script *redisstore.Script
 }
 
-// NewRegionStore returns the RegionStore of the fleet of that name, which defaults to "fleet".
+// NewRegionStore returns the RegionStore of the fleet with the given name. An empty name means "fleet".
 func NewRegionStore(store *redisstore.Store, name string) (*RegionStore, error) {
 	prefix, err := keyPrefix(store, name)
 	if err != nil {
@@ -31,7 +31,7 @@ func NewRegionStore(store *redisstore.Store, name string) (*RegionStore, error) 
 	return &RegionStore{store: store, prefix: prefix + ":region", script: store.NewScript(regionLua)}, nil
 }
 
-// Report adds a node's consumption to the region's. See [fleet.RegionStore].
+// Report adds a node's consumption to the totals of the region. See [fleet.RegionStore].
 func (s *RegionStore) Report(
 	ctx context.Context, node string, hold time.Duration, records []fleet.NodeRecord,
 	reported func(record int, r fleet.RegionRecord),
@@ -64,7 +64,7 @@ func (s *RegionStore) Report(
 	})
 }
 
-// Settle remembers totals of other regions. See [fleet.RegionStore].
+// Settle stores totals of other regions, and returns how much they have grown. See [fleet.RegionStore].
 func (s *RegionStore) Settle(
 	ctx context.Context, totals []fleet.RemoteTotal, growth func(total int, g fleet.Growth),
 ) (missed []int, err error) {
@@ -90,7 +90,8 @@ func (s *RegionStore) Settle(
 	})
 }
 
-// run makes one call for each group, and calls each with the values of every key. A reply has size values per key.
+// run makes one script call for each group, and calls each with the values of every key. A reply has size values per
+// key.
 func (s *RegionStore) run(
 	ctx context.Context, groups []keyGroup, calls []redisstore.ScriptCall, size int, each func(i int, values []int64),
 ) (missed []int, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A budget limits the number of bytes that are sent per second.
+// A budget limits the number of bytes that this host sends per second. It counts them with Headgate's own algorithm.
 type budget struct {
 	rate int64
 
@@ -17,14 +17,15 @@ type budget struct {
 	spent algorithm.Pair
 }
 
-// limit returns the limit of the budget. cost is the number of bytes that all hosts together send for each byte of a
-// packet. The burst is the bytes of a quarter of a second or, if that is more, two packets.
+// limit returns the limit on bytes. cost is the number of bytes that all hosts together send for each byte of a packet,
+// including forwarded copies. The burst is the bytes of a quarter of a second, but at least two packets.
 func (b *budget) limit(cost int) headgate.Limit {
 	return headgate.Limit{Count: b.rate, Period: time.Second, Burst: max(b.rate/4,
 		int64(cost)*2*(maxPacket+packetOverhead))}
 }
 
-// available returns how many bytes may be sent now; see limit. It is negative if more bytes were sent than allowed.
+// available returns how many bytes may be sent now. It is negative if more bytes were sent than allowed. For cost, see
+// limit.
 func (b *budget) available(now time.Duration, cost int) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

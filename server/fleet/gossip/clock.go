@@ -8,29 +8,30 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/skew"
 )
 
-// clocks compares the clocks of hosts. The inbox's lock guards all fields but the atomics.
+// clocks compares the clocks of hosts. The inbox's lock guards all fields except the atomics.
 type clocks struct {
-	readings []time.Duration
+	readings []time.Duration // reused by updateClockLocked
 	ahead    atomic.Int64 // how far the fleet's clock is ahead of this host's, in ns
-	hostsOff atomic.Int64 // number of hosts whose clock is off
-	selfOff  bool         // this host's clock is off, and that was reported
+	hostsOff atomic.Int64 // number of hosts whose clock differs from the fleet's by more than fleet.MaxClockSkew
+	selfOff  bool         // this host's clock does, and that was reported
 }
 
-// clockTolerance is the smallest change of the median that the clock follows. Smaller changes come from varying delays.
+// clockTolerance is the smallest change of the median that changes the fleet's clock. Smaller changes are caused by
+// varying network delays.
 const clockTolerance = 5 * time.Millisecond
 
-// Readings of a host's clock that are older than clockMemory are forgotten once there are enoughClockReadings newer
-// ones, so that one of their packets was probably fast. Otherwise the estimate would stay wrong after a machine was
-// suspended, during which its clock stands still. Time alone is not enough, as a host that was stopped itself receives
-// many old packets at once.
+// Readings of a host's clock that are older than clockMemory are dropped when there are at least enoughClockReadings
+// newer readings. Among so many packets, one was probably fast. If old readings were never dropped, the estimate would
+// stay wrong after a machine was suspended, because its clock stands still meanwhile. The age of readings alone is not
+// a sufficient condition: a host that was stopped itself receives many old packets at once.
 const (
 	clockMemory         = time.Minute
 	enoughClockReadings = 16
 )
 
-// addClock adds a reading of a host's clock, and reports whether it is the first. ours is this host's clock on arrival.
-// Because of the packet's delay, the host is ahead by more than the difference. The fastest packet is closest to the
-// truth, so the estimate is too low by the shortest delay.
+// addClock adds a reading of a peer's clock, and reports whether it is the first. theirs is the peer's clock when it
+// sent the packet, and ours is this host's clock when the packet arrived. The difference is too low by the delay of the
+// packet, so the highest difference is the best estimate.
 func (peer *peerState) addClock(theirs, ours, now time.Duration) (first bool) {
 	measured := theirs - ours
 	if peer.clock.aheadAt == 0 {
@@ -48,7 +49,7 @@ func (peer *peerState) addClock(theirs, ours, now time.Duration) (first bool) {
 	return false
 }
 
-// updateClock makes windows use the current median of the hosts' clocks.
+// updateClock sets the fleet's clock, which windows use, to the current median of the hosts' clocks.
 func (g *Limiter) updateClock() {
 	g.inbox.mu.Lock()
 	defer g.inbox.mu.Unlock()
@@ -80,7 +81,7 @@ func (g *Limiter) updateClockLocked() {
 	c.hostsOff.Store(off + g.checkClock(&c.selfOff, g.self.Name, -median))
 }
 
-// checkClock returns 1 if the clock of a host is off, otherwise 0. It reports once that a clock is off.
+// checkClock returns 1 if the clock of a host is off by too much, otherwise 0. It reports this once.
 func (g *Limiter) checkClock(reported *bool, host string, off time.Duration) int64 {
 	tooLarge := skew.IsTooLarge(off, *reported)
 	if tooLarge && !*reported {

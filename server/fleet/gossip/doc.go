@@ -1,3 +1,3 @@
-// Package gossip shares limits between nodes without a store: each node decides by its own counters, and sends updates
-// to its peers.
+// Package gossip shares limits between nodes without a store. Each node decides by its own counters, and sends its
+// consumption to its peers over UDP.
 package gossip

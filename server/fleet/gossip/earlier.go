@@ -5,14 +5,14 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// earlierBits is the number of bits of each number in the sum of a tally with windows. Two billion units in a window
-// and more are sent as that many.
+// Limits with windows do not need the sum of a tally. Their packets use it for the units of earlier windows: two
+// numbers of earlierBits bits each. Numbers above maxEarlier are sent as maxEarlier.
 const (
 	earlierBits = 31
 	maxEarlier  = 1<<earlierBits - 1
 )
 
-// These values of the drained part say which number the upper half of the sum is.
+// These values of the drained part specify which number is in the upper half of the sum.
 const (
 	sumHasCarried = iota
 	sumHasAllPrevious
@@ -22,8 +22,8 @@ func hasWindows(l *headgate.Limit) bool {
 	return l.Algorithm == headgate.FixedWindow || l.Algorithm == headgate.SlidingWindow
 }
 
-// packEarlier puts the units of earlier windows into the sum of a tally, which only limits without windows need. Older
-// versions ignore it.
+// packEarlier puts the units of earlier windows into the sum of a tally, if its limit has windows. Hosts with older
+// versions ignore this sum.
 func packEarlier(t *tally.Tally) {
 	if !hasWindows(&t.Limit) {
 		return

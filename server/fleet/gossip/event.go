@@ -17,14 +17,14 @@ type Event struct {
 	Host string
 	// Detail describes the event further. It may be empty.
 	Detail string
-	// Suppressed is the number of events of this kind since the last one that was reported.
+	// Suppressed is the number of events of this kind that were not reported since the last one that was.
 	Suppressed int64
 }
 
 // An EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of events. Those that outsiders can cause are reported at most once in 10 s.
+// The kinds of events. Kinds that hosts outside the fleet can cause are reported at most once in 10 s.
 const (
 	HostJoined    EventKind = iota // a host joined or returned
 	HostLost                       // a host is silent; it still counts as known
@@ -34,11 +34,11 @@ const (
 	WrongKey                       // a host has another encryption key, or none
 	OtherCluster                   // a host of a cluster with another name sent something
 	OtherSecret                    // a host of a cluster with the same name has another key secret
-	NameTaken                      // two hosts have the same name; the first one keeps it while it lives
+	NameTaken                      // two hosts have the same name; the second one is ignored while the first one is live
 	BadPacket                      // a packet is malformed
-	Resumed                        // this host was stopped for some time; others may have missed it
+	Resumed                        // this host was stopped for some time, and other hosts may consider it lost
 	NetworkError                   // another network error
-	HostClockOff                   // the clock of a host, maybe this one, differs from most; windows use the median
+	HostClockOff                   // the clock of a host, maybe this one, differs from the median, which windows use
 	OtherVersion                   // a host of this fleet sends packets of another version
 	eventKinds
 )
@@ -56,7 +56,7 @@ var eventTexts = [eventKinds]string{
 	BadPacket:     "malformed packet",
 	Resumed:       "this host was stopped, joining again",
 	NetworkError:  "error on the gossip network",
-	HostClockOff:  "the clock of a host differs from most, windows use the median",
+	HostClockOff:  "the clock of a host differs from the other clocks, windows use the median",
 	OtherVersion:  "ignoring a host with another version of Headgate",
 }
 
@@ -67,7 +67,7 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// noisy reports whether outsiders can cause the event by sending packets.
+// noisy reports whether hosts outside the fleet can cause the event by sending packets. These events are limited.
 func (k EventKind) noisy() bool { return k >= NotJoined && k != Resumed && k != HostClockOff }
 
 const (
@@ -75,13 +75,13 @@ const (
 	eventInterval = 10 * time.Second
 )
 
-// A notifier calls a function with events, in order, in one goroutine.
+// A notifier calls onEvent with events, in order, in one goroutine.
 type notifier struct {
 	clock   clock.Stopwatch
 	onEvent func(Event)
 
 	mu         sync.Mutex
-	last       [eventKinds]time.Duration // when one was reported
+	last       [eventKinds]time.Duration // when an event of each kind was last reported
 	notified   [eventKinds]bool
 	suppressed [eventKinds]int64
 	closed     bool
@@ -146,7 +146,7 @@ func (n *notifier) notify(kind EventKind, host, detail string) {
 	}
 }
 
-// close handles the queued events and stops.
+// close stops the notifier after onEvent was called with all queued events.
 func (n *notifier) close() {
 	n.mu.Lock()
 	if !n.closed {

@@ -31,7 +31,7 @@ const (
 	DefaultFanout    = 4
 	DefaultProbe     = time.Second
 	DefaultForget    = 24 * time.Hour
-	defaultLag       = 10 * time.Second // of updates of rarely changing keys
+	defaultLag       = 10 * time.Second // default of LedgerOptions.Lag: updates of rarely changing keys are this late
 )
 
 // Options are the settings of a Limiter. Name is required.
@@ -40,40 +40,40 @@ type Options struct {
 	Name string
 	// Cluster is the name of the fleet, of up to 64 bytes. Hosts of other clusters are ignored. Default DefaultCluster.
 	Cluster string
-	// BindAddr is the host:port to listen on, by UDP and TCP. Port 0 picks one. Default DefaultAddr.
+	// BindAddr is the host:port to listen on, with UDP and TCP. With port 0, the system chooses one. Default DefaultAddr.
 	BindAddr string
-	// Advertise is the host:port at which others reach this host. Default BindAddr or, if that is every address, the first
-	// private address.
+	// Advertise is the host:port at which other hosts reach this host. Default BindAddr. If BindAddr means all addresses
+	// of the machine, the default is its first private address.
 	Advertise string
-	// Join are hosts to join, as host:port. A name may resolve to several hosts. One of the hosts is enough, and this host
-	// may be among them. Joining is retried until one of the hosts responds.
+	// Join has hosts to join, as host:port. A name may resolve to several hosts. This host joins the fleet as soon as one
+	// of them responds, and retries until then. The list may contain this host.
 	Join []string
-	// Key encrypts all traffic with AES: 16, 24 or 32 bytes, the same on all hosts. Without one, anyone who reaches the
-	// port can use up limits, and read how they are used but not by which client.
+	// Key encrypts all traffic with AES: 16, 24 or 32 bytes, the same on all hosts. Without a key, anyone who can reach
+	// the port can use up limits and read how much of them is used, but not by which client.
 	Key []byte
 	// Bandwidth is the maximum number of bytes per second that this host sends, including network headers. At least
-	// 10,000. Default DefaultBandwidth. Updates that do not fit wait, and the hottest keys are sent first.
+	// 10,000. The hottest keys are sent first; updates above the limit wait. Default DefaultBandwidth.
 	Bandwidth int64
-	// Interval is how often changes are sent, 10ms to 10s. Default DefaultInterval.
+	// Interval is the time between two rounds of updates, 10ms to 10s. Default DefaultInterval.
 	Interval time.Duration
-	// In a fleet of up to MeshSize hosts, each host sends to all others. In a larger fleet, each host sends to Fanout
-	// random others, which forward the packets. Defaults DefaultMesh and DefaultFanout.
+	// MeshSize is the maximum number of hosts in a fleet in which each host sends to all others. In a larger fleet, each
+	// host sends to Fanout random hosts, which forward the packets. Defaults DefaultMesh and DefaultFanout.
 	MeshSize, Fanout int
-	// Probe is how often another host is probed, 50ms to 1m. A host is lost after it was silent for five times Probe or,
-	// if that is longer, five times Interval. In a fleet of more than MeshSize hosts, it is lost after up to 25 s. Default
-	// DefaultProbe.
+	// Probe is the time between two probes of other hosts, 50ms to 1m. A host is lost after it was silent for five times
+	// Probe, or five times Interval if that is longer. In a fleet of more than MeshSize hosts, this takes up to 25 s.
+	// Default DefaultProbe.
 	Probe time.Duration
-	// Forget is the time after which a lost host that has neither returned nor left is no longer known. Default
+	// Forget is the time after which a lost host is removed from the known hosts, unless it has returned or left. Default
 	// DefaultForget.
 	Forget time.Duration
 	// OnEvent is called with events, by one goroutine. If it is too slow, events are dropped and counted. It must not
-	// close the Limiter. Default logs events with slog.
+	// close the Limiter. By default, events are logged with slog.
 	OnEvent func(Event)
-	// Random is the source of randomness. Default a ChaCha8 with a random seed.
+	// Random is the source of random numbers. Default a ChaCha8 with a random seed.
 	Random rand.Source
-	// Transport wraps the sockets, for tests of network faults. Default uses them directly.
+	// Transport wraps the sockets, for tests of network faults. By default, they are not wrapped.
 	Transport func(*memberlist.NetTransport) memberlist.NodeAwareTransport
-	// Mesh creates the network, for simulators. Default is memberlist on BindAddr.
+	// Mesh creates the network, for simulators. Default a network of memberlist on BindAddr.
 	Mesh func(Listener) (Mesh, error)
 }
 
@@ -128,9 +128,9 @@ func (o *Options) secret() []byte {
 	return mac.Sum(nil)
 }
 
-// A Mesh carries packets between the hosts of a fleet. A simulator has its own.
+// A Mesh carries packets between the hosts of a fleet. The simulator implements its own Mesh.
 type Mesh interface {
-	// Send sends a packet to a host, or loses it. It does not wait, and does not keep the packet.
+	// Send sends a packet to a host. The packet may be lost. Send does not block, and does not keep the packet.
 	Send(to string, packet []byte) error
 	// Close leaves the other hosts.
 	Close() error
@@ -138,56 +138,59 @@ type Mesh interface {
 
 // A Listener receives packets and states from a Mesh.
 type Listener interface {
-	// Receive handles a packet of any content. It does not keep it.
+	// Receive handles a packet, which may be malformed. It does not keep the packet.
 	Receive(packet []byte)
-	// Joined is called when a host has joined.
+	// Joined must be called when a host has joined.
 	Joined(host string)
-	// State returns the state for a host that joins.
+	// State returns the keys with the highest levels, encoded for a host that joins.
 	State() []byte
 	// Merge handles the State of another host.
 	Merge(state []byte)
 }
 
-// A Limiter decides by its own counters, and exchanges updates of what was consumed with the other hosts. It needs no
-// server, and no decision waits for another host. The consumption of all hosts counts: over-admission is a debt, which
-// is repaid before any host admits more.
+// A Limiter decides by its own counters, and sends its consumption to the other hosts. It needs no server, and no
+// decision waits for another host. The consumption of all hosts counts: over-admission becomes a debt, which is repaid
+// before any host admits more.
 //
 // # Over-admission
 //
-// At most min((N−1)·(R + r·S), (λ−r)·S) units of a key pass above its limit, for N hosts, a burst R, a rate r,
-// an arrival rate λ, and updates of age S at most. S is a round, the network delay, and another round for each lost
-// packet: with a fifth of the packets lost and a delay of 50 ms, updates of the hottest keys are older than 1 s once in
-// a million times. Keys that rarely change share the remaining bandwidth. With 10 hosts, 100,000 keys, 100,000
-// decisions per second and 1 MB/s per host, the 1,000 hottest keys are updated within 0.2 s and the others within 20 s.
+// At most min((N−1)·(R + r·S), (λ−r)·S) units of a key are admitted above its limit, for N hosts, a burst R, a rate r,
+// an arrival rate λ, and a maximum age S of updates. S is the sum of one round, the network delay, and one more round
+// for each lost packet. If a fifth of the packets is lost and the delay is 50 ms, one of a million updates of the
+// hottest keys is older than 1 s. Keys that rarely change share the remaining bandwidth. With 10 hosts, 100,000 keys,
+// 100,000 decisions per second and 1 MB/s per host, the 1,000 hottest keys are updated within 0.2 s, and the others
+// within 20 s.
 //
 // # Updates
 //
-// Each host sends its total consumption of a key, not differences: a lost packet only delays, a repeated one has no
-// effect, and a late one is recognized. Packets are sent by UDP, to all hosts or, if there are more than
-// Options.MeshSize, to some that forward them. Forwarding takes more bytes, Fanout times as many, but works where not
-// every host reaches every other. Hosts also exchange the keys with the highest levels by TCP: when a host joins, and
-// every ten times Options.Probe.
+// Each host sends its total consumption of a key, not differences. So a lost packet only causes a delay, a repeated
+// packet has no effect, and an old packet is recognized. Packets are sent by UDP. In a fleet of up to Options.MeshSize
+// hosts, each host sends to all others. In a larger fleet, it sends to Fanout random hosts, which forward the packets.
+// Forwarding takes Fanout times as many bytes, but does not require that every host can reach every other. Hosts also
+// exchange the keys with the highest levels by TCP: when a host joins, and at intervals of ten times Options.Probe.
 //
 // # Membership
 //
-// Hosts find each other by hashicorp/memberlist. A host that leaves says so. A host that was silent for five times
-// Options.Probe is lost. It stays known until it returns, another host has its address, or Options.Forget has passed;
-// meanwhile rules with headgate.PartitionShare use only the live hosts' share of the limit. In every round hosts send a
-// packet to lost ones, so that both sides of a partition notice its end, and send each other what they have missed. A
-// host that restarts is a new incarnation with totals of 0; it learns from the others what was consumed.
+// Hosts find each other with hashicorp/memberlist. A host that leaves tells the others. A host that was silent for five
+// times Options.Probe is lost. It stays known until it returns, another host has its address, or Options.Forget has
+// passed. Meanwhile, rules with headgate.PartitionShare use only the live hosts' share of the limit. In every round,
+// hosts also send a packet to lost hosts. So both sides of a partition notice its end, and send each other the missed
+// updates. A host that restarts has a new incarnation, with totals of 0; the other hosts send it their totals.
 //
 // # Windows
 //
-// Hosts send their time of day with every packet, about every second at least, and use the median of the live hosts'
-// clocks, the earlier one of the middle two for an even number. So all use the same clock within network delays, as
-// long as they know the same hosts, and a right one as long as most are right. A host whose clock differs by more than
-// fleet.MaxClockSkew is reported.
+// Every packet has the sender's time of day, and hosts send a packet at least about once a second. Windows use the
+// median of the live hosts' clocks; for an even number of hosts, the earlier of the two middle clocks. Hosts that know
+// the same live hosts have the same median, except for network delays. The median is right if most clocks are right. A
+// host whose clock differs by more than fleet.MaxClockSkew is reported.
 //
-// Of two hosts with the same name, the one that the others know counts until it leaves or is lost. The second is
-// ignored, and both it and hosts that meet it report NameTaken.
+// # Conflicts
+//
+// If two hosts have the same name, the host that the others know is used until it leaves or is lost. The second host is
+// ignored; it and the hosts that it contacts report NameTaken.
 //
 // A host accepts only hosts with the same cluster name, encryption key and secret, and reports others. Two clusters
-// that have all of these in common are one.
+// with the same name, key and secret become one fleet if they can reach each other.
 type Limiter struct {
 	options Options
 	clock   clock.Stopwatch
@@ -201,8 +204,8 @@ type Limiter struct {
 	inbox   inbox
 	clocks  clocks
 	mesh    atomic.Pointer[Mesh] // nil until it is created
-	closing sync.Once
-	failed  error // the error of Close
+	closing  sync.Once
+	closeErr error // the result of Close
 
 	randomMu sync.Mutex
 	random   *rand.Rand
@@ -213,8 +216,8 @@ var (
 	_ fleet.Members    = (*Limiter)(nil)
 )
 
-// New returns a Limiter that listens and joins. It must be closed. It sets Members of the ledger's options; Secret is
-// derived from the encryption key and the cluster's name by default, and Lag is 10 s.
+// New returns a Limiter that listens and joins the fleet. It must be closed. New sets lo.Members. The default of
+// lo.Secret is derived from the encryption key and the cluster's name, and the default of lo.Lag is 10 s.
 func New(lo fleet.LedgerOptions, o Options) (*Limiter, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -268,15 +271,15 @@ func fleetOf(cluster string, secret []byte) uint64 {
 	return binary.LittleEndian.Uint64(mac.Sum(nil))
 }
 
-// Close sends what is left to send, leaves the fleet and stops.
+// Close sends the remaining updates, leaves the fleet and stops.
 func (g *Limiter) Close() error {
 	g.closing.Do(func() {
 		g.sender.close()
-		g.failed = g.currentMesh().Close()
+		g.closeErr = g.currentMesh().Close()
 		g.events.close()
-		g.failed = errors.Join(g.failed, g.ledger.Close())
+		g.closeErr = errors.Join(g.closeErr, g.ledger.Close())
 	})
-	return g.failed
+	return g.closeErr
 }
 
 // currentMesh returns the mesh, or nil before it is created.
@@ -301,7 +304,7 @@ func (g *Limiter) shuffle(list []string) {
 	g.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// Addr returns the address at which others reach this host, or "" if the mesh has none.
+// Addr returns the address at which other hosts reach this host, or "" if the mesh has none.
 func (g *Limiter) Addr() string {
 	if m, ok := g.currentMesh().(*memberMesh); ok {
 		return m.Addr()
@@ -312,10 +315,10 @@ func (g *Limiter) Addr() string {
 // Live returns the number of live hosts, including this one.
 func (g *Limiter) Live() int { return g.members.Live() }
 
-// Known returns the number of hosts including lost ones that have not left.
+// Known returns the number of live and lost hosts, including this one. Hosts that have left do not count.
 func (g *Limiter) Known() int { return g.members.Known() }
 
-// hostLeft handles the leaving of a host.
+// hostLeft removes a host that has left.
 func (g *Limiter) hostLeft(host string) {
 	if g.members.remove(host) {
 		g.forget(host)
@@ -323,19 +326,19 @@ func (g *Limiter) hostLeft(host string) {
 	}
 }
 
-// lostProbes is the number of probes for which a host must be silent to be lost.
+// lostProbes is the number of probe intervals after which a silent host is lost.
 const lostProbes = 5
 
-// lostAfter returns how long a host must be silent to be lost.
+// lostAfter returns the time after which a silent host is lost.
 func (g *Limiter) lostAfter() time.Duration {
-	every := max(g.options.Probe, g.options.Interval)
+	interval := max(g.options.Probe, g.options.Interval)
 	if others := len(g.members.live()); others >= g.options.MeshSize {
-		every = max(every, maxSilenceInLarge(others))
+		interval = max(interval, maxSilenceInLarge(others))
 	}
-	return lostProbes * every
+	return lostProbes * interval
 }
 
-// checkHosts finds lost and forgotten hosts. d is how long this host was running since the last call.
+// checkHosts finds lost and forgotten hosts. d is the time that this host was running since the last call.
 func (g *Limiter) checkHosts(d time.Duration) {
 	lost, gone := g.members.advance(d, g.lostAfter())
 	for _, host := range lost {
@@ -350,7 +353,7 @@ func (g *Limiter) checkHosts(d time.Duration) {
 	}
 }
 
-// dropReplaced forgets lost hosts whose address a live host has: they were restarted under another name.
+// dropReplaced forgets lost hosts whose address a live host has now: they were restarted under another name.
 func (g *Limiter) dropReplaced() {
 	m, ok := g.currentMesh().(*memberMesh)
 	if !ok || len(g.members.lost()) == 0 {
@@ -363,7 +366,7 @@ func (g *Limiter) dropReplaced() {
 	for _, host := range g.members.lost() {
 		if name := names[m.address(host)]; name != "" && g.members.remove(host) {
 			g.forget(host)
-			g.events.notify(HostForgotten, host, "its address is that of "+name+" now")
+			g.events.notify(HostForgotten, host, "its address belongs to "+name+" now")
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxState is the maximum size of a state: about 9,000 keys.
+	// maxState is the maximum size in bytes of Listener.State: about 9,000 keys.
 	maxState = 256 << 10
-	// stateTallies is the maximum number of keys in a state.
+	// stateTallies is the maximum number of keys in Listener.State; a tally takes at least 27 bytes.
 	stateTallies = maxState / 27
 )
 
@@ -22,12 +22,12 @@ type receiver struct{ gossip *Limiter }
 
 var _ Listener = receiver{}
 
-// An inbox has the state of other hosts, as received in their packets.
+// An inbox has the state of other hosts, as learned from their packets.
 type inbox struct {
 	mu     sync.Mutex
 	peers  peerStates
 	limits limitTable
-	// These are the content of the current packet. Their memory is reused.
+	// The content of the current packet. The memory is reused for the next packet.
 	packetTallies []packetTally
 	packetLimits  []headgate.Limit
 	tallies       []tally.Tally // without aliases
@@ -53,7 +53,7 @@ func (r receiver) Receive(packet []byte) {
 	}
 }
 
-// receive handles a packet. It returns the sender, and whether the packet is to be forwarded.
+// receive handles a packet. It returns the host that wrote it, and whether the packet must be forwarded.
 func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 	in := &g.inbox
 	r := packetReader{rest: packet}
@@ -72,7 +72,7 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		return "", false
 	}
 	if string(name) == g.self.Name {
-		return "", false // a packet of this host that came back, or one from before its restart
+		return "", false // another host has forwarded a packet of this host or of its previous incarnation
 	}
 
 	in.mu.Lock()
@@ -144,14 +144,14 @@ func (in *inbox) resolveAliases(peer *peerState) {
 	}
 }
 
-// isCurrent reports whether a packet is from the current incarnation of the host with its name. If the mesh knows a
-// host with that name, only the incarnation that the mesh knows is the current one. So a second host with the same name
-// cannot make the first one leave. Otherwise a new incarnation replaces the former one.
+// isCurrent reports whether a packet is from the current incarnation of the host named in it. If the mesh knows a host
+// with that name, only the incarnation that the mesh knows is current. So a second host with the same name cannot make
+// the first one leave. If the mesh does not know the name, a new incarnation replaces the former one.
 func (g *Limiter) isCurrent(name []byte, head *header) bool {
 	peer := g.inbox.peers[string(name)]
 	running := peer != nil && peer.peer.Incarnation == head.from.Incarnation
 	if running && head.kind != leavePacket {
-		return true // even if the mesh knows the next incarnation, which has not sent a packet yet
+		return true // even if the mesh already knows a later incarnation, which has not sent a packet yet
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
 		if incarnation, known := m.incarnation(name); known {
@@ -193,8 +193,8 @@ func (r receiver) Merge(state []byte) {
 	}
 }
 
-// state returns whole tallies of the keys with the highest levels, in packets with their sizes in front. The packets
-// have no number, since they are not forwarded.
+// state returns tallies of the keys with the highest levels, in a sequence of packets with their sizes in front. The
+// packets have the number 0, because they are not forwarded.
 func (g *Limiter) state() []byte {
 	keys := g.heaviestKeys(stateTallies, true)
 	head := header{fleet: g.fleet, from: g.self}
@@ -203,7 +203,7 @@ func (g *Limiter) state() []byte {
 	head.wallClock = g.ledger.WallClock(head.uptime)
 	var state, packet []byte
 	var writer packetWriter
-	for first := true; first || len(tallies) > 0; first = false { // at least one, for the clock
+	for first := true; first || len(tallies) > 0; first = false { // at least one packet, because it has the clock
 		writer.start(&head)
 		n := 0
 		for n < len(tallies) && writer.add(&packetTally{tally: tallies[n]}) {

@@ -20,7 +20,7 @@ const (
 	maxJoinAddrs = 5
 )
 
-// A joiner joins the configured hosts and lost hosts again and again, as long as they are not members.
+// A joiner repeatedly joins the configured hosts and lost hosts that are not members.
 type joiner struct {
 	gossip *Limiter
 	mesh   *memberMesh
@@ -44,7 +44,7 @@ func startJoiner(g *Limiter, m *memberMesh) *joiner {
 	return j
 }
 
-// close stops the joiner and waits for the current attempt, which ends after the host that it is joining.
+// close stops the joiner, and waits for the current attempt. That attempt still finishes joining one host.
 func (j *joiner) close() {
 	j.cancel()
 	j.mu.Lock()
@@ -88,7 +88,7 @@ func (j *joiner) attempt(now time.Duration) {
 	j.pause = min(2*j.pause, maxJoinPause*j.mesh.options.Probe)
 }
 
-// join joins some of the addresses.
+// join joins up to maxJoinAddrs of the addresses.
 func (j *joiner) join(addrs []string) (joined int, err error) {
 	j.gossip.shuffle(addrs)
 	for _, addr := range addrs[:min(len(addrs), maxJoinAddrs)] {

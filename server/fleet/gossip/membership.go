@@ -12,16 +12,16 @@ import (
 // maxLost is the maximum number of lost hosts that are remembered.
 const maxLost = 1024
 
-// A membership holds the other hosts. A host is live while its packets arrive, and lost after some time without a
-// packet.
+// A membership has the list of the other hosts. A host is live while its packets arrive, and lost after some time
+// without a packet. Lost hosts are remembered, so that this host can notice the end of a partition.
 type membership struct {
-	forget time.Duration
+	forget time.Duration // lost hosts are removed after this time
 
 	mu    sync.Mutex
 	hosts map[string]*hostState
 
 	list    atomic.Pointer[hostList]
-	changed atomic.Bool // the list has changed since Limiter.checkHosts last checked this
+	changed atomic.Bool // the list has changed since the last call of Limiter.checkHosts
 }
 
 // A hostList has sorted names of hosts.
@@ -29,7 +29,7 @@ type hostList struct{ live, lost []string }
 
 // A hostState is the state of another host.
 type hostState struct {
-	silentFor time.Duration // for how long no packet has arrived while this host was running
+	silentFor time.Duration // time without a packet, not counting times when this process was stopped
 	lost      bool
 }
 
@@ -44,7 +44,7 @@ func newMembership(forget time.Duration) *membership {
 // Live returns the number of live hosts, including this one.
 func (m *membership) Live() int { return len(m.live()) + 1 }
 
-// Known returns the number of hosts including lost ones that have not left.
+// Known returns the number of live and lost hosts, including this one. Hosts that have left do not count.
 func (m *membership) Known() int {
 	list := m.list.Load()
 	return len(list.live) + len(list.lost) + 1
@@ -56,8 +56,8 @@ func (m *membership) live() []string { return m.list.Load().live }
 // lost returns the names of lost hosts. They must not be changed.
 func (m *membership) lost() []string { return m.list.Load().lost }
 
-// join adds a host, and reports whether it was lost or new.
-func (m *membership) join(name string) (isNew bool) {
+// join adds a host or marks it as live, and reports whether it was lost or unknown.
+func (m *membership) join(name string) (wasLost bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	host := m.hosts[name]
@@ -68,8 +68,8 @@ func (m *membership) join(name string) (isNew bool) {
 	return m.markLive(host)
 }
 
-// received records a packet of a host, and reports whether the host was lost. It ignores hosts that have left or that
-// did not join.
+// received records that a packet of a host has arrived, and reports whether the host was lost. It ignores hosts that
+// are not in the list, because they have left or did not join.
 func (m *membership) received(name string) (wasLost bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,17 +98,18 @@ func (m *membership) remove(name string) bool {
 	return true
 }
 
-// advance adds time. It returns the hosts that are lost now because they were silent for lostAfter, and those that are
-// forgotten because they were silent for too long or are too many.
-func (m *membership) advance(d, lostAfter time.Duration) (lost, gone []string) {
+// advance adds d to the time without a packet of all hosts. It returns hosts that are lost now, because they were
+// silent for lostAfter. It also returns lost hosts that it has removed, because they were silent for too long or
+// because more than maxLost hosts are lost.
+func (m *membership) advance(d, lostAfter time.Duration) (lost, removed []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	silent := 0
+	lostCount := 0
 	for name, host := range m.hosts {
 		host.silentFor += d
 		switch {
 		case host.lost && host.silentFor >= m.forget+lostAfter:
-			gone = append(gone, name)
+			removed = append(removed, name)
 			delete(m.hosts, name)
 			continue
 		case !host.lost && host.silentFor >= lostAfter:
@@ -116,18 +117,18 @@ func (m *membership) advance(d, lostAfter time.Duration) (lost, gone []string) {
 			lost = append(lost, name)
 		}
 		if host.lost {
-			silent++
+			lostCount++
 		}
 	}
-	for ; silent > maxLost; silent-- {
+	for ; lostCount > maxLost; lostCount-- {
 		name := m.longestLost()
-		gone = append(gone, name)
+		removed = append(removed, name)
 		delete(m.hosts, name)
 	}
-	if lost != nil || gone != nil {
+	if lost != nil || removed != nil {
 		m.updateList()
 	}
-	return lost, gone
+	return lost, removed
 }
 
 func (m *membership) longestLost() (longest string) {

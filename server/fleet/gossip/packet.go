@@ -10,38 +10,39 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A packet has updates of one host. It is forwarded unchanged, except for the number of remaining hops.
+// A packet has updates of one host. Hosts forward it without changes, except to the number of remaining hops.
 //
-//	version   1 byte    the fields from hops to host never change, so that the sender of any version is known
-//	hops      1 byte    how many more times it may be forwarded
-//	kind      1 byte    update, leave, or an update that also requests all keys; leave has no fields after time
+//	version   1 byte    the next fields, up to host, are the same in all versions, so that the sender is always known
+//	hops      1 byte    how many more times the packet may be forwarded
+//	kind      1 byte    update, leave, or request: an update that also requests all keys; leave has no fields after time
 //	fleet     8 bytes   a hash of the cluster's name and secret
 //	host      8 bytes   incarnation, then 1 byte with the length of the host's name, and the name
 //	number    varint    counts the packets of an incarnation
-//	uptime    varint    of the host when it wrote this, µs
-//	time      varint    of day of the host when it wrote this, µs since 1970
-//	limits    varint count, then each: algorithm and a flag, count, period and burst
-//	whole     varint count, then each: key 16 bytes, index in limits and flags, start µs, total, level, and the
-//	          fields that the flags announce: alias, window, offset, and a sum
-//	short     varint count, then each: alias minus the one before, total, level, and a sum
+//	uptime    varint    uptime of the host when it wrote the packet, µs
+//	time      varint    clock of the host when it wrote the packet, µs since 1970
+//	limits    varint    number of limits, then each limit: algorithm and a flag, count, period and burst
+//	whole     varint    number of whole tallies, then each tally: key (16 bytes), index in limits and flags, start (µs),
+//	                    total, level, and the fields that the flags announce: alias, window, offset, and a sum
+//	short     varint    number of short tallies, then each tally: alias minus the previous alias, total, level, and a sum
 //
 // A sum is a tally.Comparison: the sum minus the total as a varint, 2 bytes of the digest, and 1 byte with the drained
-// part of a unit in the low bits and flags above. Limits with windows do not need a sum, so packEarlier replaces it by
-// the units of earlier windows.
+// part of a unit in the low bits and flags in the high bits. Limits with windows do not need a sum, so packEarlier
+// replaces it by the units of earlier windows.
 //
-// A whole tally takes about 34 bytes. A key that keeps changing gets an alias that later tallies use instead of the
-// fields that stay the same: these take about 12. Aliases are assigned in increasing order and never stand for another
-// key. So a host that has missed the packet that defines an alias cannot apply a tally to a wrong key.
+// A whole tally takes about 34 bytes. A key that keeps changing gets an alias. Later tallies of the key are short: they
+// have the alias instead of the fields that stay the same, and take about 12 bytes. Aliases are assigned in increasing
+// order and are never reused for another key. So if a host has missed the packet that defines an alias, it cannot apply
+// a tally to a wrong key.
 //
-// Keys are sent with all of their 128 bits, of which an attacker knows none, since the hash is keyed: among a billion
-// keys the chance that any two share a counter is below 10^-20.
+// Keys are 128-bit hashes with a secret key, so an attacker cannot choose keys that collide. Among a billion keys, the
+// probability that any two share a counter is below 10^-20.
 const (
 	packetVersion = 4
-	// maxPacket keeps a packet, with the headers of memberlist and IP, within an Ethernet frame: label, checksum and
-	// encryption take up to 100 bytes, IPv6 and UDP 48.
+	// maxPacket is so small that a packet fits into an Ethernet frame. The label, checksum and encryption of memberlist
+	// take up to 100 bytes; the headers of IPv6 and UDP take 48.
 	maxPacket = 1300
-	// maxLimits and maxTallies are upper bounds of how many fit into a packet. A packet that announces more is refused
-	// before they are read.
+	// maxLimits and maxTallies are upper bounds of the numbers that fit into a packet. A packet that announces more is
+	// refused before any is read.
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
@@ -56,7 +57,7 @@ const (
 	requestPacket
 )
 
-// A header is the part of a packet before its tallies.
+// A header is the part of a packet in front of its limits and tallies.
 type header struct {
 	hops      uint8
 	kind      packetKind
@@ -64,7 +65,7 @@ type header struct {
 	from      fleet.Peer
 	number    uint64
 	uptime    time.Duration
-	wallClock time.Duration // since 1970
+	wallClock time.Duration // time since 1970
 }
 
 func (h *header) append(b []byte) []byte {
@@ -78,12 +79,12 @@ func (h *header) append(b []byte) []byte {
 	return appendMicros(b, h.wallClock)
 }
 
-// A packetTally is a tally in a packet: whole, or short with an alias.
+// A packetTally is a tally in a packet. If short is set, the alias replaces the fields that do not change.
 type packetTally struct {
 	tally  tally.Tally
 	alias  uint64 // 0 for none
 	short  bool
-	readAt time.Duration // uptime when the tally was read from the ledger; this is not part of the packet
+	readAt time.Duration // uptime when the tally was read from the ledger; not part of the packet
 }
 
 // shortAlias returns the alias of a short tally, and 0 for a whole one.
@@ -103,7 +104,7 @@ type packetWriter struct {
 	shortBytes []byte
 	wholes     int
 	shorts     int
-	lastAlias  uint64 // written last
+	lastAlias  uint64 // the alias of the last short tally
 }
 
 func (w *packetWriter) start(h *header) {
@@ -113,7 +114,8 @@ func (w *packetWriter) start(h *header) {
 	}
 }
 
-// size returns an upper bound of the size of the packet. Its three counts take at most two bytes each.
+// size returns an upper bound of the size of the packet. The numbers of limits, whole tallies and short tallies take at
+// most two bytes each.
 func (w *packetWriter) size() int {
 	return len(w.head) + len(w.limitBytes) + len(w.wholeBytes) + len(w.shortBytes) + 6
 }
@@ -147,8 +149,8 @@ func (w *packetWriter) add(t *packetTally) bool {
 	return true
 }
 
-// Flags of a whole tally: which optional fields follow, and whether it was reset. The index of its limit is above them,
-// as a multiple of wholeFlags.
+// Flags of a whole tally. They say which optional fields follow, and whether the key was reset. The same number has the
+// index of the tally's limit, multiplied by wholeFlags.
 const (
 	hasAlias = 1 << iota
 	hasWindow
@@ -204,17 +206,17 @@ const (
 func appendSum(b []byte, t *tally.Tally) []byte {
 	b = binary.AppendVarint(b, t.Sum-t.Total)
 	b = binary.LittleEndian.AppendUint16(b, t.Digest)
-	rest := t.DrainedPart % quota.UnitParts
+	last := t.DrainedPart % quota.UnitParts
 	if t.SumValid {
-		rest |= sumIsValid
+		last |= sumIsValid
 	}
 	if t.Recent {
-		rest |= isRecent
+		last |= isRecent
 	}
-	return append(b, rest)
+	return append(b, last)
 }
 
-// limitIndex returns the index of a limit in the packet.
+// limitIndex returns the index of a limit in the packet, and adds the limit if it is not there yet.
 func (w *packetWriter) limitIndex(limit *headgate.Limit) int {
 	for i := range w.limits {
 		if w.limits[i] == *limit {
@@ -237,10 +239,10 @@ func (w *packetWriter) finish(b []byte) []byte {
 	return append(b, w.shortBytes...)
 }
 
-// isStaggered is a flag beside the algorithm of a limit.
+// isStaggered is the flag in the low bit of a limit's algorithm.
 const isStaggered = 1
 
-// appendLimit appends a limit. It writes the only fields that limits have under algorithms that nodes share.
+// appendLimit appends a limit. Limits that nodes can share have no other fields than these.
 func appendLimit(b []byte, l *headgate.Limit) []byte {
 	algorithm := byte(l.Algorithm) << 1
 	if l.Staggered {

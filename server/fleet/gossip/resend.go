@@ -13,18 +13,18 @@ import (
 const (
 	// resendKeys is the maximum number of keys that a resend sends.
 	resendKeys = 8192
-	// resendInterval is the time from one resend to the next. It is resendPause if a resend is wanted, and requestedPause
-	// if another host requests it.
-	resendPause    = 5 * time.Second
-	requestedPause = time.Second
-	resendInterval = time.Minute
+	// The minimum time from the start of one resend to the next: normally, if this host needs one, and if another host
+	// has requested one.
+	resendInterval    = time.Minute
+	neededInterval    = 5 * time.Second
+	requestedInterval = time.Second
 )
 
-// A keyWeight is the consumed part of a key's limit, in thousandths. A host that does not know the key can be wrong by
-// that much.
+// A keyWeight is a key and the consumed part of its limit. Keys with a high weight are sent first, because a host that
+// does not know them would admit too much.
 type keyWeight struct {
 	key    tally.Key
-	permil int64
+	permil int64 // consumed thousandths of the limit
 }
 
 // A weightRanking keeps the keys with the highest weights.
@@ -39,12 +39,12 @@ func (r *weightRanking) add(t *tally.Tally) {
 	if t.Recent {
 		permil++ // another host may not know how much of it has drained
 	}
-	if permil <= r.minWeight { // drained, or too light
+	if permil <= r.minWeight { // the key has drained, or enough heavier keys are known
 		return
 	}
 	r.entries = append(r.entries, keyWeight{key: t.Key, permil: permil})
 	if len(r.entries) >= 2*r.size {
-		r.prune() // removes keys that several hosts sent, so there may be fewer than size
+		r.prune() // also removes duplicates, so there may be fewer entries than size
 		if len(r.entries) == r.size {
 			r.minWeight = r.entries[r.size-1].permil
 		}
@@ -72,8 +72,8 @@ func (r *weightRanking) keys() []tally.Key {
 }
 
 // heaviestKeys returns up to maxKeys keys with the highest weights, for a host that knows no keys. It considers the
-// keys that this host has consumed and, if received is set, also keys that other hosts recently sent. These hosts may
-// have left.
+// keys that this host has consumed. If received is set, it also considers keys that other hosts recently sent, because
+// these hosts may have left.
 func (g *Limiter) heaviestKeys(maxKeys int, received bool) []tally.Key {
 	r := weightRanking{size: maxKeys}
 	g.ledger.Walk(func(t tally.Tally) bool {
@@ -88,7 +88,7 @@ func (g *Limiter) heaviestKeys(maxKeys int, received bool) []tally.Key {
 	return r.keys()
 }
 
-// recentKeys returns the keys that were received recently.
+// recentKeys returns the keys that other hosts recently sent.
 func (in *inbox) recentKeys() (keys []tally.Key) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -105,33 +105,33 @@ func (in *inbox) recentKeys() (keys []tally.Key) {
 	return keys
 }
 
-// A resend sends the heaviest keys once more, with spare bandwidth. It runs when a host has joined, which does not know
-// earlier updates, and after bandwidth was short, because totals were then sent only once. It also runs every
-// resendInterval, for totals that were lost each time.
+// A resend sends the heaviest keys again, with spare bandwidth. A host needs one when another host has joined, which
+// does not know earlier updates, and after bandwidth was short, because totals were then sent only once. A resend also
+// starts every resendInterval, in case all packets with a total were lost.
 type resend struct {
-	keys      []tally.Key
-	wanted    bool
-	requested bool          // by a host that may have missed updates
-	last      time.Duration // when a resend last started
-	tallies   []tally.Tally
+	keys      []tally.Key // keys that are still to be sent
+	needed    bool
+	requested bool          // another host that may have missed updates has requested a resend
+	startedAt time.Duration // when the latest resend started
+	tallies   []tally.Tally // reused by queueNext
 }
 
-// startIfDue starts the next resend if it is due.
+// startIfDue starts the next resend if it is due and the previous one has ended.
 func (r *resend) startIfDue(g *Limiter, now time.Duration) {
-	pause := resendInterval
+	interval := resendInterval
 	switch {
 	case r.requested:
-		pause = requestedPause
-	case r.wanted:
-		pause = resendPause
+		interval = requestedInterval
+	case r.needed:
+		interval = neededInterval
 	}
-	if len(r.keys) > 0 || now-r.last < pause {
+	if len(r.keys) > 0 || now-r.startedAt < interval {
 		return
 	}
-	r.keys, r.wanted, r.requested, r.last = g.heaviestKeys(resendKeys, false), false, false, now
+	r.keys, r.needed, r.requested, r.startedAt = g.heaviestKeys(resendKeys, false), false, false, now
 }
 
-// queueNext adds up to n keys to the outbox.
+// queueNext adds the next n keys of the resend to the outbox, or fewer if there are not so many or the outbox is full.
 func (r *resend) queueNext(g *Limiter, n int, now time.Duration) {
 	n = min(n, len(r.keys), g.sender.out.room())
 	if n <= 0 {

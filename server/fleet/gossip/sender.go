@@ -140,7 +140,7 @@ func (s *sender) sendUpdates() {
 	s.resend.requested = s.resend.requested || requested
 	if s.received.hostJoined.Swap(false) || requested || len(others) > s.round.peerCount {
 		s.out.generation++
-		s.resend.wanted = true
+		s.resend.needed = true
 		s.round.packetSentAt = 0
 	}
 	if s.round.peerCount == 0 && len(others) > 0 {
@@ -163,7 +163,7 @@ func (s *sender) sendUpdates() {
 	s.refresh()
 	s.counts.backlog.Store(int64(s.out.waiting()))
 	if s.counts.skipped.Swap(s.out.skipped) != s.out.skipped {
-		s.resend.wanted = true // sends the skipped totals when there is bandwidth again
+		s.resend.needed = true // sends the skipped totals when there is bandwidth again
 	}
 	s.writePackets(hops)
 	if len(s.packets) == 0 && (s.round.packetSentAt == 0 || s.round.requestRounds > 0 ||

@@ -1,2 +1,2 @@
-// Package lease takes units from a shared store ahead of their use, so that one store call serves many decisions.
+// Package lease takes units from a shared store before they are needed, so that one store call serves many decisions.
 package lease

@@ -1,2 +1,2 @@
-// Package membership counts the nodes of a fleet by a list that they keep in a store, such as Redis.
+// Package membership counts the nodes of a fleet. Each node enters itself in a list in a store, such as Redis.
 package membership

@@ -1,3 +1,3 @@
-// Package region shares limits between regions: each region decides by its own store, and exchanges its consumption
-// with other regions.
+// Package region shares limits between regions. Each region decides by its own store, and exchanges its consumption
+// with the other regions.
 package region

@@ -1,3 +1,3 @@
-// Package regiontotals adds up the consumption of a region's nodes in memory, by the same steps as the script of
-// fleetredis. It is for simulations and tests.
+// Package regiontotals adds up the consumption of a region's nodes in memory. It does the same as the Redis script of
+// package fleetredis. It is for simulations and tests.
 package regiontotals

@@ -13,30 +13,30 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
-// A response is the response to a request. It is reused for the other requests of the connection.
+// A response is the http.ResponseWriter of one request. It is reused for later requests of the connection.
 type response struct {
 	conn   *conn
 	header http.Header
-	names  []string // memory for appendFields
+	names  []string // reused by appendFields
 	out    []byte   // bytes that were not sent yet
 
 	responsewriter.Preset
 	responsewriter.Timeout
 	responseFraming
-	closes   bool // the connection ends with this response
+	closes   bool // the connection is closed after this response
 	hijacked bool
 	status   int
-	written  int64 // bytes of the body
-	err      error // of writing
+	written  int64 // bytes of the body that the handler has written
+	err      error // the first error of a write to the connection
 }
 
-// responseFraming is how the body of a response is sent.
+// responseFraming describes how the body of a response is sent.
 type responseFraming struct {
 	head     bool // the method is HEAD
-	bodyless bool // the status allows no body
-	framed   bool // the header is complete: it states how the body is framed
+	bodyless bool // the status forbids a body
+	framed   bool // the header is complete, with Content-Length or Transfer-Encoding
 	chunked  bool // the body is sent in chunks
-	body     int  // where the body begins in out, until framed is set
+	body     int  // index of the body in out, until framed is set
 }
 
 var (
@@ -59,7 +59,7 @@ func (w *response) begin(r *http.Request) {
 // Header returns the header of the response.
 func (w *response) Header() http.Header { return w.header }
 
-// WriteHeader begins the response, or sends an interim one.
+// WriteHeader begins the response, or sends an interim response.
 func (w *response) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic("downstream: status " + strconv.Itoa(status) + ": want one of three digits")
@@ -84,12 +84,13 @@ func (w *response) WriteHeader(status int) {
 }
 
 const (
-	// wholeBody is the maximum size of a body of unknown length that is not sent in chunks. net/http has the same limit.
-	wholeBody = 2 << 10
+	// maxWholeBody is the maximum number of bytes of a body that are buffered to send a Content-Length instead of chunks.
+	// net/http has the same limit.
+	maxWholeBody = 2 << 10
 	// outBuffer is the number of bytes that are buffered before they are sent.
 	outBuffer = 16 << 10
-	// sniffed is the number of bytes at the beginning of a body that determine its Content-Type.
-	sniffed = 512
+	// sniffLen is the number of bytes at the beginning of a body that determine its Content-Type.
+	sniffLen = 512
 )
 
 // Write writes a part of the body.
@@ -120,15 +121,15 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		return 0, w.err
 	}
 	if !w.framed {
-		if len(w.out)-w.body+len(p) <= wholeBody {
+		if len(w.out)-w.body+len(p) <= maxWholeBody {
 			w.out = append(w.out, p...)
 			return len(p), nil
 		}
-		if short := sniffed - (len(w.out) - w.body); !w.NoSniff && short > 0 {
-			// The type must not depend on how the handler divides the first bytes into writes.
-			short = min(short, len(p))
-			w.out = append(w.out, p[:short]...)
-			p = p[short:]
+		if missing := sniffLen - (len(w.out) - w.body); !w.NoSniff && missing > 0 {
+			// The detected type must not depend on how the handler divides the first bytes into writes.
+			missing = min(missing, len(p))
+			w.out = append(w.out, p[:missing]...)
+			p = p[missing:]
 		}
 		w.frame(false)
 	}
@@ -188,7 +189,7 @@ func (w *response) finish() {
 		w.out = append(w.out, "\r\n"...)
 	}
 	w.flush()
-	// Memory of a large response is not reused.
+	// Free the memory of a large response.
 	if cap(w.out) > 2*outBuffer {
 		w.out = nil
 	}
@@ -226,9 +227,9 @@ func (w *response) send(b []byte) {
 		w.err = link.socket.write(b, &w.Timeout)
 		return
 	}
-	if by := w.WriteDeadline(); link.hasWriteDeadline || !by.IsZero() {
-		link.hasWriteDeadline = !by.IsZero()
-		_ = link.rwc.SetWriteDeadline(by) // if the connection is closed, writing fails
+	if deadline := w.WriteDeadline(); link.hasWriteDeadline || !deadline.IsZero() {
+		link.hasWriteDeadline = !deadline.IsZero()
+		_ = link.rwc.SetWriteDeadline(deadline) // if the connection is closed, writing fails
 	}
 	_, w.err = link.rwc.Write(b)
 }
@@ -241,7 +242,7 @@ func (l *link) clearWriteDeadline() {
 	}
 }
 
-// BoundsWrites implements ResponseWriter.
+// BoundsWrites implements ResponseWriter. It reports whether the server itself limits the time of each write.
 func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
 
 // SetReadDeadline sets a deadline for reading the body.
@@ -276,7 +277,7 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	rest := append([]byte(nil), c.in.bytes()...)
 	r := bufio.NewReaderSize(&replayedConn{Conn: c.link.rwc, rest: rest}, max(len(rest), keptHead))
 	if len(rest) > 0 {
-		_, _ = r.Peek(1) // puts all of it into the buffer
+		_, _ = r.Peek(1) // moves all of rest into the buffer of r
 	}
 	return c.link.rwc, bufio.NewReadWriter(r, bufio.NewWriter(c.link.rwc)), nil
 }

@@ -29,8 +29,8 @@ const (
 type Config struct {
 	// Address is the address of the upstream: host:port, or unix:/path/to/socket.
 	Address string
-	// TLS configures TLS; nil for connections without TLS. ServerName defaults to the host of Address, and only
-	// HTTP/1.1 is offered.
+	// TLS configures TLS; nil for connections without TLS. ServerName defaults to the host of Address. The pool
+	// negotiates only HTTP/1.1 (ALPN).
 	TLS *tls.Config
 	// Dial connects to the upstream. Default: DialContext of a zero net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -56,8 +56,8 @@ type Config struct {
 	// MaxWaiting is the maximum number of requests that wait for a connection; further ones are refused at once. Default
 	// DefaultMaxWaiting. If it is negative, no request waits.
 	MaxWaiting int
-	// MaxHeaderBytes is the maximum size of a response's head together with its interim responses, and of its trailers.
-	// Default DefaultMaxHeaderBytes.
+	// MaxHeaderBytes is the maximum total size of a response's head and the interim responses before it. It is also the
+	// maximum size of the trailers. Default DefaultMaxHeaderBytes.
 	MaxHeaderBytes int
 	// MaxBufferedBody is the maximum length of a request body that is read completely before anything is sent. Such a body is
 	// sent with the head in one write, and can be sent again on another connection. Default DefaultMaxBufferedBody. If it is

@@ -10,9 +10,9 @@ import (
 
 // A conn is a connection to the upstream. Only one request uses it at a time, or the pool while it is idle.
 type conn struct {
-	net.Conn         // raw, or TLS over it
+	net.Conn         // raw, or TLS over raw
 	raw              net.Conn
-	socket           *socket // of raw; nil if raw is not a socket
+	socket           *socket // the socket of raw; nil if raw is not a socket
 	secure           bool    // Conn is TLS
 	reused           bool    // it has served a request before
 	idleSince        time.Time
@@ -28,14 +28,14 @@ func newConn(nc, raw net.Conn, idle time.Duration) *conn {
 	}
 }
 
-// limitIdle limits the idle timeout to three quarters of d, the time after which the upstream closes an idle
-// connection: a request that is sent just as the upstream closes the connection may be lost.
+// limitIdle limits the idle timeout to three quarters of d. The upstream closes an idle connection after d. The margin
+// is needed because a request may be lost if it is sent just when the upstream closes the connection.
 func (c *conn) limitIdle(d time.Duration) {
 	c.idleTimeout = min(c.idleTimeout, max(d-d/4, time.Millisecond))
 }
 
 // isReusable reports whether an idle connection can serve another request. It returns false if the upstream has closed
-// the connection, or has sent bytes that would be taken for the beginning of the next response.
+// the connection, or has sent bytes, which would become the beginning of the next response.
 func (c *conn) isReusable() bool {
 	if c.socket != nil {
 		if !c.socket.isQuiet() {

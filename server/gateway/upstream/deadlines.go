@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// watchDelay is how long at least a round trip waits for the upstream before it watches the client's context; it waits
-// for twice that at most. Most responses arrive sooner, and need no watch.
+// watchDelay is the minimum time that a round trip waits for the upstream before it watches the client's context. The
+// maximum is twice as long. Most responses arrive sooner, so they save the cost of the watch.
 const watchDelay = 20 * time.Millisecond
 
-// setFirstDeadline sets the deadline for sending the request and for the response's head. If possible, the deadline is
-// provisional: it ends after watchDelay to 2*watchDelay, and is then replaced by setFinalDeadline.
+// setFirstDeadline sets the deadline for sending the request and for the response's head. If possible, it sets a
+// provisional deadline, which ends after watchDelay to 2*watchDelay. When it ends, setFinalDeadline replaces it.
 func (rt *roundTrip) setFirstDeadline() {
 	now := rt.started
 	rt.headDeadline = time.Time{}
@@ -23,7 +23,7 @@ func (rt *roundTrip) setFirstDeadline() {
 	}
 	rt.provisional = !rt.c.secure && rt.body.mode != streamed && (timeout < 0 || timeout > 2*watchDelay)
 	if !rt.provisional {
-		// After a timeout, a write over TLS cannot be continued.
+		// A TLS connection is unusable after a write has timed out, so the first deadline must be the final one.
 		rt.watch()
 		rt.setDeadline(rt.headDeadline)
 		return
@@ -59,7 +59,7 @@ func (rt *roundTrip) watch() {
 	}
 }
 
-// unwatch ends the watch. It returns false if the watch has closed the connection, or is about to.
+// unwatch ends the watch. It returns false if the context has ended, so that the connection is closed or will be.
 func (rt *roundTrip) unwatch() bool {
 	stop := rt.unwatchCtx
 	rt.unwatchCtx = nil
@@ -106,8 +106,8 @@ func (rt *roundTrip) write(b []byte) error {
 	}
 }
 
-// read reads from the upstream, and continues after the provisional deadline. Later each read of the body sets its own
-// deadline.
+// read reads from the upstream, and continues after the provisional deadline. After that, each read of a body sets a
+// new deadline.
 func (rt *roundTrip) read(b []byte) (int, error) {
 	if rt.inBody && !rt.provisional {
 		rt.watch()
@@ -129,7 +129,7 @@ func (rt *roundTrip) read(b []byte) (int, error) {
 	}
 }
 
-// connError returns the Error for an error of the connection.
+// connError returns the Error for an error that the connection returned.
 func (rt *roundTrip) connError(op string, err error) *Error {
 	switch {
 	case rt.ctx.Err() != nil:

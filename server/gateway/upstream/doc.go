@@ -1,10 +1,10 @@
-// Package upstream is the side of a reverse proxy that speaks HTTP/1.1 with the service behind it.
+// Package upstream is the side of a reverse proxy that sends requests to the service behind it, over HTTP/1.1.
 //
 //	p, err := upstream.New(upstream.Config{Address: "10.0.0.7:8000"})
 //	if err != nil { ... }
 //	defer p.Close()
 //	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-//		out, err := p.Forward(r.Context(), w, r, upstream.Head{Target: path})
+//		outcome, err := p.Forward(r.Context(), w, r, upstream.Head{Target: path})
 //		...
 //	})
 //
@@ -15,10 +15,10 @@
 //
 // # Requests
 //
-// The caller sets the target, the host and some headers with a [Head]; the rest is copied from the client's request.
-// Hop-by-hop fields (RFC 9110 section 7.6.1) are not sent, and Forward frames the body itself: with Content-Length if
-// the length is known, else in chunks. A method, target, host, header name or header value that servers could parse in
-// different ways is refused.
+// The caller sets the target, the host and some headers with a [Head]; the other headers are copied from the client's
+// request. Forward does not send hop-by-hop fields (RFC 9110 section 7.6.1). It sends Content-Length if the length of
+// the body is known, and otherwise sends the body in chunks. It refuses a method, target, host, header name or header
+// value that servers could parse in different ways.
 //
 // A body of known length up to Config.MaxBufferedBody is sent with the head in one write. Other bodies are sent as they
 // arrive, with their trailers. With Expect: 100-continue the body is sent when the upstream asks for it, or after
@@ -32,35 +32,37 @@
 //
 //   - a header is folded over several lines
 //   - the name of a header is invalid: it contains a space, or a space precedes the colon
-//   - a line ends without a carriage return, within the trailers
+//   - a line ends without a carriage return (in trailers only)
 //   - there are both Content-Length and Transfer-Encoding
-//   - the Transfer-Encoding is not just chunked, or an HTTP/1.0 response has one
+//   - the Transfer-Encoding is other than chunked, or an HTTP/1.0 response has one
 //   - the response is not HTTP/1
 //   - the status line is invalid: its status is below 100 or has a sign, or it contains a control character
 //   - too many interim responses precede the response
 //   - the status is 101 Switching Protocols
 //
-// Config.MaxHeaderBytes bounds the head and the trailers. Hop-by-hop fields are removed, and so are trailers that may
-// not be merged into the header, such as Set-Cookie. Interim responses are passed on, except 100 Continue. A body of
-// unknown length, or of type text/event-stream, is flushed before each wait for more.
+// Config.MaxHeaderBytes bounds the head and the trailers. Forward removes hop-by-hop fields, and trailers that may not
+// be merged into the header, such as Set-Cookie. It passes on interim responses (1xx), except 100 Continue. It flushes
+// a body of unknown length or of type text/event-stream each time before it waits for more of the body.
 //
-// If a response breaks off after its head was passed on, Forward returns an error, with Outcome.Sent true: the caller
-// must abort the client's connection by panicking with http.ErrAbortHandler. If bytes are left on a connection after a
-// response, the connection is closed, so that these bytes never become part of the next response.
+// If a response ends early after its head was passed on, Forward returns an error, and Outcome.Sent is true. The caller
+// must then panic with http.ErrAbortHandler to abort the client's connection. If the upstream sends bytes after the end
+// of a response, the connection is closed, so that these bytes never become part of the next response.
 //
 // # Connections
 //
-// The connection used last is used next, unless something has arrived on it meanwhile. If the upstream closes a reused
-// connection before any part of a response has arrived, the request is sent again on a new connection, provided that
-// its body is not streamed, and that it is idempotent (GET, HEAD, OPTIONS, TRACE, PUT, DELETE, or any method with an
-// Idempotency-Key) or no part of it was sent. Config.MaxConns bounds the number of connections. Config.MaxWaiting and
-// Config.WaitTimeout bound the number of requests that wait for a connection, and how long; they are served first come,
-// first served.
+// A request uses the idle connection that was used last, unless bytes have arrived on it meanwhile. If the upstream
+// closes a reused connection before any part of a response has arrived, the request is sent again on a new connection.
+// This requires that its body is not streamed, and that no part of it was sent or it is idempotent (GET, HEAD, OPTIONS,
+// TRACE, PUT, DELETE, or any method with an Idempotency-Key).
+//
+// Config.MaxConns bounds the number of connections. Config.MaxWaiting bounds the number of requests that wait for a
+// connection, and Config.WaitTimeout the time that each may wait. The request that has waited longest gets the next
+// free connection.
 //
 // # Timeouts
 //
-// Config.DialTimeout bounds connecting, Config.HeaderTimeout the wait for a response, and Config.StallTimeout each wait
-// within a body. Timeouts of the client's connection are up to the http.Server. When the context ends, the connection
-// to the upstream is closed. To save work on quick responses, the context is watched, with context.AfterFunc, only from
-// 20 to 40 ms after the request was sent; with TLS or a streamed body it is watched from the start.
+// Config.DialTimeout bounds connecting, Config.HeaderTimeout bounds the wait for a response, and Config.StallTimeout
+// bounds each wait within a body. The http.Server sets the timeouts of the client's connection. When the context ends,
+// Forward closes the connection to the upstream. To save work on quick responses, it calls context.AfterFunc only when
+// no response has arrived for 20 to 40 ms; with TLS or a streamed body it calls it before it sends the request.
 package upstream

@@ -12,16 +12,16 @@ import (
 // A Fault is the reason why a request was not served.
 type Fault uint8
 
-// The faults, each with its Error.Status.
+// The faults. The number at the end of each comment is the status of the response; see Error.Status.
 const (
-	// FaultRequest: the request cannot be forwarded, because its head is invalid or it is not supported. 400.
+	// FaultRequest: the request cannot be forwarded, because its head is invalid or its method is CONNECT. 400.
 	FaultRequest Fault = iota + 1
 	// FaultBody: the request's body could not be read. 400; 408 after a timeout, 413 if it is too large.
 	FaultBody
 	// FaultClient: the client has disconnected. 499, which is never sent.
 	FaultClient
-	// FaultBusy: no connection is free, and no other can be opened, because MaxConns are open or no file descriptor is
-	// left. Either too many requests wait for a connection, or this request has waited too long. 503.
+	// FaultBusy: no connection is free, and none can be opened, because MaxConns are open or no file descriptor is left.
+	// Either too many requests wait for a connection, or this request has waited for too long. 503.
 	FaultBusy
 	// FaultClosed: the pool is closed. 503.
 	FaultClosed
@@ -112,8 +112,8 @@ func (p *Pool) fault(f Fault, op string, err error) *Error {
 	return &Error{Fault: f, Op: op, Address: p.config.Address, Err: err}
 }
 
-// contextError returns the Error for a context that has ended. If the deadline has passed, the upstream was too slow;
-// else the client has disconnected.
+// contextError returns the Error for a context that has ended. If its deadline has passed, the upstream was too slow;
+// otherwise the client has disconnected.
 func (p *Pool) contextError(ctx context.Context, op string) *Error {
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
 		return p.fault(FaultTimeout, op, err)
@@ -128,7 +128,7 @@ var (
 	errUpgrade           = errors.New("101 Switching Protocols")
 	errTarget            = errors.New("the target is not a path that begins with a slash")
 	errHost              = errors.New("the host is invalid")
-	errFraming           = errors.New("a header that frames the message or is hop-by-hop cannot be set")
+	errFraming           = errors.New("Head.Fields has a header that this package sets itself")
 	errNoBody            = errors.New("the request has a length but no body")
 	errStatusLine        = errors.New("the status line is invalid")
 	errVersion           = errors.New("the response is not HTTP/1")
@@ -137,14 +137,14 @@ var (
 	errHeadSize          = errors.New("the response's headers are too large")
 	errLength            = errors.New("the Content-Length is invalid")
 	errLengths           = errors.New("several Content-Lengths differ")
-	errEncoding          = errors.New("the Transfer-Encoding is not just chunked")
+	errEncoding          = errors.New("the Transfer-Encoding is other than chunked")
 	errLengthAndEncoding = errors.New("there are both Content-Length and Transfer-Encoding")
-	errTrailerName       = errors.New("a field that cannot be a trailer is announced as one")
+	errTrailerName       = errors.New("the header announces a trailer that is not allowed as a trailer")
 	errTooManyInterim    = errors.New("too many interim responses")
 	errNoResponse        = errors.New("the connection was closed before a response arrived")
 	errTruncated         = errors.New("the connection was closed before the response was complete")
 	errTooManyWaiting    = errors.New("too many requests wait for a connection")
 	errWaitTimeout       = errors.New("no connection became free in time")
 	errClosed            = errors.New("the pool is closed")
-	errProtocol          = errors.New("TLS did not agree on HTTP/1.1")
+	errProtocol          = errors.New("the TLS handshake negotiated another protocol than HTTP/1.1")
 )

@@ -29,8 +29,8 @@ type Pool struct {
 	stats   Stats
 }
 
-// A grant ends the wait of a request. It contains a connection, an error, or, if both are nil, the permission to open a
-// connection. It is sent on a channel with a buffer of one, so that sending does not block.
+// A grant ends the wait of a request. It has a connection or an error. If both are nil, the request may open a
+// connection. A grant is sent on a channel with a buffer of one, so sending does not block.
 type grant struct {
 	conn *conn
 	err  error
@@ -86,8 +86,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// acquire returns an idle connection, a new one, or the next that becomes free. If it waited or dialed, it sets *now to
-// the current time.
+// acquire returns an idle connection, a new one, or the next connection that becomes free. *now must be the current
+// time; acquire updates it if it has waited or dialed.
 func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	const op = "get a connection"
 	p.mu.Lock()
@@ -145,7 +145,7 @@ func (p *Pool) wait(
 	p.waiters.Remove(element)
 	p.mu.Unlock()
 	select {
-	case g := <-granted: // a grant arrived just before; it goes to the next waiting request
+	case g := <-granted: // the grant was sent before the waiter was removed; it goes to the next waiting request
 		if g.conn != nil {
 			p.release(g.conn)
 		} else if g.err == nil {
@@ -265,7 +265,8 @@ func (p *Pool) freeSlotLocked() {
 	p.slots--
 }
 
-// isExpired uses the connection's own timeout: the upstream may keep connections for less than Config.IdleTimeout.
+// isExpired reports whether the connection was idle for too long. Its timeout may be shorter than Config.IdleTimeout,
+// because the upstream may close idle connections earlier.
 func (c *conn) isExpired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
 
 // sweepInterval is how often sweep is called: often enough to enforce IdleTimeout roughly, and to notice soon when the

@@ -4,10 +4,10 @@ import "sync"
 
 const (
 	headBufferSize = 16 << 10 // the initial size of a buffer, enough for most heads
-	maxReusedSize  = 64 << 10 // larger buffers, which large heads need, are not reused
+	maxReusedSize  = 64 << 10 // buffers that grew beyond this, for a large head, are not reused
 )
 
-// A bodyBuffer is used for bodies that are larger than headBufferSize.
+// A bodyBuffer is a pooled buffer for reading bodies that are larger than headBufferSize.
 type bodyBuffer [32 << 10]byte
 
 var bodyBuffers = sync.Pool{New: func() any { return new(bodyBuffer) }}
@@ -15,7 +15,7 @@ var bodyBuffers = sync.Pool{New: func() any { return new(bodyBuffer) }}
 // A readBuffer holds the bytes that were read from the connection and not yet consumed.
 type readBuffer struct {
 	buf   []byte
-	r, w  int         // the bytes are buf[r:w]
+	r, w  int         // the unconsumed bytes are buf[r:w]
 	large *bodyBuffer // the array of buf, if it is from bodyBuffers; else nil
 }
 
@@ -26,7 +26,7 @@ func (b *readBuffer) isEmpty() bool { return b.r == b.w }
 // consume removes the first n bytes.
 func (b *readBuffer) consume(n int) { b.r += n }
 
-// available returns the unused end of the buffer, to read into. It makes room first if the buffer is full.
+// available returns the unused end of the buffer, for the next read. If the buffer is full, it makes room first.
 func (b *readBuffer) available() []byte {
 	switch {
 	case b.buf == nil:
@@ -45,7 +45,7 @@ func (b *readBuffer) available() []byte {
 	return b.buf[b.w:]
 }
 
-// grow replaces an empty buffer by a bodyBuffer, unless it is as large already.
+// grow replaces an empty buffer by a bodyBuffer, unless the buffer is already as large.
 func (b *readBuffer) grow() {
 	if b.large == nil && b.isEmpty() && len(b.buf) < len(bodyBuffer{}) {
 		b.large = bodyBuffers.Get().(*bodyBuffer)

@@ -47,8 +47,8 @@ func (rt *roundTrip) fill() error {
 	return err
 }
 
-// relayInterim passes on an interim response (1xx), and does nothing for a final response. 100 Continue is not passed
-// on: the http.Server sends its own when the body is read.
+// relayInterim passes on an interim response (1xx), and does nothing for a final response. It drops 100 Continue,
+// because the http.Server sends its own when the body is read.
 func (rt *roundTrip) relayInterim() *Error {
 	if rt.head.status >= 200 {
 		return nil
@@ -100,7 +100,7 @@ type lineAdder interface {
 // writeFields passes the response's headers to the ResponseWriter, as lines if it accepts them.
 func (rt *roundTrip) writeFields() {
 	w, ok := rt.w.(lineAdder)
-	// If the status forbids a body, the server must omit some headers. It looks for them only in Header.
+	// If the status forbids a body, the server must omit some headers. It looks for these only in Header, not in lines.
 	if !ok || rt.head.hasNoBody(http.MethodGet) {
 		rt.copyFields(rt.w.Header())
 		return
@@ -271,7 +271,7 @@ func (rt *roundTrip) relayTrailers() *Error {
 func (rt *roundTrip) copyTrailers(text string) *Error {
 	h := rt.w.Header()
 	for _, name := range rt.head.announcedTrailers {
-		delete(h, name) // a header of that name was sent already, and is no trailer
+		delete(h, name) // the entry is from the header, which was already sent; net/http would send it as a trailer
 	}
 	flushed := false
 	for _, f := range rt.head.fields {
@@ -281,7 +281,7 @@ func (rt *roundTrip) copyTrailers(text string) *Error {
 			continue
 		}
 		if !slices.Contains(rt.head.announcedTrailers, name) {
-			// Without a flush, net/http would send a short response with a Content-Length, and so without trailers.
+			// Without a flush, net/http would send a short response with a Content-Length, which cannot have trailers.
 			if !flushed {
 				flushed = true
 				if err := rt.flushClient(); err != nil {

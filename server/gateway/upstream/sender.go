@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// sendGrace is how long stop waits for the last bytes of a body to be sent, once the response is complete. Usually
-	// that suffices, and the connection can be reused.
+	// sendGrace is how long stop waits for the last bytes of a body to be sent, after the response is complete. Usually
+	// this is long enough, and the connection can be reused.
 	sendGrace = 50 * time.Millisecond
-	// lingerTime is how long net/http may read and discard the rest of an unwanted body, so that a client which is still
-	// sending can read the response.
+	// lingerTime is how long net/http may read and discard the rest of an unwanted body. If it closed the connection at
+	// once, a client that is still sending might not receive the response.
 	lingerTime = time.Second
 )
 
@@ -26,7 +26,7 @@ type sender struct {
 	done chan struct{}
 
 	bodyRead  atomic.Bool // the body was read to its end
-	abandoned atomic.Bool // the rest of the body is not to be sent
+	abandoned atomic.Bool // the rest of the body must not be sent
 
 	mu        sync.Mutex
 	responded bool // the response has begun, so its reader sets the read deadlines
@@ -57,7 +57,7 @@ func (s *sender) run() {
 		s.sendChunks(b)
 	}
 	if s.readErr != nil {
-		// The upstream must not take the bytes that it has received for the whole body.
+		// Close the connection, so that the upstream does not treat the bytes that it has received as the whole body.
 		s.c.closeNetConn()
 		return
 	}
@@ -177,8 +177,8 @@ func (s *sender) stop() bool {
 		<-s.done
 		return false
 	}
-	// The sender may be waiting for the client; a past deadline ends that wait. The body may set deadlines itself and so
-	// replace this one, which is therefore set again until the sender ends.
+	// The sender may be waiting for the client. A past deadline ends that wait. But the body may replace the deadline by
+	// its own, so set it again until the sender ends.
 	client := http.NewResponseController(s.rt.w)
 	ticker := time.NewTicker(sendGrace)
 	defer ticker.Stop()

@@ -4,7 +4,7 @@ package upstream
 
 import "net"
 
-// A socket saves system calls on Unix. Elsewhere newSocket returns nil, and the methods are never called.
+// A socket saves system calls on Unix. On other systems newSocket returns nil, so no method of socket is ever called.
 type socket struct{}
 
 func newSocket(net.Conn) *socket { return nil }

@@ -12,17 +12,17 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A socket saves system calls on a connection without TLS. The functions that it passes to raw take their arguments
-// from its fields and leave their results there, so that calls do not allocate a closure.
+// A socket saves system calls on a connection without TLS. Its functions peek and step, which are called by raw, have
+// their arguments and results in fields of the socket. So a call does not allocate a closure.
 type socket struct {
 	raw syscall.RawConn
 
-	// Of isQuiet:
+	// Used by isQuiet:
 	peekFunc func(fd uintptr) // peek
-	readable bool             // there is something to read
+	readable bool             // result of peek: there is something to read
 	peeked   [1]byte
 
-	// Of sendAndWait:
+	// Used by sendAndWait:
 	stepFunc       func(fd uintptr) bool // step
 	out, in        []byte
 	sent, received int  // bytes of out and of in
@@ -30,8 +30,8 @@ type socket struct {
 	err            error
 }
 
-// newSocket returns the socket of a connection. It returns nil if the connection has no socket, or is a wrapper of
-// unknown type.
+// newSocket returns the socket of a connection, or nil if the socket cannot be found. This is so if the connection has
+// no socket, or is a wrapper of unknown type.
 func newSocket(c net.Conn) *socket {
 	raw := http1.RawConn(c)
 	if raw == nil {
@@ -62,13 +62,15 @@ func (s *socket) peek(fd uintptr) {
 	}
 }
 
-// sendAndWait sends out, waits for the response, and reads the beginning of it into in. Unlike Write followed by Read,
-// it does not try to read before a response can have arrived. It returns how many bytes of out were sent, and how many
-// were read into in. If only a part was sent and there is no error, the caller must send the rest with Write.
+// sendAndWait sends out, waits for the response, and reads the beginning of it into in. It needs one system call less
+// than Write and Read, because it does not try to read before the socket is readable. It returns how many bytes of out
+// were sent, and how many bytes n were read into in. If only a part of out was sent and err is nil, the caller must
+// send the rest with Write.
 func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
 	s.out, s.in = out, in
 	s.sent, s.received, s.waiting, s.err = 0, 0, false, nil
-	// Read calls step again once the socket is readable. A response that arrives before step returns false is not missed.
+	// Read calls step, and calls it again once the socket is readable, until step returns true. It also notices a
+	// response that arrives before step returns false.
 	err = s.raw.Read(s.stepFunc)
 	if err == nil {
 		err = s.err

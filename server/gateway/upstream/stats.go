@@ -2,7 +2,7 @@ package upstream
 
 // Stats are figures of a Pool.
 type Stats struct {
-	// Open is the number of connections, including those that are being opened. Idle is how many of them are not in use.
+	// Open is the number of connections, including those that are being opened. Idle is the number of unused connections.
 	Open, Idle int
 	// Waiting is the number of requests that wait for a connection.
 	Waiting int
@@ -15,7 +15,7 @@ type Stats struct {
 	Released uint64
 	// Stale counts idle connections that were found closed or expired when they were needed.
 	Stale uint64
-	// Retries counts requests that were sent again because their connection was closed.
+	// Retries counts requests that were sent again because the upstream had closed their connection.
 	Retries uint64
 }
 

@@ -1,4 +1,4 @@
 // Package certs loads certificates from files and reloads them when the files change.
 //
-// Invalid new files change nothing: the old certificates stay in use, and Reload returns and logs the error.
+// If new files are invalid, the old certificates stay in use, and Reload returns and logs the error.
 package certs

@@ -5,7 +5,7 @@
 //	s.Kill()
 //	s.Restart()
 //
-// A server listens on a free port of 127.0.0.1 and ends with its test, or with the test's process if that dies first.
-// If the test fails, the end of the server's log is shown. A test without its server fails; it is never skipped.
-// PostgreSQL does not run as root, so root runs it as the user postgres of Debian's package.
+// A server listens on a free port of 127.0.0.1. It stops when its test ends, or when the process of the test dies. If
+// the test fails, its output has the last lines of the server's log. If the server cannot start, the test fails; it is
+// never skipped. PostgreSQL refuses to run as root, so root starts it as the user postgres of Debian's package.
 package pgtest

@@ -6,19 +6,20 @@
 //	mux.Handle("/", s.Handler())    // POST /json, GET /healthcheck
 //	go s.Watch(ctx)
 //
-// Limits come from files in the format of envoyproxy/ratelimit, see [Document]. Without files, rules decide: they see
-// each entry as the attribute descriptor.<key>, and the domain as the namespace.
+// Limits come from files in the format of envoyproxy/ratelimit; see [Document]. Without files, Headgate's rules decide:
+// each descriptor entry is the attribute descriptor.<key>, and the domain is the namespace.
 //
 // # Configuration
 //
-// The entries of a request's descriptor are matched level by level with the descriptors of the file: first by equal
-// key and value, then by patterns with '*' in the order of the file, then by the key alone. The first match is taken;
-// there is no backtracking. The limit of the last match applies. A descriptor with fewer or more entries than the file
-// has no limit. Descriptors without a limit and unknown domains pass.
+// The file has a tree of descriptors. The entries of a request's descriptor are matched with the tree level by level:
+// first by equal key and value, then by patterns with '*' in the order of the file, then by the key alone. The first
+// match at each level is used; there is no backtracking. The limit of the last level applies. A descriptor with fewer
+// or more entries than the matching branch has no limit. Descriptors without a limit and unknown domains are allowed.
 //
-// Each descriptor is decided on its own, all of a request at the same time. A request is over the limit if one
-// descriptor that is not in quota_mode is, or if all descriptors in quota_mode are. Denied requests count if
-// Config.CountDenied is set. Otherwise a denied request takes nothing, except from limits in shadow_mode.
+// All descriptors of a request are decided at the same time, independently of each other. A request is over the limit
+// if any descriptor outside quota_mode is over its limit, or if all descriptors in quota_mode are. If
+// Config.CountDenied is set, denied requests consume units too. Otherwise a denied request consumes nothing, except
+// from limits in shadow_mode.
 //
-// An invalid configuration does not come into force; the previous one stays.
+// An invalid configuration is refused, and the previous one stays in use.
 package envoyrls

@@ -1,5 +1,6 @@
-// Package grpcapi serves decisions over gRPC: headgate.v1.RateLimiter decides by rules, one request at a time, in
-// batches or on a stream; headgate.v1.Store, if enabled, gives access to the store. Package client calls both.
+// Package grpcapi serves decisions over gRPC. The service headgate.v1.RateLimiter decides by rules: single requests,
+// batches or a stream of requests. The service headgate.v1.Store, if enabled, gives access to the store. Package client
+// calls both services.
 //
 //	server, err := grpcapi.New(grpcapi.Config{Engine: decide, Token: token})
 //	if err != nil { ... }
@@ -17,8 +18,8 @@
 //
 // # Tokens
 //
-// With Config.Token every call except Health.Check must have the metadata "authorization: Bearer TOKEN"; others end
-// with Unauthenticated before they are read. Without any token, resets are refused.
+// With Config.Token, every call except Health.Check must have the metadata "authorization: Bearer TOKEN". Calls without
+// it get Unauthenticated before their messages are read. Without Config.Token, calls that reset counters are refused.
 //
 // # Trust
 //
@@ -27,10 +28,10 @@
 //
 // # The store
 //
-// headgate.v1.Store is offered only with Config.Store. Its callers choose their own keys and limits. Their keys are
-// separate from the keys of rules: no call can read, consume or reset what rules count.
+// headgate.v1.Store is served only with Config.Store. Its callers choose their own keys and limits. Their keys are
+// separate from the keys of rules: no call can read, change or reset the counters of rules.
 //
-// # Bounds
+// # Resource limits
 //
 // Config bounds connections, streams per connection, the size of headers, messages and batches, and the rate of pings.
 // Requests on a stream are read only as fast as the client reads their responses. Received data takes at most
@@ -38,12 +39,12 @@
 //
 // # Undelivered responses
 //
-// Slots of a concurrency limit are freed immediately if the response cannot be sent because the caller has
-// disconnected: for single requests, batches, streams and the store. A slot whose response is lost on the network is
-// freed when it expires.
+// If a response cannot be sent because the caller has disconnected, its slots of concurrency limits are freed
+// immediately. If a response is lost on the network, its slots are freed when they expire.
 //
 // # Shutdown
 //
-// Health reports NOT_SERVING, new connections and calls are refused, open calls are completed, and so are the stream
-// requests already read. Streams then end with Unavailable, which tells clients to use another server.
+// During Shutdown, Health reports NOT_SERVING, new connections and calls are refused, and open calls are completed. On
+// streams, the requests that were already read are completed. Streams then end with Unavailable, which tells clients to
+// use another server.
 package grpcapi

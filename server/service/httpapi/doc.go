@@ -1,5 +1,5 @@
-// Package httpapi serves decisions over HTTP and JSON, and for proxies that ask another server before they forward a
-// request (forward-auth).
+// Package httpapi serves decisions over HTTP with JSON. It also serves forward-auth, for proxies that ask another
+// server before they forward a request.
 //
 //	api, err := httpapi.New(httpapi.Config{Engine: decide, Identifier: id})
 //	if err != nil { ... }
@@ -9,15 +9,15 @@
 //
 // # Endpoints
 //
-//	POST /v1/ratelimit           one decision: 200 if it passes, 429 if not
+//	POST /v1/ratelimit           one decision: 200 if it is allowed, 429 if it is denied
 //	POST /v1/ratelimit:batch     a list of decisions: 200, with a response for each in the same order
 //	POST /v1/ratelimit:release   frees the slots of a concurrency limit, by the leaseId of a decision
-//	POST /v1/ratelimit:renew     holds them for another TTL
+//	POST /v1/ratelimit:renew     keeps these slots for another TTL
 //	GET  /v1/forward-auth        the decision on a proxy's request, by its headers: 200, or 429
 //	GET  /openapi.json           the description of this API, in OpenAPI 3.1
 //
-// docs/api.md shows each of them. Invalid calls get a problem (RFC 9457), with the line and column of JSON that cannot
-// be read. Unknown and repeated fields are refused, so that a misspelt limit is not silently ignored.
+// docs/api.md has examples of each. Invalid calls get a problem (RFC 9457), with the line and column of a JSON error.
+// Unknown and repeated fields are refused, so that a misspelt field is not silently ignored.
 //
 // # Trust
 //
@@ -26,8 +26,8 @@
 //
 // # Units and slots
 //
-// A passing decision has taken its cost. A slot of a concurrency limit is held until its lease is released or its TTL
-// expires. Delays are reported, and the caller waits. Costs that rules take from a response are unknown here: the
-// estimate counts, unless the caller gives a cost. Forward-auth waits instead of reporting a delay. It does not learn
-// when a request ends, so it ignores concurrency limits.
+// An allowed request has taken its cost. It keeps a slot of a concurrency limit until the lease is released or the TTL
+// expires. The API reports delays, and the caller must wait; forward-auth waits itself. Some rules take the cost from
+// the response to the request, which is unknown here: the rule's estimate is taken, unless the caller states a cost.
+// Forward-auth does not know when a request ends, so it ignores concurrency limits.
 package httpapi

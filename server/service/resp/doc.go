@@ -1,9 +1,9 @@
 // Package resp serves decisions to Redis clients, in RESP2 or RESP3.
 //
-//	CL.THROTTLE key max_burst count period [quantity]   decides like redis-cell, by the limit in the arguments
+//	CL.THROTTLE key max_burst count period [quantity]   decides by the limit in the arguments, like redis-cell
 //	HG.TAKE rule key [cost]                             decides by a rule of Config.Engine
 //	HG.PEEK rule key                                    returns the remaining units without taking any
-//	HG.RESET rule key                                   resets what a client has consumed; needs a token
+//	HG.RESET rule key                                   resets the counters of a client; needs a token
 //	HG.RELEASE lease                                    frees a slot of a concurrency limit
 //	HG.RENEW lease                                      keeps such a slot for another TTL
 //
@@ -18,6 +18,6 @@
 // concurrently. Their replies are still sent in the order of the commands, and a command that is not a decision runs
 // only after all decisions in front of it are made.
 //
-// Limits bounds the resources that clients can use. On Linux, a waiting connection without TLS holds no buffer except
-// the bytes of an incomplete command.
+// [Limits] has the maximum resources that clients can use. On Linux, a waiting connection without TLS holds no buffer
+// except the bytes of an incomplete command.
 package resp

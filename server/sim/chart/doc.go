@@ -1,2 +1,2 @@
-// Package chart draws lines and bars as SVG pictures that follow the light or dark colors of the page they are in.
+// Package chart draws line charts and bar charts as SVG. A chart uses the light or dark colors of the page it is in.
 package chart

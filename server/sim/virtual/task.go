@@ -5,24 +5,25 @@ import (
 	"iter"
 )
 
-// A task is a goroutine that runs functions of hosts, one after the other. Only one task runs at a time: the loop
-// resumes it, and it yields when it has to wait.
+// A task is a goroutine that runs functions of hosts, one after the other. Only one task runs at a time. The Loop calls
+// resume, which returns when the task calls yield to wait, or when the function has returned. A task whose function has
+// returned is reused for another function.
 type task struct {
-	resume func() (struct{}, bool)
-	stop   func()
-	yield  func(struct{}) bool
+	resume func() (struct{}, bool) // runs the task until it waits or ends; from iter.Pull, like stop and yield
+	stop   func()                  // ends the goroutine
+	yield  func(struct{}) bool     // called by the task to wait; returns when the Loop resumes it
 
 	host  *Host
 	run   func()
 	ended bool
-	ready func() bool // reports whether its wait has ended; nil while it runs or sleeps
+	ready func() bool // reports whether the task can continue; nil while it runs or sleeps
 	sleep sleep
-	data  any
+	data  any // set by Loop.SetData
 }
 
-// A sleep is the state of Host.Sleep.
+// A sleep is the state of a call of Host.Sleep.
 type sleep struct {
-	end event           // pending while the task sleeps
+	end event           // ends the sleep at its time; end.seq is 0 unless the event is pending
 	ctx context.Context // ends the sleep early; nil while the task does not sleep
 }
 
@@ -34,7 +35,7 @@ func (t *task) isReady() bool {
 	return t.ready()
 }
 
-// stopped is the panic that unwinds a task whose host has crashed.
+// A task whose host has crashed panics with stopped, to leave the function that it runs.
 type stopped struct{}
 
 func (l *Loop) newTask() *task {
@@ -51,7 +52,7 @@ func (l *Loop) newTask() *task {
 	return t
 }
 
-// call runs the function of the task. If the panic stopped unwinds the function, call returns normally.
+// call runs the function of the task. It returns normally if the function panics with stopped.
 func (t *task) call() {
 	defer func() {
 		if r := recover(); r != nil && r != (stopped{}) {
@@ -63,10 +64,10 @@ func (t *task) call() {
 
 // enter lets a task run until it waits or ends.
 func (l *Loop) enter(t *task) {
-	before := l.current
+	previous := l.current
 	l.current = t
 	t.resume()
-	l.current = before
+	l.current = previous
 	if t.ended {
 		t.host, t.run, t.data = nil, nil, nil
 		l.idle = append(l.idle, t)

@@ -1,2 +1,2 @@
-// Package fallback says what checks may use while peers are unreachable.
+// Package fallback determines the share of each limit that a node may use while its peers are unreachable.
 package fallback

@@ -1,2 +1,2 @@
-// Package fleettest has an exchange in memory and other helpers for tests of limiters that share limits.
+// Package fleettest has helpers for tests of limiters that share limits, such as a fleet.Exchange in memory.
 package fleettest

@@ -1,2 +1,2 @@
-// Package ledger counts what this node and its peers consumed of each key, and decides checks by the sum.
+// Package ledger counts the units of each key that this node and its peers consumed, and decides checks by the sum.
 package ledger

@@ -8,18 +8,19 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A limit's algorithm has one of several kinds of state; see [algorithm.Kind]. If the limit of a key changes to another
-// kind, peers may still count the key under the old limit for a while. So a key has one record for each kind. One
-// record is the current one: that of the latest take or charge on this node, or the oldest if there was none. It counts
-// what all nodes consumed, including peers under a limit of another kind. The other records are replaced: they only
-// have totals, to send and to compare.
+// Each algorithm has one of several kinds of state; see [algorithm.Kind]. When the limit of a key changes to an
+// algorithm of another kind, peers may count the key under the old limit for a while. So a key has one record for each
+// kind.
+//
+// One of these records is the current record. It is the record of the latest take or charge on this node; if there was
+// none, it is the oldest record. The current record counts the consumption of all nodes, including peers that use a
+// limit of another kind. The other records are replaced records. They have only totals, for sending and comparing.
 
 // kindByte is the byte of a Key that depends on the kind.
 const kindByte = 15
 
-// currentRecord returns the current record of a key, if that is of another kind than the given one. It returns nil if
-// the key has no record of another kind. Concurrency limits do not matter here, because their slots are not
-// consumption.
+// currentRecord returns the current record of a key that has a record of another kind than the given one. Otherwise it
+// returns nil. It ignores concurrency limits, because their slots are not consumption.
 func (sh *shard) currentRecord(key tally.Key, kind algorithm.Kind) *record {
 	if kind == algorithm.KindLeases || sh.kinds&^(1<<kind) == 0 {
 		return nil
@@ -37,13 +38,13 @@ func (sh *shard) currentRecord(key tally.Key, kind algorithm.Kind) *record {
 	return nil
 }
 
-// otherKinds is the state of a record whose key has records of other kinds.
+// otherKinds is additional state of a record whose key has records of other kinds.
 type otherKinds struct {
 	replacedBy *record // nil for the current record
-	// moved is the number of units moved into the open window from the record that this one replaced. This node sends it,
-	// for peers that do not know of these units.
+	// moved is the number of units that were moved from a replaced record into the open window of this record. This node
+	// sends moved, because peers may not know these units.
 	moved    int64
-	tookOver bool // this record replaced another one in the open window
+	tookOver bool // this record replaced another one during the open window
 }
 
 // replaced reports whether a record of another kind is the current one.
@@ -59,7 +60,7 @@ func (r *record) current() *record {
 	return r
 }
 
-// setReplacedBy sets the record that replaces this one. It is nil if this record becomes the current one.
+// setReplacedBy sets the record that replaces this one, or makes this record the current one if by is nil.
 func (r *record) setReplacedBy(by *record) {
 	if r.optional.kinds == nil {
 		r.optional.kinds = &otherKinds{}
@@ -69,7 +70,7 @@ func (r *record) setReplacedBy(by *record) {
 
 func (r *record) tookOver() bool { return r.optional.kinds != nil && r.optional.kinds.tookOver }
 
-// movedUnits returns the units moved into the open window; see otherKinds.
+// movedUnits returns the number of units that were moved from a replaced record into the open window.
 func (r *record) movedUnits() int64 {
 	if r.optional.kinds == nil {
 		return 0
@@ -77,14 +78,14 @@ func (r *record) movedUnits() int64 {
 	return r.optional.kinds.moved
 }
 
-// forgetMoved forgets the units moved into a window that has ended.
+// forgetMoved clears the number of moved units when their window has ended.
 func (r *record) forgetMoved() {
 	if r.optional.kinds != nil {
 		r.optional.kinds.moved, r.optional.kinds.tookOver = 0, false
 	}
 }
 
-// replaceDropped removes a dropped record from the chain of replaced records. If it was the current record, another
+// replaceDropped updates replacedBy of a key's other records after r was dropped. If r was the current record, another
 // record of the key becomes the current one.
 func (sh *shard) replaceDropped(r *record) {
 	if r.plan.Kind == algorithm.KindLeases || sh.kinds&^(1<<r.plan.Kind) == 0 {
@@ -105,13 +106,13 @@ func (sh *shard) replaceDropped(r *record) {
 	}
 }
 
-// replace makes r the current record in place of old, which is of another kind, and moves the consumed units to it.
-// They count as consumed at the latest decision.
+// replace makes r the current record in place of old, which is of another kind, and moves the consumed units from old
+// to r. They count as consumed at the time of the latest decision.
 func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment) {
 	l.advance(old, now)
-	before := r.plan
+	oldPlan := r.plan
 	r.plan, r.offset = p, offset
-	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.StateFormat() != before.StateFormat()) {
+	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.StateFormat() != oldPlan.StateFormat()) {
 		r.window.start, r.window.clockAhead, r.join.totalsVoid = w, now.clockAhead, false
 		r.restartTotal(now)
 		for i := range r.peers {
@@ -136,7 +137,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	if p.HasWindows() && !r.join.totalsVoid && at >= r.window.start {
 		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenInWindow(), p.Capacity())), true
 	}
-	// The moved units have not drained while this bucket was empty.
+	// The moved units did not drain from this bucket, so its empty time must not count.
 	r.forgetEmptyTime()
 	if r.optional.local != nil && old.optional.local != nil {
 		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.Plan, now)
@@ -151,8 +152,8 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	old.setReplacedBy(r)
 }
 
-// consumedAt returns when a counter of the record last changed, and its level at that time. It returns 0 units if the
-// counter has drained.
+// consumedAt returns the time when a counter of the record last changed, and the consumed units at that time. If the
+// counter has drained, it returns 0 units.
 func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, units int64) {
 	at = r.clock(now)
 	if !p.IsBucket() {
@@ -165,7 +166,7 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 	return at, c.Level(p, at)
 }
 
-// asIfReplaced returns the record that would be the current one under a plan of another kind. It changes no record.
+// asIfReplaced returns a copy of old as it would be after a change to a plan of another kind. It changes no record.
 func (l *Ledger) asIfReplaced(old *record, key tally.Key, p *quota.Plan, offset int64, now moment) *record {
 	r := &record{
 		key: key, plan: p, offset: offset, addedAt: old.addedAt,
@@ -201,7 +202,7 @@ func (r *record) clone() *record {
 	return &other
 }
 
-// undrained returns how many units of a peer's first tally have not drained.
+// undrained returns the number of units in a peer's first tally that have not drained yet.
 func (r *record) undrained(u *update) int64 {
 	if !r.plan.IsBucket() {
 		return u.Total

@@ -1,2 +1,3 @@
-// Package lookup lets decisions wait until an exchange has read how much peers consumed of a key.
+// Package lookup lets decisions on a new key wait until this node has read the consumption of its peers from an
+// exchange.
 package lookup

@@ -1,2 +1,3 @@
-// Package quota turns a limit into a Plan, which computes the units that count as consumed under the limit.
+// Package quota counts the units consumed under a limit. A [Plan] is a limit prepared for counting, and a [Counter] is
+// the state of one key.
 package quota

@@ -1,2 +1,2 @@
-// Package rounds repeats a task at intervals, by a clock.Clock.
+// Package rounds runs a function at intervals, which are measured by a clock.Clock.
 package rounds

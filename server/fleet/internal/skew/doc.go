@@ -1,2 +1,2 @@
-// Package skew estimates how far another clock is ahead of this node's.
+// Package skew estimates how far another clock is ahead of this node's clock.
 package skew

@@ -1,2 +1,2 @@
-// Package tally describes what nodes report to each other: how much they consumed of each key.
+// Package tally has the type Tally: a node's report of the units that it consumed of one key.
 package tally

@@ -1,6 +1,6 @@
-// Package http1 has the rules of HTTP/1.1 that both sides of the gateway need: where a head ends, how its fields are
-// parsed and written, which fields concern one connection only, which may be trailers, and how chunks are read.
-// Packages downstream and upstream do the reading and writing.
+// Package http1 has the rules of HTTP/1.1 that both sides of the gateway need. It finds the end of a head, parses and
+// writes header fields, recognizes hop-by-hop fields and forbidden trailers, and reads chunks. Packages downstream and
+// upstream read from and write to connections.
 //
-// The canonical form of a field name is the same as in net/http: X-Request-Id.
+// Field names have the canonical form of net/http, such as X-Request-Id.
 package http1

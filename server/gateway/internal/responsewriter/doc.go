@@ -1,3 +1,3 @@
-// Package responsewriter has what the ResponseWriters for HTTP/1.1 and HTTP/2 have in common: header lines that a
-// handler sets in wire format, the length and trailers that it announces, and the timeout of writes.
+// Package responsewriter has code that the ResponseWriters for HTTP/1.1 and HTTP/2 share: header lines that a handler
+// sets in wire format, the length and trailers that it announces, and the timeout of writes.
 package responsewriter

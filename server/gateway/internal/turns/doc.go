@@ -1,11 +1,10 @@
-// Package turns bounds how many HTTP/1.1 connections are served at the same time while this process has too few cores
-// for its load.
+// Package turns limits the number of HTTP/1.1 connections that are served at the same time while the cores are busy.
 //
 // The state of a thousand active connections does not fit into a core's caches: a request then takes 1.8 times as much
-// user time as with a hundred connections. So while the cores are busy, connections take turns. During its turn,
-// several requests of a connection are served, as long as it sends each request promptly after the last response. The
+// user time as with a hundred connections. So while the cores are busy, connections take turns. A turn lasts for
+// several requests of a connection, as long as the client sends each request promptly after the last response. The
 // other connections wait in a queue, for about maxWait at most.
 //
-// [Queue.Adjust] begins and ends the limit. Connections whose last request took long, because of a slow upstream for
-// example, are served without a turn. So is the first request of a connection.
+// [Queue.Adjust] turns the limit on and off. The first request of a connection needs no turn, and neither does a
+// connection whose last request took long, for example because of a slow upstream.
 package turns
