@@ -197,13 +197,13 @@ type Limiter struct {
 	fleet   uint64 // hash of the cluster's name and secret, in each packet
 	self    fleet.Peer
 	ledger.Decider
-	ledger  *ledger.Ledger
-	members *membership
-	events  *notifier
-	sender  *sender
-	inbox   inbox
-	clocks  clocks
-	mesh    atomic.Pointer[Mesh] // nil until it is created
+	ledger   *ledger.Ledger
+	members  *membership
+	events   *notifier
+	sender   *sender
+	inbox    inbox
+	clocks   clocks
+	mesh     atomic.Pointer[Mesh] // nil until it is created
 	closing  sync.Once
 	closeErr error // the result of Close
 

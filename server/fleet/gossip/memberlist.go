@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	metaSize = 17
+	metaSize = 17 // of NodeMeta: version, fleet and incarnation
 	// streamTimeout is the time limit for joining a host or exchanging state with it.
 	streamTimeout = 2 * time.Second
 	leaveTimeout  = time.Second
-	// bindTries is how often a free port is tried: one that is free for TCP may not be for UDP.
+	// bindTries is how many free ports are tried. A port that is free for TCP may be in use for UDP.
 	bindTries = 10
-	// nameTakenProbes is for how many probes a conflict about this host's name is remembered. While it lasts, it is
-	// noticed again about every ten.
+	// nameTakenProbes is the number of probe intervals for which a conflict about this host's name is remembered. While
+	// the conflict lasts, it is noticed again about every ten intervals.
 	nameTakenProbes = 30
 )
 
-// A memberMesh carries packets by hashicorp/memberlist, which also finds the members.
+// A memberMesh is a Mesh that uses hashicorp/memberlist to find hosts and to send packets.
 type memberMesh struct {
 	options  *Options
 	fleet    uint64
@@ -46,10 +46,10 @@ type memberMesh struct {
 	mu             sync.RWMutex
 	nodes          map[string]*meshNode     // the other live and lost hosts
 	roundTrips     map[string]time.Duration // recent round-trip times without queueing
-	nameTakenUntil time.Duration            // until when another host seems to have this one's name; 0 for never
+	nameTakenUntil time.Duration            // until this time, another host seems to have this host's name; 0 for never
 }
 
-// A meshNode is a host, and whether memberlist considers it a member.
+// A meshNode is another host. member reports whether memberlist considers it a member.
 type meshNode struct {
 	memberlist.Node
 	member bool
@@ -81,10 +81,10 @@ func openMemberMesh(g *Limiter) (Mesh, error) {
 	conf.PushPullInterval = 10 * o.Probe
 	conf.TCPTimeout = streamTimeout
 	conf.GossipInterval = min(conf.GossipInterval, o.Probe)
-	conf.DeadNodeReclaimTime = 1         // a host that returns may have another address
+	conf.DeadNodeReclaimTime = 1         // 1 ns, so that a host can return with another address at once
 	conf.EnableCompression = false       // packets are compact already
-	conf.HandoffQueueDepth = 4096        // 5 MB of packets
-	conf.UDPBufferSize = maxPacket + 100 // what an Ethernet frame holds
+	conf.HandoffQueueDepth = 4096        // at most 5 MB of packets
+	conf.UDPBufferSize = maxPacket + 100 // fits into an Ethernet frame
 	conf.Delegate, conf.Events, conf.Conflict, conf.Merge, conf.Alive, conf.Ping = m, m, m, m, m, m
 	conf.Logger = log.New(&logBridge{events: g.events}, "", 0)
 	if err := m.bind(conf); err != nil {
@@ -113,7 +113,7 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 			return fmt.Errorf("gossip: Options.Advertise: %w", err)
 		}
 	} else if host == "::" {
-		return fmt.Errorf("gossip: listening on %s: want an Advertise address that others can reach", m.options.BindAddr)
+		return fmt.Errorf("gossip: listening on %s: want an Advertise address that other hosts can reach", m.options.BindAddr)
 	}
 	net, err := listen(host, port, conf.Logger)
 	if err != nil {
@@ -159,7 +159,7 @@ func listen(host string, port int, logger *log.Logger) (t *memberlist.NetTranspo
 	return t, err
 }
 
-// splitAddr returns the IP and the port of an address. Without a host it is every address of this one.
+// splitAddr returns the IP and the port of an address. If the address has no host, the IP is 0.0.0.0.
 func splitAddr(ctx context.Context, addr string) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -179,7 +179,7 @@ func splitAddr(ctx context.Context, addr string) (host string, port int, err err
 	return ips[0].Unmap().String(), port, nil
 }
 
-// Addr returns the address at which others reach this host.
+// Addr returns the address at which other hosts reach this host.
 func (m *memberMesh) Addr() string { return m.list.LocalNode().Address() }
 
 // Send implements Mesh.
@@ -196,23 +196,24 @@ func (m *memberMesh) Send(to string, packet []byte) error {
 // Close implements Mesh.
 func (m *memberMesh) Close() error {
 	m.joiner.close()
-	// memberlist identifies the leaving host by name only: a second host of a name would make the first one leave.
+	// memberlist identifies a leaving host only by its name, so a second host with a name would make the first one leave.
 	if !m.nameTaken() {
 		if err := m.list.Leave(leaveTimeout); err != nil {
-			m.events.notify(NetworkError, m.self.Name, err.Error()) // it becomes lost then, unless its leave packet was received
+			m.events.notify(NetworkError, m.self.Name, err.Error())
 		}
 	}
 	return m.list.Shutdown()
 }
 
-// nameTaken reports whether another host has this one's name.
+// nameTaken reports whether another host has the name of this host.
 func (m *memberMesh) nameTaken() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.nameTakenUntil != 0 && m.clock.Elapsed() < m.nameTakenUntil
 }
 
-// NodeMeta sends the others this host's incarnation and the hash of its secret.
+// NodeMeta returns data that memberlist sends to other hosts: the version, the fleet's hash and this host's
+// incarnation.
 func (m *memberMesh) NodeMeta(int) []byte {
 	b := append(make([]byte, 0, metaSize), packetVersion)
 	b = binary.LittleEndian.AppendUint64(b, m.fleet)
@@ -222,16 +223,16 @@ func (m *memberMesh) NodeMeta(int) []byte {
 // NotifyMsg is called with every packet.
 func (m *memberMesh) NotifyMsg(packet []byte) { m.listener.Receive(packet) }
 
-// GetBroadcasts adds nothing to memberlist's own packets, as updates have packets of their own.
+// GetBroadcasts returns nothing to add to memberlist's packets, because updates are sent in separate packets.
 func (m *memberMesh) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState is sent to a host that joins, and to others now and then.
+// LocalState returns the state that memberlist sends to hosts that join, and regularly to a random host.
 func (m *memberMesh) LocalState(bool) []byte { return m.listener.State() }
 
 // MergeRemoteState is called with the state of another host.
 func (m *memberMesh) MergeRemoteState(state []byte, _ bool) { m.listener.Merge(state) }
 
-// NotifyJoin is called with memberlist's lock held, as are the next four.
+// NotifyJoin is called when a host has joined. memberlist holds its lock during this and the next four methods.
 func (m *memberMesh) NotifyJoin(node *memberlist.Node) {
 	if node.Name == m.self.Name {
 		return
@@ -253,8 +254,8 @@ func (m *memberMesh) add(node *memberlist.Node) {
 	m.nodes[node.Name] = &meshNode{Node: *node, member: true}
 }
 
-// NotifyLeave is called for a host that leaves, which also sends a leave packet, and for one that memberlist considers
-// dead: it is lost when it stays silent.
+// NotifyLeave is called when memberlist considers a host dead, or when a host leaves. It only marks the host as no
+// member: a silent host becomes lost later, and a host that leaves also sends a leave packet.
 func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,7 +264,7 @@ func (m *memberMesh) NotifyLeave(node *memberlist.Node) {
 	}
 }
 
-// NotifyConflict is called for a second host of a name.
+// NotifyConflict is called when two hosts have the same name.
 func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
 	if existing.Name == m.self.Name {
 		m.mu.Lock()
@@ -276,7 +277,7 @@ func (m *memberMesh) NotifyConflict(existing, other *memberlist.Node) {
 // NotifyAlive refuses hosts with another secret.
 func (m *memberMesh) NotifyAlive(node *memberlist.Node) error { return m.checkMeta(node) }
 
-// NotifyMerge keeps clusters with the same name and different secrets apart.
+// NotifyMerge refuses to join a cluster with the same name and another secret.
 func (m *memberMesh) NotifyMerge(nodes []*memberlist.Node) error {
 	for _, node := range nodes {
 		if err := m.checkMeta(node); err != nil {
@@ -291,12 +292,12 @@ func (m *memberMesh) checkMeta(node *memberlist.Node) error {
 		return nil
 	}
 	if len(node.Meta) != metaSize || node.Meta[0] != packetVersion {
-		m.events.notify(BadPacket, node.Name, "its host has another version of gossip")
+		m.events.notify(BadPacket, node.Name, "the host has another version of gossip")
 		return fmt.Errorf("host %s at %s has another version of gossip", node.Name, node.Address())
 	}
 	if binary.LittleEndian.Uint64(node.Meta[1:]) != m.fleet {
 		m.events.notify(OtherSecret, node.Name, node.Address())
-		return fmt.Errorf("host %s at %s is of another cluster: its key secret differs", node.Name, node.Address())
+		return fmt.Errorf("host %s at %s belongs to another cluster: its key secret differs", node.Name, node.Address())
 	}
 	return nil
 }
@@ -304,12 +305,13 @@ func (m *memberMesh) checkMeta(node *memberlist.Node) error {
 // AckPayload adds nothing to responses to probes.
 func (m *memberMesh) AckPayload() []byte { return nil }
 
-// NotifyPingComplete is called with the round-trip time of a probe. A longer one counts gradually.
+// NotifyPingComplete is called with the round-trip time of a probe. A longer time than the last raises the stored time
+// by at most an eighth, because it may include queueing.
 func (m *memberMesh) NotifyPingComplete(other *memberlist.Node, trip time.Duration, _ []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.nodes[other.Name] == nil {
-		return // it was forgotten meanwhile
+		return // the host was forgotten during the probe
 	}
 	if before, ok := m.roundTrips[other.Name]; ok {
 		trip = min(trip, before+before/8)
@@ -335,7 +337,7 @@ func (m *memberMesh) forget(name string) {
 	delete(m.roundTrips, name)
 }
 
-// members returns the addresses of members, including this host, and those of other known hosts.
+// members returns the addresses of members, including this host, and the addresses of known hosts that are not members.
 func (m *memberMesh) members() (members map[string]bool, dead []string) {
 	members = map[string]bool{m.Addr(): true}
 	m.mu.RLock()
@@ -360,7 +362,7 @@ func (m *memberMesh) address(name string) string {
 	return ""
 }
 
-// incarnation returns the incarnation of a name that memberlist knows, if any.
+// incarnation returns the incarnation of a host, if memberlist knows the host.
 func (m *memberMesh) incarnation(name []byte) (incarnation uint64, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -2,10 +2,10 @@ package gossip
 
 import "strings"
 
-// A logBridge turns memberlist's log lines into events, as it reports outsiders' packets in no other way.
+// A logBridge turns log lines of memberlist into events. memberlist reports packets of foreign hosts only in its log.
 type logBridge struct{ events *notifier }
 
-// maxDetail bounds the text that outsiders can cause in an event.
+// maxDetail is the maximum length of a text that foreign hosts can cause in an event.
 const maxDetail = 240
 
 func (b *logBridge) Write(line []byte) (int, error) {

@@ -8,11 +8,11 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// These determine what is sent, and how often. A total is sent up to six times: a host that loses every fifth packet
-// then misses one total in 15,000. Most keys change before that and are sent again anyway.
+// These constants determine what is sent, and how often. A total is sent up to six times, so a host that loses every
+// fifth packet misses one total in 15,000. Most keys change earlier, and are then sent again anyway.
 //
-// An alias is a short number that stands for the fields of a tally that rarely change. A whole tally has all fields,
-// and a short one has the alias instead; see packet.go.
+// An alias is a number that replaces the fields of a tally that rarely change. A whole tally has all fields; a short
+// tally has the alias instead.
 const (
 	// maxOutbox is the maximum number of keys in the outbox. They take about 5 MB.
 	maxOutbox = 16 << 10
@@ -22,23 +22,23 @@ const (
 	hotRate = 1
 	// coldAfter is the time without consumption after which a key is no longer hot.
 	coldAfter = 5 * time.Second
-	// minAliasSends is how often a tally is sent whole, with its alias, before it is sent short. After that it is sent
-	// whole once more after secondWhole, and then every wholeInterval, for hosts that missed it.
+	// minAliasSends is how often a tally is sent whole, with its alias, before it is sent short. Hosts may miss all of
+	// these, so the tally is sent whole again after secondWhole, and then every wholeInterval.
 	minAliasSends = 3
 	secondWhole   = time.Second
 	wholeInterval = 5 * time.Second
-	// aliasSpan is how many consecutive aliases of a host are remembered.
+	// aliasSpan is the number of latest aliases of a host that other hosts remember.
 	aliasSpan = 4096
-	// These are approximate sizes of tallies in a packet.
+	// The approximate sizes of tallies in a packet, in bytes.
 	wholeSize, shortSize = 38, 13
 	// finishedFor is how long a key that is not hot stays in the outbox after the last resend of its total.
 	finishedFor = time.Second
 )
 
-// resendAfter has the number of rounds after which an unchanged total is sent again, for each resend.
+// resendAfter has, for each resend of an unchanged total, the number of rounds since the previous send.
 var resendAfter = [...]int64{1, 2, 4, 20, 100}
 
-// wholeResends is the number of sends of a total after which it is sent whole, for hosts that missed its alias.
+// wholeResends is the number of sends of a total after which it is sent whole, because hosts may have missed its alias.
 const wholeResends = 4
 
 // An outgoingTally is a tally in the outbox.
@@ -48,13 +48,13 @@ type outgoingTally struct {
 	sends       int           // how often the current total was sent
 	changed     time.Duration // when the total last changed
 	rate        float64       // recent units per second
-	wholeSentAt time.Duration // when it was last sent whole
-	aliasSends  int           // how often it was sent whole with its current alias
-	generation  int           // outbox.generation when it was last sent whole
+	wholeSentAt time.Duration // when the tally was last sent whole
+	aliasSends  int           // how often the tally was sent whole with its current alias
+	generation  int           // outbox.generation when the tally was last sent whole
 	hot         int           // index among the hot keys, or -1
 }
 
-// sharesAlias reports whether an alias of this tally can also stand for t, because the fields of the alias are equal.
+// sharesAlias reports whether t can have the same alias as this tally, because the fields that it replaces are equal.
 func (e *outgoingTally) sharesAlias(t *tally.Tally) bool {
 	ours := &e.tally
 	return ours.Start == t.Start && ours.Window == t.Window && ours.Offset == t.Offset && ours.Reset == t.Reset &&
@@ -73,7 +73,8 @@ func (e *outgoingTally) needsWhole(generation int, now time.Duration) bool {
 		since >= wholeInterval || e.aliasSends == minAliasSends && since >= secondWhole
 }
 
-// A queueEntry is an outgoing tally in a queue. It is stale if the total has changed since it was queued.
+// A queueEntry is an outgoing tally in a queue. It is stale if the total has changed since then; the new total has its
+// own entry.
 type queueEntry struct {
 	tally   *outgoingTally
 	version uint32
@@ -82,17 +83,17 @@ type queueEntry struct {
 
 func (entry *queueEntry) isStale() bool { return entry.version != entry.tally.version }
 
-// An outbox holds what this host has to send: hot keys first, then new totals, and, with the remaining bandwidth,
-// totals that were sent and may be lost.
+// An outbox has the totals that this host has to send. New totals of hot keys come first, then other new totals. The
+// remaining bandwidth is used to send totals again, because packets may be lost.
 type outbox struct {
 	interval   time.Duration
 	keys       map[tally.Key]*outgoingTally
 	hot        []*outgoingTally
-	unsent     [2][]queueEntry                // by hotQueue and coldQueue
-	resends    [len(resendAfter)][]queueEntry // each in the order in which they are due
-	finished   []queueEntry
-	lastAlias  uint64 // the alias that was assigned last
-	generation int    // grows with each host that joins
+	unsent     [2][]queueEntry                // the queues hotQueue and coldQueue
+	resends    [len(resendAfter)][]queueEntry // a queue for each resend, in the order in which entries are due
+	finished   []queueEntry                   // totals after their last resend
+	lastAlias  uint64                         // the alias that was assigned last
+	generation int                            // increases when a host joins, which knows no aliases
 	randomInt  func(n int) int
 	skipped    int64 // resends that were skipped for lack of bandwidth
 }
@@ -104,13 +105,14 @@ func newOutbox(interval time.Duration, randomInt func(n int) int) *outbox {
 	return &outbox{interval: interval, keys: map[tally.Key]*outgoingTally{}, randomInt: randomInt}
 }
 
-// room returns how many more keys fit.
+// room returns how many more keys can be added.
 func (o *outbox) room() int { return max(maxOutbox-len(o.keys), 0) }
 
 // waiting returns how many totals were not sent yet, including stale ones.
 func (o *outbox) waiting() int { return len(o.unsent[hotQueue]) + len(o.unsent[coldQueue]) }
 
-// put adds the tally of a key at an uptime of the ledger. It is sent if its total is new, or if always is set.
+// put adds the tally of a key, as read at an uptime of the ledger. The tally is sent if its total is new, or if always
+// is set.
 func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 	e := o.keys[t.Key]
 	switch {
@@ -119,7 +121,7 @@ func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 		o.keys[t.Key] = e
 		e.rate = float64(t.Total) / max(uptime-t.Start, 2*time.Second).Seconds()
 		o.addHot(e, now)
-	case !e.sharesAlias(t): // its alias stands for something else
+	case !e.sharesAlias(t): // the fields that the alias replaces have changed
 		e.tally, e.readAt, e.alias = *t, uptime, 0
 		e.version++
 		e.sends, e.changed = 0, now
@@ -127,12 +129,12 @@ func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 			o.assignAlias(e)
 		}
 	default:
-		more, waits := t.Total-e.tally.Total, e.sends == 0
-		if more > 0 {
-			o.addRate(e, more, now)
+		growth, isQueued := t.Total-e.tally.Total, e.sends == 0
+		if growth > 0 {
+			o.updateRate(e, growth, now)
 		}
 		e.tally, e.readAt = *t, uptime
-		if waits || more <= 0 && !always {
+		if isQueued || growth <= 0 && !always {
 			return
 		}
 		e.version++
@@ -145,10 +147,10 @@ func (o *outbox) put(t *tally.Tally, always bool, uptime, now time.Duration) {
 	*queue = append(*queue, queueEntry{tally: e, version: e.version})
 }
 
-// addRate records that more of a key was consumed.
-func (o *outbox) addRate(e *outgoingTally, more int64, now time.Duration) {
+// updateRate records that the total of a key has grown. The rate is a moving average.
+func (o *outbox) updateRate(e *outgoingTally, growth int64, now time.Duration) {
 	since := max(now-e.changed, time.Millisecond)
-	e.rate += (float64(more)/since.Seconds() - e.rate) / 4
+	e.rate += (float64(growth)/since.Seconds() - e.rate) / 4
 	e.changed = now
 	o.addHot(e, now)
 }
@@ -165,8 +167,8 @@ func (o *outbox) addHot(e *outgoingTally, now time.Duration) {
 	}
 }
 
-// makeRoomFor makes room among the hot keys for a key with the given rate: it samples some hot keys, and removes the
-// coldest of them if the rate is at least 1.5 times as high. It reports whether there is room.
+// makeRoomFor makes room among the hot keys for a key with the given rate, and reports whether there is room. It
+// samples some hot keys, and removes the coldest of them if the rate is at least 1.5 times as high as that key's heat.
 func (o *outbox) makeRoomFor(rate float64, now time.Duration) bool {
 	coldest := o.hot[o.randomInt(len(o.hot))]
 	for range 15 {
@@ -189,7 +191,7 @@ func (o *outbox) removeHot(e *outgoingTally) {
 	e.hot = -1
 }
 
-// hotTallies appends the known tallies of hot keys, and removes keys that are no longer hot.
+// hotTallies appends the stored tallies of hot keys to dst. It first removes keys that are no longer hot.
 func (o *outbox) hotTallies(dst []*tally.Tally, now time.Duration) []*tally.Tally {
 	for i := len(o.hot) - 1; i >= 0; i-- {
 		if e := o.hot[i]; now-e.changed > coldAfter {
@@ -201,7 +203,7 @@ func (o *outbox) hotTallies(dst []*tally.Tally, now time.Duration) []*tally.Tall
 	return dst
 }
 
-// refresh updates a tally that is sent now. It was read at an uptime of the ledger.
+// refresh replaces the stored tally of a key, which is about to be sent, by a newer one.
 func (o *outbox) refresh(t *tally.Tally, uptime time.Duration) {
 	if e := o.keys[t.Key]; e != nil && e.sharesAlias(t) {
 		e.tally, e.readAt = *t, uptime
@@ -214,8 +216,8 @@ func (o *outbox) assignAlias(e *outgoingTally) {
 	e.alias, e.aliasSends = o.lastAlias, 0
 }
 
-// choose appends the tallies to send now, about size bytes in total. Whole tallies come first, then short ones in the
-// order of their aliases.
+// choose appends the tallies to send in this round to dst, about size bytes in total. Whole tallies come first, then
+// short tallies in the order of their aliases.
 func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*packetTally {
 	o.dropFinished(now)
 	cold := 0
@@ -236,7 +238,7 @@ func (o *outbox) choose(dst []*packetTally, size int, now time.Duration) []*pack
 	return dst
 }
 
-// chooseUnsent adds tallies that were not sent yet, as far as there is room.
+// chooseUnsent adds tallies from a queue of unsent totals until left bytes are used.
 func (o *outbox) chooseUnsent(dst []*packetTally, queue, left int, now time.Duration) ([]*packetTally, int) {
 	n := 0
 	for ; n < len(o.unsent[queue]) && left > 0; n++ {
@@ -248,7 +250,7 @@ func (o *outbox) chooseUnsent(dst []*packetTally, queue, left int, now time.Dura
 	return dst, left
 }
 
-// chooseOne adds one tally, and queues its next resend. It returns dst, and the bytes that are left.
+// chooseOne adds one tally, and queues its next resend. It returns dst and the number of bytes that are left.
 func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now time.Duration) ([]*packetTally, int) {
 	if e.alias != 0 && o.lastAlias-e.alias >= aliasSpan {
 		e.alias = 0 // other hosts have forgotten the alias
@@ -275,7 +277,8 @@ func (o *outbox) chooseOne(dst []*packetTally, e *outgoingTally, left int, now t
 func (o *outbox) queueResend(e *outgoingTally, now time.Duration) {
 	entry := queueEntry{tally: e, version: e.version}
 	if i := e.sends - 1; i < len(o.resends) {
-		entry.due = now + time.Duration(resendAfter[i]*int64(o.interval)) - o.interval/2 // rounds vary in length
+		// Half an interval less, because rounds vary in length.
+		entry.due = now + time.Duration(resendAfter[i]*int64(o.interval)) - o.interval/2
 		o.resends[i] = append(o.resends[i], entry)
 		return
 	}
@@ -283,8 +286,8 @@ func (o *outbox) queueResend(e *outgoingTally, now time.Duration) {
 	o.finished = append(o.finished, entry)
 }
 
-// chooseResends adds tallies whose i-th resend is due, as far as there is room. The i-th resend of the others is
-// skipped.
+// chooseResends adds tallies whose i-th resend is due, until left bytes are used. The i-th resend of the other due
+// tallies is skipped.
 func (o *outbox) chooseResends(dst []*packetTally, i, left int, now time.Duration) ([]*packetTally, int) {
 	n := 0
 	for ; n < len(o.resends[i]) && o.resends[i][n].due <= now; n++ {
@@ -295,7 +298,7 @@ func (o *outbox) chooseResends(dst []*packetTally, i, left int, now time.Duratio
 			dst, left = o.chooseOne(dst, entry.tally, left, now)
 		default:
 			o.skipped++
-			entry.tally.sends++
+			entry.tally.sends++ // so that queueResend queues the next resend
 			o.queueResend(entry.tally, now)
 		}
 	}
@@ -318,7 +321,8 @@ func (o *outbox) countDue(now time.Duration) int {
 	return sum
 }
 
-// dropFinished drops keys whose total was sent often enough some time ago.
+// dropFinished drops keys whose last resend was some time ago. If the outbox is more than half full, it drops them
+// earlier.
 func (o *outbox) dropFinished(now time.Duration) {
 	n := 0
 	var again []queueEntry
@@ -332,7 +336,7 @@ func (o *outbox) dropFinished(now time.Duration) {
 			continue
 		}
 		delete(o.keys, entry.tally.tally.Key)
-		entry.tally.version++ // so that it is stale in other queues
+		entry.tally.version++ // makes its entries in other queues stale
 	}
 	o.finished = append(slices.Delete(o.finished, 0, n), again...)
 }

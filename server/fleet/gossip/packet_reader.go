@@ -13,13 +13,14 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// Errors of packets.
+// Reasons why a packet is refused.
 var (
 	errMalformed = errors.New("truncated or invalid content")
 	errVersion   = errors.New("another version")
 )
 
-// A packetReader reads a packet of any content.
+// A packetReader reads a packet, which may be malformed. If a value cannot be read, its methods return 0 and set
+// malformed.
 type packetReader struct {
 	rest      []byte
 	malformed bool
@@ -62,10 +63,11 @@ func (r *packetReader) uvarint() uint64 {
 	return n
 }
 
-// count returns the number of following entries, each of which takes at least so many bytes.
-func (r *packetReader) count(most, least int) int {
+// count reads the number of the following entries. There may be at most maxCount, and each takes at least minSize
+// bytes.
+func (r *packetReader) count(maxCount, minSize int) int {
 	n := r.uvarint()
-	if n > uint64(most) || n*uint64(least) > uint64(len(r.rest)) {
+	if n > uint64(maxCount) || n*uint64(minSize) > uint64(len(r.rest)) {
 		r.malformed, r.rest = true, nil
 		return 0
 	}
@@ -83,13 +85,13 @@ func (r *packetReader) units() int64 {
 
 // sum reads the sum of a tally.
 func (r *packetReader) sum(t *tally.Tally) {
-	more, size := binary.Varint(r.rest)
-	if size <= 0 || more > math.MaxInt64-t.Total { // a sum may be below the total, but must not overflow
+	diff, size := binary.Varint(r.rest)
+	if size <= 0 || diff > math.MaxInt64-t.Total { // a sum may be below the total, but must not overflow
 		r.malformed, r.rest = true, nil
 		return
 	}
 	r.rest = r.rest[size:]
-	t.Sum = t.Total + more
+	t.Sum = t.Total + diff
 	if b := r.bytes(3); b != nil {
 		t.Digest, t.DrainedPart = binary.LittleEndian.Uint16(b), b[2]%quota.UnitParts
 		t.Recent, t.SumValid = b[2]&isRecent != 0, b[2]&sumIsValid != 0
@@ -113,7 +115,8 @@ func (r *packetReader) limit() headgate.Limit {
 	}
 }
 
-// header reads the part before the tallies. name is part of the packet, and must be copied to be kept.
+// header reads the part in front of the limits and tallies. name refers to the memory of the packet, so the caller must
+// copy it to keep it.
 func (r *packetReader) header() (h header, name []byte, err error) {
 	version := r.byte()
 	h.hops = r.byte()
@@ -134,7 +137,7 @@ func (r *packetReader) header() (h header, name []byte, err error) {
 	return h, name, nil
 }
 
-// tallies reads the rest of a packet into dst. Limits must be valid.
+// tallies reads the rest of a packet. It appends the tallies to dst, and reuses the memory of limits for the limits.
 func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]packetTally, []headgate.Limit, error) {
 	limits = limits[:0]
 	for range r.count(maxLimits, 4) {

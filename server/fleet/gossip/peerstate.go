@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// maxPeers is the maximum number of hosts whose state is kept. For a further host, the one that was silent for longest
-	// is forgotten.
+	// maxPeers is the maximum number of hosts whose state is kept. A further host replaces the host that was silent for
+	// the longest time.
 	maxPeers = 256
 	// numberWindow is the number of latest packets of a host among which duplicates are recognized.
 	numberWindow = 1024
-	aliasPage    = 256 // number of aliases that memory is allocated for at once
+	// aliasPage is the number of aliases for which memory is allocated at once.
+	aliasPage = 256
 	// maxRecentKeys is the number of keys of a host that are remembered.
 	maxRecentKeys = 1024
 )
 
-// An aliasMeaning is the content of a tally that an alias stands for.
+// An aliasMeaning has the fields of a tally that an alias replaces.
 type aliasMeaning struct {
 	alias          uint64
 	key            tally.Key
@@ -30,40 +31,41 @@ type aliasMeaning struct {
 	reset          bool
 }
 
-// A peerState is the state of another host, as received in its packets.
+// A peerState is the state of another host, as learned from its packets.
 type peerState struct {
 	peer         fleet.Peer
-	former       []uint64 // earlier incarnations of the same name
+	former       []uint64 // earlier incarnations of the host
 	receivedAt   time.Duration
 	newestNumber uint64
 	received     [numberWindow / 64]uint64 // numbers of packets, one bit each
 	aliases      [aliasSpan / aliasPage]*[aliasPage]aliasMeaning
-	uptime       time.Duration             // of the newest packet
-	recentKeys   *[maxRecentKeys]tally.Key // each at the index that its hash gives; nil before the first
+	uptime       time.Duration             // uptime of the host when it sent its newest packet
+	recentKeys   *[maxRecentKeys]tally.Key // indexed by bits of the key; nil before the first key
 	clock        peerClock
 }
 
-// A peerClock estimates how far a host's clock is ahead of this one's.
+// A peerClock estimates how far a host's clock is ahead of this host's clock.
 type peerClock struct {
 	ahead   time.Duration
-	aheadAt time.Duration // by the clock; 0 if it is not known
-	// recent is the estimate from readings since recentSince only.
+	aheadAt time.Duration // when ahead was estimated; 0 if it is unknown
+	// recent is an estimate that uses only the readings since recentSince.
 	recent, recentSince time.Duration
-	readings            int  // since recentSince
-	off                 bool // it differs by more than fleet.MaxClockSkew, and that was reported
+	readings            int  // number of readings since recentSince
+	off                 bool // the clock differs by more than fleet.MaxClockSkew, and that was reported
 }
 
-// isFormer reports whether another incarnation has replaced the given one. Packets of the given one are then late.
+// isFormer reports whether another incarnation has replaced the given one, so that packets of the given one are
+// outdated.
 func (peer *peerState) isFormer(incarnation uint64) bool {
 	return slices.Contains(peer.former, incarnation)
 }
 
-// setIncarnation sets the incarnation of the host. If it is new, the state starts again.
+// setIncarnation sets the incarnation of the host. If it has changed, the other state is cleared.
 func (peer *peerState) setIncarnation(incarnation uint64) {
 	if incarnation == peer.peer.Incarnation {
 		return
 	}
-	// It may be a former one that is the only one now.
+	// If two hosts have had this name and one has left, the other's incarnation may be a former one.
 	peer.former = slices.DeleteFunc(peer.former, func(old uint64) bool { return old == incarnation })
 	peer.former = append(peer.former, peer.peer.Incarnation)
 	if len(peer.former) > 4 {
@@ -73,8 +75,8 @@ func (peer *peerState) setIncarnation(incarnation uint64) {
 	*peer = peerState{peer: peer.peer, former: peer.former, receivedAt: peer.receivedAt}
 }
 
-// isDuplicate records the number of a packet. It reports whether the packet was received before, or is so old that this
-// is not known.
+// isDuplicate records the number of a packet. It reports whether the packet was received before. For very old packets,
+// this is unknown, and it returns true.
 func (peer *peerState) isDuplicate(number uint64) bool {
 	if number > peer.newestNumber {
 		for n := max(peer.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
@@ -108,7 +110,7 @@ func (peer *peerState) addAlias(t *packetTally, limit *headgate.Limit) {
 	}
 }
 
-// resolveAlias completes a short tally, if its alias is known.
+// resolveAlias sets the fields of a short tally that its alias replaces. It returns false if the alias is unknown.
 func (peer *peerState) resolveAlias(t *packetTally) bool {
 	page := peer.aliases[t.alias%aliasSpan/aliasPage]
 	if page == nil {
@@ -124,10 +126,10 @@ func (peer *peerState) resolveAlias(t *packetTally) bool {
 	return true
 }
 
-// A limitTable stores each limit of aliases once.
+// A limitTable has one copy of each limit, which all aliases with this limit share.
 type limitTable map[headgate.Limit]*headgate.Limit
 
-// maxLimitTable is the size at which the table starts again. Limits in use stay in memory until then.
+// maxLimitTable is the size at which the table is cleared. Aliases keep the limits that they use.
 const maxLimitTable = 1024
 
 func (t limitTable) get(l *headgate.Limit) *headgate.Limit {
@@ -142,7 +144,7 @@ func (t limitTable) get(l *headgate.Limit) *headgate.Limit {
 	return &stored
 }
 
-// peerStates are the hosts that sent packets, by name.
+// peerStates has the states of hosts that have sent packets, by name.
 type peerStates map[string]*peerState
 
 // get returns the state of the host with a name, and whether the state is new.

@@ -108,9 +108,9 @@ func (h *realHost) kill(t *testing.T) {
 	h.sender.mu.Unlock()
 	m := h.currentMesh().(*memberMesh)
 	m.joiner.close()
-	h.closing.Do(func() { h.failed = m.list.Shutdown() })
-	if h.failed != nil {
-		t.Fatal(h.failed)
+	h.closing.Do(func() { h.closeErr = m.list.Shutdown() })
+	if h.closeErr != nil {
+		t.Fatal(h.closeErr)
 	}
 	h.events.close()
 }

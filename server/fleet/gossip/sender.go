@@ -11,22 +11,23 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// packetOverhead is the approximate size of headers of a packet: IP, UDP, memberlist's checksum, label and encryption.
+// packetOverhead is the approximate size of a packet's headers: IP, UDP, and memberlist's checksum, label and
+// encryption.
 const packetOverhead = 80
 
 // minPacket is the minimum size of the tallies that a round sends. Smaller packets would consist mostly of headers.
 const minPacket = 256
 
-// A sender sends this host's updates to the others in rounds, one per Options.Interval. In fleets that are too large
-// for a full mesh, it also forwards the updates of others.
+// A sender sends this host's updates to other hosts in rounds, one per Options.Interval. In a fleet of more than
+// Options.MeshSize hosts, it also forwards the packets of other hosts.
 type sender struct {
 	gossip        *Limiter
-	ownBudget     budget // for this host's updates, including the bytes with which other hosts forward them
-	forwardBudget budget // for updates of other hosts that this host forwards
+	ownBudget     budget // for this host's updates, including the bytes that other hosts need to forward them
+	forwardBudget budget // for packets of other hosts that this host forwards
 	received      receiveSignals
 	counts        sendCounts
 
-	mu     sync.Mutex // held during a round; guards the fields up to packets
+	mu     sync.Mutex // held during a round; guards the fields from here to packets
 	closed bool
 	timer  clock.Timer
 	out    *outbox
@@ -34,7 +35,7 @@ type sender struct {
 	round  roundState
 	number uint64 // number of the last packet
 	packet packetWriter
-	// These are reused in every round.
+	// The memory of these slices is reused in every round.
 	changes []tally.Tally
 	chosen  []*packetTally
 	keys    []tally.Key
@@ -42,26 +43,26 @@ type sender struct {
 	packets [][]byte
 
 	forwardMu sync.Mutex // held while a packet is forwarded
-	forwarded []byte
+	forwarded []byte     // the packet that is being forwarded
 }
 
-// receiveSignals are set when packets are received, and tell the next round what to do.
+// receiveSignals are set when packets are received, and change what the next round does.
 type receiveSignals struct {
-	hostJoined     atomic.Bool  // a host sent its first packet: it knows neither aliases nor earlier updates
+	hostJoined     atomic.Bool  // a host has sent its first packet; it knows no aliases and no earlier updates
 	keysRequested  atomic.Bool  // a host requests all keys
-	updatesMissed  atomic.Bool  // another host was silent for some rounds: this host has to request all keys
+	updatesMissed  atomic.Bool  // a host was silent for some rounds, so this host must request all keys
 	roundRequested atomic.Bool  // the next round should start at once
 	updateAt       atomic.Int64 // uptime when a packet with tallies was last received
 }
 
-// A roundState is what a round knows of the rounds before it.
+// A roundState is the state that is kept from one round to the next.
 type roundState struct {
 	due           time.Duration // when this round should have started
 	startedAt     time.Duration // when the last round started
-	uptime        time.Duration // when this round read the ledger
-	packetSentAt  time.Duration // when a packet was last sent; 0 if some host has received none
+	uptime        time.Duration // uptime of the ledger when this round read it
+	packetSentAt  time.Duration // when a packet was last sent; 0 to send one in the next round
 	updateSentAt  time.Duration // when a packet with tallies was last sent
-	requestRounds int           // in how many more rounds this host requests all keys
+	requestRounds int           // the number of further rounds in which this host requests all keys
 	peerCount     int           // number of other live hosts in the last round
 	probes        int           // number of packets sent to lost hosts
 }
@@ -89,7 +90,8 @@ func (s *sender) start() {
 	s.schedule()
 }
 
-// schedule starts the timer of the next round. Intervals vary a little, so that hosts do not all send at once.
+// schedule starts the timer of the next round. Intervals vary by a tenth, so that hosts do not all send at the same
+// time.
 func (s *sender) schedule() {
 	if s.closed {
 		return
@@ -100,7 +102,7 @@ func (s *sender) schedule() {
 	s.timer = s.gossip.clock.AfterFunc(pause, s.runRound)
 }
 
-// hurry starts the next round at once.
+// hurry starts the next round immediately, without waiting for the timer.
 func (s *sender) hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +146,7 @@ func (s *sender) sendUpdates() {
 		s.round.packetSentAt = 0
 	}
 	if s.round.peerCount == 0 && len(others) > 0 {
-		// This host has just joined or was alone. It requests all keys from all hosts: maybe no single host knows all.
+		// This host has just joined or was alone. It requests all keys from all hosts, because each may know only some.
 		s.round.requestRounds = requestRepeats
 	}
 	s.round.peerCount = len(others)
@@ -168,7 +170,7 @@ func (s *sender) sendUpdates() {
 	s.writePackets(hops)
 	if len(s.packets) == 0 && (s.round.packetSentAt == 0 || s.round.requestRounds > 0 ||
 		now-s.round.packetSentAt >= s.maxSilence(len(others), now)) {
-		s.startPacket(hops) // an empty packet, for the clock
+		s.startPacket(hops) // an empty packet, which shows that this host is live, and has its clock
 		s.finishPacket()
 	}
 	if len(s.packets) > 0 {
@@ -181,7 +183,7 @@ func (s *sender) sendUpdates() {
 	s.send(others, copies, cost, now)
 }
 
-// probeLost sends an empty packet to lost hosts, so that they notice this host as soon as they can be reached.
+// probeLost sends an empty packet to lost hosts, so that both sides notice when they can reach each other again.
 func (s *sender) probeLost(now time.Duration) {
 	lost := s.gossip.members.lost()
 	if len(lost) == 0 {
@@ -202,14 +204,14 @@ func (s *sender) probeLost(now time.Duration) {
 // round continues with the others.
 const maxProbed = 16
 
-// discardChanges takes changes from the ledger while there is no other host, so that the ledger can drop drained keys.
-// A host that joins gets the state.
+// discardChanges removes changes from the ledger while there is no other host, so that the ledger can drop drained
+// keys. Nothing is lost, because a host that joins gets the keys with the highest levels; see Limiter.state.
 func (s *sender) discardChanges() {
 	s.changes = s.gossip.ledger.Changes(s.changes[:0], maxOutbox)
 }
 
-// talliesOf returns the current tallies of keys, and the uptime. It does not run during a round, so that later packets
-// never have smaller totals.
+// talliesOf returns the current tallies of keys, and the uptime. It waits for the end of a round. Otherwise packets
+// that are sent later could have smaller totals.
 func (s *sender) talliesOf(keys []tally.Key) (uptime time.Duration, tallies []tally.Tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +219,7 @@ func (s *sender) talliesOf(keys []tally.Key) (uptime time.Duration, tallies []ta
 	return uptime, s.gossip.ledger.Tallies(nil, keys)
 }
 
-// spread returns how a packet spreads among the other hosts. hops is how often it may be forwarded. copies is the
+// spread returns how a packet reaches all other hosts. hops is how often the packet may be forwarded, and copies the
 // number of hosts to which each host sends it. cost is the number of bytes that all hosts together send for each byte
 // of the packet.
 func (s *sender) spread(others int) (hops uint8, copies, cost int) {
@@ -232,8 +234,8 @@ func (s *sender) spread(others int) (hops uint8, copies, cost int) {
 	return hops + 1, copies, copies * (others + 1)
 }
 
-// gather adds changes to the outbox: the changes of all hot keys, and about as many changes of other keys as can be
-// sent.
+// gather adds changes from the ledger to the outbox: all changes of hot keys, and about as many changes of other keys
+// as fit into size bytes.
 func (s *sender) gather(now time.Duration, size int) {
 	ledger := s.gossip.ledger
 	s.known = s.out.hotTallies(s.known[:0], now)
@@ -255,7 +257,7 @@ func (s *sender) gather(now time.Duration, size int) {
 	}
 }
 
-// refresh updates tallies that were read in an earlier round.
+// refresh reads chosen tallies again if they were read in an earlier round.
 func (s *sender) refresh() {
 	s.keys = s.keys[:0]
 	for _, t := range s.chosen {
@@ -279,7 +281,7 @@ func (s *sender) writePackets(hops uint8) {
 			n++
 		}
 		if n == 0 {
-			return // does not happen, as one tally always fits
+			return // impossible, because one tally always fits
 		}
 		rest = rest[n:]
 		s.finishPacket()
@@ -302,7 +304,7 @@ func (s *sender) startPacketKind(hops uint8, kind packetKind) {
 	})
 }
 
-// finishPacket appends the packet to the list, reusing memory.
+// finishPacket appends the packet to s.packets. It reuses the memory of packets of earlier rounds.
 func (s *sender) finishPacket() {
 	var b []byte
 	if n := len(s.packets); n < cap(s.packets) {
@@ -311,10 +313,10 @@ func (s *sender) finishPacket() {
 	s.packets = append(s.packets, s.packet.finish(b[:0]))
 }
 
-// send sends the packets to all others, or to some that forward them.
+// send sends each packet to as many hosts as copies says. If these are not all hosts, they forward the packet.
 func (s *sender) send(others []string, copies, cost int, now time.Duration) {
 	for _, packet := range s.packets {
-		// Each packet starts with another host, so that no host gets the packets of all others at the same time.
+		// Start with a random host, so that no host gets the packets of all other hosts at the same time.
 		from := s.gossip.randomInt(len(others))
 		for i := range copies {
 			s.sendPacket(others[(from+i)%len(others)], packet)
@@ -335,7 +337,7 @@ func (s *sender) sendPacket(to string, packet []byte) {
 	}
 }
 
-// forward forwards a packet that was new to this host, if hops and bandwidth allow.
+// forward forwards a packet that was not received before, if it has hops left and there is bandwidth.
 func (s *sender) forward(packet []byte, origin string) {
 	hops := packet[hopsAt]
 	others := s.gossip.members.live()
@@ -389,5 +391,5 @@ func (s *sender) close() {
 	s.send(others, len(others), len(others), now)
 }
 
-// leaveRepeats is how often a leave packet is sent. If all of these packets are lost, other hosts see a lost host.
+// leaveRepeats is how often a leave packet is sent. If all of them are lost, other hosts consider this host lost.
 const leaveRepeats = 3

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/skew"
 )
 
-// maxSilence returns how long this host may send no packets. Its packets show the other hosts that it is live, what its
-// clock says, and whether they have missed a packet. The result is 0 while keys are in use. It is longer in a large
-// fleet, where all hosts forward packets.
+// maxSilence returns the maximum time without a packet from this host. A host must send packets even if it has no
+// updates: they show that the host is live, they have the time of its clock, and their numbers reveal missed packets.
+// The result is 0 while keys are in use. It is longer in a large fleet, where all hosts forward packets.
 func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	switch {
 	case others >= s.gossip.options.MeshSize:
@@ -26,14 +26,13 @@ func maxSilenceInLarge(others int) time.Duration {
 	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 
-// missedAfter returns for how long a host must be silent, or this host must be stopped, before it has probably missed
-// updates.
+// missedAfter returns the time after which updates were probably missed. This is how long another host was silent, or
+// how long this host was stopped.
 func (g *Limiter) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (
-	// missedRounds is the number of rounds after which a host that was silent has probably missed updates, or updates of
-	// that host were lost.
+	// missedRounds is the number of rounds without a packet of a host after which updates were probably missed.
 	missedRounds = 5
-	// requestRepeats is how often a request for all keys is sent. One packet may be lost.
+	// requestRepeats is how often a request for all keys is sent, because packets may be lost.
 	requestRepeats = 3
 )

@@ -10,39 +10,39 @@ import (
 type Stats struct {
 	// Live and Known are the numbers of hosts, including this one.
 	Live, Known int
-	// Sent and SentBytes count packets and bytes sent, including headers. Forwarded is the number of packets of other
-	// hosts that were forwarded. NotForwarded is the number of packets that were not forwarded for lack of bandwidth.
+	// Sent and SentBytes count packets and bytes sent, including headers. Forwarded counts packets of other hosts that
+	// were forwarded. NotForwarded counts packets that were not forwarded because of the bandwidth limit.
 	Sent, SentBytes         int64
 	Forwarded, NotForwarded int64
 	// SendErrors counts packets that could not be sent. They count as lost.
 	SendErrors int64
 	// Received and ReceivedBytes count packets and bytes received.
 	Received, ReceivedBytes int64
-	// Duplicates counts packets received before. Outdated counts packets of a host from before its restart, or of a second
-	// host with its name.
+	// Duplicates counts packets that were received before. Outdated counts packets that a host sent before its restart,
+	// and packets of a second host with the same name.
 	Duplicates, Outdated int64
-	// Malformed counts malformed packets and those of another version.
+	// Malformed counts malformed packets and packets of another version.
 	Malformed int64
-	// UnknownAliases counts tallies with an alias whose meaning this host has missed. The meaning is sent again within a
-	// second.
+	// UnknownAliases counts tallies that could not be applied because the packet that defines their alias was lost. An
+	// alias is defined again within a second.
 	UnknownAliases int64
-	// Waiting is the number of changes that did not fit the bandwidth in the last round. Skipped counts resends that were
-	// skipped for lack of it.
+	// Waiting is the number of changes that exceeded the bandwidth in the last round. Skipped counts resends that were
+	// skipped because of the bandwidth limit.
 	Waiting, Skipped int64
-	// WrongKey, OtherCluster and Foreign count refused packets and attempts to join. Foreign counts those of a cluster
-	// with the same name and another secret.
+	// WrongKey, OtherCluster and Foreign count refused packets and attempts to join: with another encryption key, from a
+	// cluster with another name, and from a cluster with the same name and another secret.
 	WrongKey, OtherCluster, Foreign int64
 	// StreamsRefused counts streams that were closed because too many were open.
 	StreamsRefused int64
 	// EventsDropped counts events that were dropped because OnEvent was too slow.
 	EventsDropped int64
-	// ClockAhead is how far the fleet's clock is ahead of this host's. ClocksOff is the number of hosts, including this
-	// one, whose clock differs by more than fleet.MaxClockSkew.
+	// ClockAhead is how far the fleet's clock is ahead of this host's clock. ClocksOff is the number of hosts, including
+	// this one, whose clock differs from the fleet's by more than fleet.MaxClockSkew.
 	ClockAhead time.Duration
 	ClocksOff  int
-	// Ledger are the figures of the ledger. Its Lag and LagMax are the delay beyond the fastest update, plus a round and
-	// the longest network delay. The time that updates of rarely used keys wait for bandwidth is not included: see
-	// Waiting.
+	// Ledger has the figures of the ledger. Its Lag and LagMax are the sum of an interval, the longest network delay, and
+	// the delay of updates compared with the fastest update. They do not include the time that updates of rarely used
+	// keys wait for bandwidth; see Waiting.
 	Ledger fleet.LedgerStats
 }
 
@@ -65,12 +65,12 @@ func (g *Limiter) Stats() Stats {
 		Ledger: g.ledger.Stats(),
 	}
 	if stats.Received > 0 {
-		least := g.options.Interval
+		minLag := g.options.Interval
 		if m, ok := g.currentMesh().(*memberMesh); ok {
-			least += m.longestDelay()
+			minLag += m.longestDelay()
 		}
-		stats.Ledger.Lag += least
-		stats.Ledger.LagMax += least
+		stats.Ledger.Lag += minLag
+		stats.Ledger.LagMax += minLag
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
 		stats.StreamsRefused = m.streams.Refused()

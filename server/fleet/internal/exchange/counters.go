@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Counters count what fleet.ExchangeStats report.
+// Counters are the counters behind fleet.ExchangeStats.
 type Counters struct {
 	Exchanges, Failures, Sent, Received, Malformed, Foreign, RoundTrip atomic.Int64
 	UnreachableGroups                                                  atomic.Int64

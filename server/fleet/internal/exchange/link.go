@@ -12,17 +12,17 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A Link is a node's access to an exchange: it makes exchanges, and tracks whether they succeed. Only its Counters and
+// A Link is a node's connection to an exchange. It makes exchanges, and tracks whether they succeed. Only Counters and
 // ClockSkew are safe for concurrent use.
 type Link struct {
 	Settings  Settings
 	Counters  Counters
-	ClockSkew *skew.Tracker // of the clock of the exchange
+	ClockSkew *skew.Tracker // compares the clock of the exchange with this node's
 
 	exchange         fleet.Exchange
 	clock            clock.Stopwatch
 	warnings         Warnings
-	startedAt        time.Duration // when the latest exchange started, as clock.Elapsed
+	startedAt        time.Duration // when the latest exchange started, by clock.Elapsed
 	succeededAt      time.Duration // when an exchange last succeeded
 	unreachableSince time.Duration // when exchanges started to fail; 0 while the exchange is reachable
 }
@@ -35,12 +35,12 @@ func NewLink(x fleet.Exchange, l *ledger.Ledger, s Settings) *Link {
 	}
 }
 
-// ageError is how inaccurate the age of a note can be: the clocks of exchanges count milliseconds.
+// ageError is the maximum error of the age of a note, because clocks of exchanges count milliseconds.
 const ageError = time.Millisecond
 
-// Exchange makes one exchange. It calls received for each tally of a peer: with the index of the note in notes that has
-// the same key, the peer, the peer's uptime, and the tally. It returns the indexes of the notes that the exchange may
-// not have stored. Notes of another fleet are counted and reported to Settings.OnEvent, and are no error.
+// Exchange makes one exchange. It calls received for each tally of a peer. i is the index in notes of this node's note
+// with the same key, and uptime is the peer's. Exchange returns the indexes of the notes that the exchange may not have
+// stored. If another fleet uses the exchange, this is counted and reported to Settings.OnEvent, but is not an error.
 func (k *Link) Exchange(
 	ctx context.Context, notes []fleet.Note, received func(i int, from fleet.Peer, uptime time.Duration, t tally.Tally),
 ) (missed []int, err error) {
@@ -56,7 +56,8 @@ func (k *Link) Exchange(
 			k.warnings.Malformed(k.clock.Elapsed(), n.Author)
 			return
 		}
-		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt // at most: the response took no longer than this exchange
+		// Age is an upper bound: it includes the whole duration of this exchange.
+		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt
 		t.MinAge = max(0, n.Age-ageError)
 		received(i, from, uptime, t)
 	})
@@ -84,14 +85,14 @@ func (k *Link) Lost() uint64 {
 }
 
 // Update records whether the latest exchange succeeded. The exchange is unreachable when no exchange has succeeded for
-// Settings.MaxMissed intervals. set may be nil. Otherwise Update calls it with the new state, before it reports a
-// change.
+// Settings.MaxMissed intervals. Update calls set, unless it is nil, with the new state. If the state has changed,
+// Update then reports the change to Settings.OnEvent.
 func (k *Link) Update(succeeded bool, err error, set func(unreachable bool)) {
-	now, before := k.clock.Elapsed(), k.unreachableSince
-	event := fleet.Event{Kind: fleet.ExchangeReachable, Down: now - before}
+	now, since := k.clock.Elapsed(), k.unreachableSince
+	event := fleet.Event{Kind: fleet.ExchangeReachable, Down: now - since}
 	if succeeded {
 		k.succeededAt, k.unreachableSince = now, 0
-	} else if before == 0 && now-k.succeededAt >= k.Settings.Patience() {
+	} else if since == 0 && now-k.succeededAt >= k.Settings.Patience() {
 		k.unreachableSince = max(1, k.succeededAt)
 		event = fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err}
 	}
@@ -100,7 +101,7 @@ func (k *Link) Update(succeeded bool, err error, set func(unreachable bool)) {
 	if set != nil {
 		set(unreachable)
 	}
-	if unreachable != (before != 0) {
+	if wasUnreachable := since != 0; unreachable != wasUnreachable {
 		k.Settings.OnEvent(event)
 	}
 }

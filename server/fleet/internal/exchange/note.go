@@ -16,11 +16,11 @@ type Batch struct {
 	Tallies []tally.Tally
 	Notes   []fleet.Note // one for each tally
 	bytes   []byte
-	ends    []int // of the notes in bytes
+	ends    []int // the ends of the notes in bytes
 	missed  []tally.Tally
 }
 
-// Fill takes the updates to send from the ledger, or, in an early round, only those of keys that decisions wait for.
+// Fill takes the updates to send from the ledger. In an early round, it takes only keys that decisions wait for.
 func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	if early {
 		b.Tallies = l.Lookups(b.Tallies[:0], maxKeys)
@@ -32,7 +32,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	for i := range b.Tallies {
 		t := &b.Tallies[i]
 		b.bytes = append(b.bytes, t.Key[:]...)
-		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know the tally: the key is only looked up
+		if t.Total != t.Delivered || t.Reset || t.SendLevel { // otherwise peers know the tally, and the key is only looked up
 			b.bytes = AppendNote(b.bytes, uptime, t)
 		}
 		b.ends = append(b.ends, len(b.bytes))
@@ -66,10 +66,10 @@ func KeepFor(t *tally.Tally) time.Duration {
 	return max(MinKeep, all)
 }
 
-// A note is a version, flags, four varints, and the fields that the flags announce. Notes of buckets, which have no
-// windows, have a sum in the field of the window, and the other parts of a tally.Comparison in that of carried units.
-// Notes of limits with windows have the units of the previous window in the field of the level. Earlier versions ignore
-// all of that.
+// A note has a version, flags, four varints, and the fields that the flags announce. To stay compatible with earlier
+// versions, which ignore the following, notes use some fields twice. Notes of buckets, which have no windows, have a
+// sum in the field of the window, and the other parts of a tally.Comparison in the field of carried units. Notes of
+// limits with windows have the units of the previous window in the field of the level.
 const (
 	noteVersion = 1
 	noteWindow  = 1 << 0
@@ -146,9 +146,9 @@ func ReadNote(note string, t *tally.Tally) (uptime time.Duration, ok bool) {
 	return uptime, len(b) == 0
 }
 
-// Units of the previous window are in the upper bits of a level. Nodes need no levels of limits with windows, and an
-// earlier version accepts levels up to 521 times the capacity. The lower bits mark that the level is none: a true one
-// that has them by chance is above 500, and is read as 500 times fewer units.
+// The units of the previous window are in the upper bits of a level, because nodes do not need the levels of limits
+// with windows. Earlier versions accept levels up to 521 times the capacity. previousMark in the lower bits means that
+// the number is not a level. A level that has the same lower bits by accident is read as about 500 times fewer units.
 const (
 	previousBits = 9
 	previousMark = 5
@@ -162,7 +162,8 @@ func packPrevious(t *tally.Tally) int64 {
 	return min(previous, maxNoteNumber>>previousBits)<<previousBits | previousMark
 }
 
-// ReadPrevious moves the units of the previous window in a note of a limit's key to their field.
+// ReadPrevious moves the units of the previous window from the field of the level to t.Previous. limit is the key's
+// limit.
 func ReadPrevious(t *tally.Tally, limit *headgate.Limit) {
 	if limit.Algorithm != headgate.FixedWindow && limit.Algorithm != headgate.SlidingWindow {
 		return
@@ -172,7 +173,7 @@ func ReadPrevious(t *tally.Tally, limit *headgate.Limit) {
 	}
 }
 
-// packComparison returns the fields of a note that have a comparison.
+// packComparison encodes a comparison for the window and carried fields of a note.
 func packComparison(c *tally.Comparison) (window, carried int64) {
 	carried = int64(c.Digest)<<comparisonBits | int64(c.DrainedPart&(quota.UnitParts-1))<<3 | comparisonSent
 	if c.Recent {
@@ -188,10 +189,10 @@ const (
 	comparisonSent   = 1 << 0
 	comparisonRecent = 1 << 1
 	comparisonValid  = 1 << 2
-	comparisonBits   = 9 // of the flags and the drained part
+	comparisonBits   = 9 // number of bits of the flags and the drained part
 )
 
-// ReadComparison moves the comparison in a note of a limit's key to its fields.
+// ReadComparison moves the comparison from the window and carried fields to t.Comparison. limit is the key's limit.
 func ReadComparison(t *tally.Tally, limit *headgate.Limit) {
 	if limit.Algorithm != headgate.TokenBucket && limit.Algorithm != headgate.GCRA {
 		return
@@ -207,7 +208,7 @@ func ReadComparison(t *tally.Tally, limit *headgate.Limit) {
 
 const (
 	maxNote = 64
-	// maxNoteNumber is in microseconds, so that times fit into a time.Duration.
+	// maxNoteNumber is so small that a number of microseconds fits into a time.Duration.
 	maxNoteNumber = 1<<53 - 1
 )
 

@@ -11,10 +11,10 @@ import (
 
 // Settings are the settings shared by limiters that use an exchange.
 type Settings struct {
-	Interval  time.Duration // how old the consumption of peers may be when it becomes known here
-	MaxKeys   int           // per exchange
-	Deadline  time.Duration // per exchange
-	MaxMissed int           // intervals without an exchange until it counts as unreachable
+	Interval  time.Duration // time within which peers learn of consumption, without network delays
+	MaxKeys   int           // maximum number of keys per exchange
+	Deadline  time.Duration // timeout of an exchange
+	MaxMissed int           // intervals without a successful exchange after which the exchange is unreachable
 	Rand      func(n int64) int64
 	OnEvent   func(fleet.Event)
 }
@@ -30,7 +30,8 @@ const (
 	DefaultMaxMissed = 5
 )
 
-// Validate sets defaults and checks the settings. Errors start with the name of the options they come from.
+// Validate sets defaults and checks the settings. options is the name of the options in errors. interval is the default
+// of Interval.
 func (s *Settings) Validate(options string, interval time.Duration) error {
 	s.Interval = cmp.Or(s.Interval, interval)
 	s.MaxKeys = cmp.Or(s.MaxKeys, DefaultMaxKeys)
@@ -65,11 +66,11 @@ func ValidateName(field, name string) error {
 	return nil
 }
 
-// perInterval is the number of exchanges per interval. An update waits for the next exchange of its sender, and then
-// for the next one of its receiver.
+// perInterval is the number of exchanges per interval. It must be at least 2, because an update waits for the next
+// exchange of its sender, and then for the next exchange of its receiver.
 const perInterval = 4
 
-// Pauses returns a function that returns the pause until the next exchange. It is random, so that nodes do not all
+// Pauses returns a function that returns the pause until the next exchange. Pauses are random, so that nodes do not all
 // exchange at the same time.
 func (s *Settings) Pauses() func() time.Duration {
 	period := int64(s.Interval / perInterval)
@@ -79,7 +80,7 @@ func (s *Settings) Pauses() func() time.Duration {
 // Patience is how long exchanges may fail until the exchange counts as unreachable.
 func (s *Settings) Patience() time.Duration { return time.Duration(s.MaxMissed) * s.Interval }
 
-// ForLedger sets defaults of the options of the ledger whose tallies are exchanged.
+// ForLedger sets defaults of the ledger's options that depend on the interval.
 func (s *Settings) ForLedger(o *fleet.LedgerOptions) {
 	o.Lag = cmp.Or(o.Lag, 2*s.Interval)
 	o.Idle = cmp.Or(o.Idle, max(fleet.DefaultIdle, 4*o.Lag))

@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Warnings reports problems that other users of the exchange cause. It reports each kind at most once in 10 s. It is
-// not safe for concurrent use.
+// Warnings reports problems that other users of the exchange cause. It reports each kind of problem at most once in 10
+// s. It is not safe for concurrent use.
 type Warnings struct {
 	Report                 func(fleet.Event)
-	foreignAt, malformedAt time.Duration // when the warning was last reported, by the clock; 0 if never
+	foreignAt, malformedAt time.Duration // when each was last reported; 0 if never
 }
 
 const warningInterval = 10 * time.Second

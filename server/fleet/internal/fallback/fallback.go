@@ -8,21 +8,22 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// A State says for which keys the peers are unreachable. The zero State has no unreachable peers. It is safe for
+// A State records for which keys the peers are unreachable. In the zero State, all peers are reachable. It is safe for
 // concurrent use.
 type State struct {
-	all     atomic.Bool
-	groups  atomic.Uint64 // key groups, one bit each
-	retryAt atomic.Int64  // uptime in ns when callers may retry that were denied because peers are unreachable
+	all     atomic.Bool   // unreachable for all keys
+	groups  atomic.Uint64 // unreachable for these groups of keys, one bit each
+	retryAt atomic.Int64  // uptime in ns at which denied callers may retry
 }
 
-// Set sets whether peers are unreachable for all keys. Callers that are denied because of that may retry at an uptime.
+// Set sets whether peers are unreachable for all keys. Callers that are denied because of this may retry at the uptime
+// retryAt.
 func (s *State) Set(unreachable bool, retryAt time.Duration) {
 	s.retryAt.Store(int64(retryAt))
 	s.all.Store(unreachable)
 }
 
-// SetGroups is Set for the keys of some groups, one bit each.
+// SetGroups sets the groups of keys for which peers are unreachable, one bit each. For retryAt, see Set.
 func (s *State) SetGroups(groups uint64, retryAt time.Duration) {
 	s.retryAt.Store(int64(retryAt))
 	s.groups.Store(groups)
@@ -46,16 +47,16 @@ func (s *State) Deny(c *headgate.Check, uptime time.Duration) headgate.Decision 
 	return d
 }
 
-// An Allowance is what a check may use.
+// An Allowance is the share of a limit that a check may use.
 type Allowance struct {
 	Degraded bool // peers are unreachable for the key
 	Denied   bool // the policy of the check denies it
-	// Part and Whole say which share of the limit the check may use: Part/Whole. Both are 0 for the whole limit.
+	// The check may use the share Part/Whole of the limit. Both are 0 for the whole limit.
 	Part, Whole int64
 }
 
-// Allow returns what a check may use, and sets limit to the limit that applies to it. unreachable means that this node
-// can reach no peer for the key. m may be nil if this node is the only one.
+// Allow returns the allowance of a check, and sets *limit to the limit that applies to it. unreachable means that this
+// node can reach no peer for the key. m may be nil if there are no other nodes.
 func Allow(c *headgate.Check, limit *headgate.Limit, unreachable bool, m fleet.Members) (a Allowance) {
 	*limit = c.Limit
 	if unreachable {
@@ -69,8 +70,8 @@ func Allow(c *headgate.Check, limit *headgate.Limit, unreachable bool, m fleet.M
 				*limit = *c.Safe
 				return a
 			}
-			// This node admits its share of the limit, but the key's own counter keeps draining at the rate of the whole limit,
-			// as on other nodes. At the rate of the share, the counter would still hold units that have drained elsewhere when
+			// This node admits its share of the limit. The key's counter still drains at the rate of the whole limit, as on
+			// other nodes. If it drained at the rate of the share, it would hold units that have drained on other nodes when
 			// the peers are reachable again.
 			a.Part = 1
 			a.Whole, _ = count(m)

@@ -11,17 +11,17 @@ import (
 
 // A Board is an Exchange in memory with a simulated network delay, for use in a synctest bubble.
 type Board struct {
-	delay time.Duration // one way
+	delay time.Duration // network delay in each direction
 
 	Mu    sync.Mutex
 	Notes map[string]map[string]Note
 	down  bool
-	lost  func(key string) bool // keys whose notes are lost; nil for none
-	Ahead time.Duration         // of its clock
+	lost  func(key string) bool // reports whether notes of a key are lost; nil for none
+	Ahead time.Duration         // how far the clock of the Board is ahead
 	Calls int
 }
 
-// A Note is a note of a node, and when it was left.
+// A Note is a note of a node, and the time when it was stored.
 type Note struct {
 	Text string
 	At   time.Time
@@ -33,25 +33,25 @@ type NodeBoard struct {
 	Author string
 }
 
-// Node returns the access of the node with that author.
+// Node returns the access of the node that stores notes as author.
 func (b *Board) Node(author string) NodeBoard { return NodeBoard{b, author} }
 
 // ErrDown is the error of a Board that is down.
 var ErrDown = errors.New("the board is down")
 
-// NewBoard returns an empty Board with a network delay per direction.
+// NewBoard returns an empty Board with the given network delay in each direction.
 func NewBoard(delay time.Duration) *Board {
 	return &Board{delay: delay, Notes: make(map[string]map[string]Note)}
 }
 
-// SetDown makes exchanges fail, or succeed again.
+// SetDown sets whether exchanges fail.
 func (b *Board) SetDown(down bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.down = down
 }
 
-// Wipe loses all notes.
+// Wipe deletes all notes.
 func (b *Board) Wipe() {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -62,16 +62,16 @@ func (b *Board) Wipe() {
 func (p NodeBoard) Time(ctx context.Context) (time.Time, error) {
 	Wait(ctx, p.delay)
 	p.Mu.Lock()
-	date, down := time.Now().Add(p.Ahead), p.down
+	now, down := time.Now().Add(p.Ahead), p.down
 	p.Mu.Unlock()
 	Wait(ctx, p.delay)
 	if down || ctx.Err() != nil {
 		return time.Time{}, ErrDown
 	}
-	return date, nil
+	return now, nil
 }
 
-// WithoutClock hides the clock of an exchange.
+// WithoutClock is an exchange that has no method Time, unlike the one that it wraps.
 type WithoutClock struct{ To fleet.Exchange }
 
 // Exchange implements fleet.Exchange.
@@ -81,7 +81,7 @@ func (u WithoutClock) Exchange(
 	return u.To.Exchange(ctx, notes, received)
 }
 
-// Lose makes notes of some keys get lost from now on.
+// Lose sets a function that selects keys. From now on, notes of these keys are lost.
 func (b *Board) Lose(lost func(key string) bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Meter counts admitted units, and measures over-admission: by a bucket without a limit to its debt, through which
-// all units pass.
+// A Meter counts admitted units, and measures over-admission. It adds all units to a bucket with unlimited debt. The
+// over-admission is the highest debt.
 type Meter struct {
 	Burst, Rate float64 // per second
 	level, Over float64
@@ -30,7 +30,7 @@ func (m *Meter) Pass(n int) {
 	m.Over = max(m.Over, m.level-m.Burst)
 }
 
-// peak returns the most arrivals per second within any period of length Within.
+// peak returns the highest arrival rate per second in any period of length Within.
 func (m *Meter) peak() float64 {
 	width := int((m.Within + time.Millisecond - 1) / time.Millisecond)
 	sum, most := 0, 0
@@ -44,13 +44,13 @@ func (m *Meter) peak() float64 {
 	return float64(most) / (float64(width) / 1000)
 }
 
-// Bound returns the over-admission that is allowed at any time.
+// Bound returns the highest over-admission that is allowed.
 func (m *Meter) Bound(nodes int) float64 {
 	s := m.Within.Seconds()
 	return min(float64(nodes-1)*(m.Burst+m.Rate*s), (m.peak()-m.Rate)*s)
 }
 
-// Poisson draws a number of arrivals from a Poisson distribution.
+// Poisson returns a random number with a Poisson distribution.
 func Poisson(rng *rand.Rand, mean float64) int {
 	n := 0
 	for t := rng.ExpFloat64(); t < mean; t += rng.ExpFloat64() {

@@ -13,15 +13,15 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// MaxPeers is the most peers that a record remembers. A further peer replaces the one whose latest update is the
+// MaxPeers is the maximum number of peers in a record. A further peer replaces the peer whose latest update is the
 // oldest. Units that the replaced peer consumes before its next update are not counted.
 const MaxPeers = 255
 
-// Apply charges units that a peer consumed and that are not charged yet. uptime is the age of the peer's ledger when it
-// sent the tallies. The order of calls does not matter, and repeated calls have no effect.
+// Apply charges the units that a peer consumed and that are not charged yet. uptime is the age of the peer's ledger
+// when it sent the tallies. The order of calls does not matter, and repeated calls have no effect.
 //
-// The first tally of a peer counts in full if the peer's record is younger than ours. Otherwise this node is the
-// newcomer, and adopts the peer's level.
+// If the peer's record of a key is newer than this node's, all units of its first tally are charged. If this node's
+// record is newer, this node adopts the peer's level instead, because some of the units have drained.
 func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Tally) {
 	if l.closed.Load() {
 		return
@@ -49,12 +49,12 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 	l.counters.addLag(&ages, now.uptime)
 }
 
-// An arrival is when and from which peer tallies were received.
+// An arrival describes tallies that were received together from one peer.
 type arrival struct {
-	slot   int32         // of the peer in Ledger.peers
-	gen    uint32        // of the slot
-	uptime time.Duration // of the peer's ledger when it sent the tallies
-	lag    time.Duration // how much longer these tallies took to arrive than the fastest tallies of the peer
+	slot   int32         // index of the peer in Ledger.peers
+	gen    uint32        // generation of the slot: it changes when another peer gets the slot
+	uptime time.Duration // uptime of the peer's ledger when it sent the tallies
+	lag    time.Duration // delay of these tallies, compared with the fastest tallies of the peer
 }
 
 // Reasons to refuse a tally, in addition to those of tally.Impossible.
@@ -70,14 +70,15 @@ type update struct {
 	peer       *peerTotal
 	firstTally bool          // nothing was known of the peer
 	newRecord  bool          // nothing was known of the peer's record
-	reduced    bool          // the tally is only the part of the received one that can be true
-	age        time.Duration // of the peer's record
+	reduced    bool          // the received tally was implausible, and was reduced to a plausible one
+	age        time.Duration // age of the peer's record
 	silence    time.Duration // time between the peer's previous tally and this one
 	units      int64         // units of the tally that are not charged yet
-	missed     int64         // units of the window before the tally's that are not charged yet
+	missed     int64         // units of the window before that of the tally that are not charged yet
 }
 
-// applyTally charges the units of a tally that are not charged yet. It returns a reason if it refuses a part of them.
+// applyTally charges the units of a tally that are not charged yet. If it refuses a part of them, it returns the
+// reason.
 func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) (reason string) {
 	u := update{Tally: t, arrival: in, age: max(0, in.uptime-t.Start) + t.Age}
 	r := sh.records[t.Key]
@@ -112,9 +113,9 @@ func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) 
 	return reason
 }
 
-// cutTally reduces a peer's first tally to what can be true, and returns a reason if that is less. The level may be
-// adopted, so it must not be above the largest debt, nor the total above what could be consumed since the record
-// started.
+// cutTally reduces a peer's first tally to plausible numbers. The level may be adopted, so it must not be above the
+// largest possible debt. The total must not be above the units that could be consumed since the record started. If a
+// number is implausible, cutTally returns the reason.
 func (r *record) cutTally(u *update) (reason string) {
 	maxLevel := r.maxLevel()
 	if u.Level > maxLevel+r.maxPending() {
@@ -132,8 +133,9 @@ func (r *record) cutTally(u *update) (reason string) {
 	return reason
 }
 
-// findNewUnits finds the units of an update that are not charged yet, and stores the peer's new total. It returns a
-// reason if not all of them can be true. ok is false for a total below the known one, which is late or wrong.
+// findNewUnits computes the units of an update that are not charged yet, and stores the peer's new total. If the number
+// is implausible, it returns the reason. ok is false if the total is below the known total, which means that the update
+// is late or wrong.
 func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, ok bool) {
 	peer := u.peer
 	known := peer.total // the part of the peer's total that is charged
@@ -172,9 +174,10 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	case u.newRecord || u.Total > peer.total:
 		peer.grewAt = r.clock(now) - max(u.lag, u.Age).Microseconds()
 	}
-	// The stored total is the charged one, so that later plausible totals count as soon as they are above it.
+	// Store the charged total instead of the received one, so that units of later plausible totals are charged.
 	peer.start, peer.total, peer.impossible = u.Start, known+u.units, tooMuch
-	peer.updatedAt = r.clock(now) - max(u.lag, u.Age).Microseconds() // updates that waited arrive all at once
+	// Subtract the delay, because delayed updates may arrive all at the same time.
+	peer.updatedAt = r.clock(now) - max(u.lag, u.Age).Microseconds()
 	peer.setWindow(r, u.Window)
 	return reason, true
 }
@@ -192,7 +195,7 @@ func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 		l.chargeWindow(r, u, units, now)
 	}
 	l.chargeEarlier(r, u, now)
-	// The bucket may have been empty since the tally was sent because of units that the peer does not know yet.
+	// Empty time since the tally was sent must count for the peer's next update, which may have units of that time.
 	peer.emptyTime = max(min(peer.emptyTime, r.emptyTime), r.emptyTime-u.lag.Microseconds())
 	if !u.firstTally && u.uptime >= peer.sentAt && r.plan.IsBucket() {
 		l.catchUp(sh, r, u, now)
@@ -215,8 +218,8 @@ func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
 	}
 }
 
-// alignWindow converts a tally whose windows have another period or alignment than this record's. It becomes one of the
-// open window if the peer's window is still open, otherwise one of the window before.
+// alignWindow converts a tally whose windows have another period or offset than this record's. If the peer's window is
+// still open, the units count in this record's open window, otherwise in the window before.
 func (r *record) alignWindow(u *update, now moment) {
 	if !r.plan.HasWindows() {
 		return
@@ -233,8 +236,8 @@ func (r *record) alignWindow(u *update, now moment) {
 	u.Tally = &aligned
 }
 
-// addFromTally adds a record for a key that a peer consumed. It returns nil if the tally has no limit, if the ledger is
-// full, or, with a reason, if the tally is wrong.
+// addFromTally adds a record for a key that a peer consumed. It returns nil if the tally has no limit, or if the ledger
+// is full. It returns nil and a reason if the tally is invalid.
 func (l *Ledger) addFromTally(sh *shard, u *update, now moment) (r *record, reason string) {
 	t := u.Tally
 	if t.Limit == (headgate.Limit{}) {
@@ -250,12 +253,12 @@ func (l *Ledger) addFromTally(sh *shard, u *update, now moment) (r *record, reas
 		return nil, ""
 	}
 	if l.pulls {
-		r.emptyTime = min(u.age, l.observedFor(r, now)).Microseconds() // the bucket was empty until now
+		r.emptyTime = min(u.age, l.observedFor(r, now)).Microseconds() // on this node, the bucket was empty until now
 	}
 	return r, ""
 }
 
-// observedFor returns for how long this node has been able to receive updates of a key.
+// observedFor returns how long this node has been able to receive updates of a key.
 func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	if l.pulls {
 		return now.uptime - r.addedAt
@@ -266,7 +269,7 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 	return now.uptime
 }
 
-// chargeWindow charges units of an update, in their window if there are windows.
+// chargeWindow charges units of an update. If the limit has windows, it charges them in the window of the update.
 func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
 	if units <= 0 {
 		return
@@ -317,7 +320,7 @@ func (r *record) maxPending() int64 { return 2 * MaxPeers * r.plan.Capacity() }
 
 // peerTotal returns the entry of a peer, and whether it is new.
 func (r *record) peerTotal(slot int32, gen uint32, l *Ledger) (*peerTotal, bool) {
-	i := min(int(slot), len(r.peers)-1) // slots differ, so the peer is not after this
+	i := min(int(slot), len(r.peers)-1) // entries are sorted by distinct slots, so the index is not above the slot
 	for i >= 0 && r.peers[i].slot > slot {
 		i--
 	}
@@ -351,7 +354,8 @@ func (r *record) oldestPeer() int {
 	return oldest
 }
 
-// Refuse counts and reports a tally that cannot be true. Limiters that check tallies themselves call it as well.
+// Refuse counts an implausible tally, and reports at most one a second. Limiters that check tallies themselves also
+// call it.
 func (l *Ledger) Refuse(from fleet.Peer, reason string) {
 	l.counters.refused.Add(1)
 	now, last := int64(l.clock.Elapsed()), l.counters.reportedAt.Load()

@@ -7,24 +7,24 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Nodes that do not know of each other yet can together admit more than the limit in a fixed window. The excess counts
-// as consumed in the next window, so it is repaid. If it is more than the limit, the rest counts in the window after
-// that, and so on.
+// Before nodes have received each other's updates, they can together admit more than the limit in a fixed window. The
+// excess is carried: it counts as consumed in the next window, so it is repaid. If it is more than the limit, the rest
+// counts in the window after that, and so on.
 //
-// Each node computes the excess from totals, so all nodes get the same result. The units of a window are those carried
-// into it plus, for each node, the part of its total that its own counter can have allowed. Units beyond that part were
-// charged regardless of the limit (see [headgate.Limiter.Charge]), and end with their window as in any store. Updates
-// of a past window count as soon as they arrive. Tallies contain the excess, for nodes that have not received all
-// totals.
+// Each node computes the excess from totals, so all nodes get the same result. The units of a window are the units
+// carried into it plus, for each node, the part of its total that its own counter can have allowed. The other units
+// were charged regardless of the limit (see [headgate.Limiter.Charge]). They end with their window, as in any store.
+// Updates of a past window are applied when they arrive. Tallies contain the excess, for nodes that have not received
+// all totals.
 
 // carries reports whether the excess of one window of a record is carried into the next.
 func (r *record) carries() bool { return r.plan.Kind == algorithm.KindWindow && r.plan.Shared }
 
-// takenInWindow returns the units that count in the open window: those carried into it, and those that this node and
+// takenInWindow returns the units that count in the open window: units carried into it, and units that this node and
 // its peers took in it.
 func (r *record) takenInWindow() int64 {
 	if r.join.totalsVoid {
-		return 0 // totals include units that do not count any more
+		return 0 // the key was reset, and totals include units from before the reset
 	}
 	earlier := r.window.units()
 	sum := earlier.carried + earlier.finished + r.plan.AllowedPart(r.total)
@@ -36,8 +36,8 @@ func (r *record) takenInWindow() int64 {
 	return min(sum, r.maxPending())
 }
 
-// endWindow computes the units of the open window that count in the one that starts at w. From now on, known totals of
-// peers belong to a past window, except for totals of the next window, which peers have started already.
+// endWindow ends the open window, and computes the units of it that count in the window that starts at w. Afterwards
+// the stored totals of peers belong to a past window, except those of peers that have already started the next window.
 func (r *record) endWindow(w int64) {
 	r.forgetMoved()
 	ended := (w - r.window.start) / r.plan.Period
@@ -73,7 +73,7 @@ func (r *record) chargeCarried(n int64, now moment) {
 	}
 }
 
-// raiseCarried raises the number of units carried into the open window to a target. It never lowers the number.
+// raiseCarried raises the number of units carried into the open window to at least target.
 func (r *record) raiseCarried(target int64, now moment) {
 	if target = min(target, r.maxPending()); target > r.window.units().carried {
 		r.chargeCarried(target-r.window.units().carried, now)
@@ -81,7 +81,7 @@ func (r *record) raiseCarried(target int64, now moment) {
 	}
 }
 
-// chargePastWindow applies an update of the previous window, in which the total of one node grew.
+// chargePastWindow applies an update of the previous window: in it, the total of one node has grown.
 func (r *record) chargePastWindow(from, to int64, now moment) {
 	earlier := r.window.change()
 	if !r.carries() {
@@ -93,7 +93,7 @@ func (r *record) chargePastWindow(from, to int64, now moment) {
 	r.raiseCarried(earlier.previous-r.plan.Capacity(), now)
 }
 
-// addCarriedWait adds to a denial of n units the time for which the next windows are used up by carried units.
+// addCarriedWait adds to a denial of n units the time of the next windows that carried units use up.
 func (r *record) addCarriedWait(d *headgate.Decision, n int64) {
 	if len(r.peers) == 0 && r.window.units().carried == 0 || d.RetryAfter == headgate.Never {
 		return

@@ -4,9 +4,9 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// When the limit of a bucket changes, consumed units stay consumed. Up to the latest decision under the old limit, they
-// drain at the old rate. The level at that time is rounded up to a whole unit. From that time on, it drains at the new
-// rate. See lastDecision.
+// When the limit of a bucket changes, consumed units stay consumed. They drain at the old rate until the time of the
+// latest decision under the old limit, and at the new rate after that. At this time, the level is rounded up to a whole
+// unit. See lastDecision.
 
 // applyLimit makes a record count under the plan p, and advances it to the time now. A record whose key was denied is
 // not evicted until the key has drained.
@@ -18,8 +18,8 @@ func (l *Ledger) applyLimit(r *record, p *quota.Plan, offset int64, now moment) 
 	r.status.noEviction = (r.status.noEviction || r.status.denied) && !r.drained(now)
 }
 
-// changePlan makes a record count under another plan, whose algorithm has the same kind of state. If another record is
-// the current one for the key, r becomes the current record.
+// changePlan makes a record count under another plan, whose algorithm has the same kind of state. If the key has
+// another current record, r becomes the current record.
 func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) {
 	if r.replaced() {
 		l.replace(r.current(), r, p, offset, now)
@@ -73,9 +73,9 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 	}
 }
 
-// lastDecision returns the time from which a bucket drains at the new rate if its limit changes: when the level last
-// changed. While the bucket has a debt that peers caused, denials count as well. Without them, the new rate would also
-// apply to the time in which the debt caused denials under the old limit.
+// lastDecision returns the time from which a bucket drains at the new rate when its limit changes. This is the time
+// when the level last changed. If the bucket has a debt that peers caused, the time of a later denial is used.
+// Otherwise the new rate would also apply to the time in which the debt caused denials under the old limit.
 func (r *record) lastDecision(now int64) int64 {
 	last := r.changedAt
 	if r.debt.deepest > 0 {

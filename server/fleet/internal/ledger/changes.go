@@ -4,14 +4,14 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// Changes appends up to maxTallies tallies to dst, and marks them as sent. If sending fails, [Ledger.Resend] must be
-// called. The hottest keys come first: those with the most units consumed since their last tally, relative to the
-// limit. An eighth of the tallies is reserved for other keys, which come in rotation.
+// Changes appends up to maxTallies tallies to dst, and marks them as sent. If sending fails, the caller must call
+// [Ledger.Resend]. The hottest keys come first. These are the keys with the most units since their last tally, relative
+// to the limit. An eighth of the tallies is reserved for other keys, which take turns.
 //
-// A ledger that pulls has to read the updates of peers even if it has nothing to send. So Changes also returns keys
-// that callers used: at first in every second call, because updates may be late, and then, until the key has drained,
-// sixteen times in the time in which the limit refills. When the key is used again, the known consumption of peers is
-// recent.
+// A ledger that pulls must read updates of peers even if it has nothing to send. So Changes also returns keys that were
+// requested recently, in every second call, because updates may be late. After that, until the key has drained, Changes
+// returns it sixteen times in the time in which the limit refills. So this node has recent updates of peers when the
+// key is requested again.
 func (l *Ledger) Changes(dst []tally.Tally, maxTallies int) []tally.Tally {
 	now := l.now()
 	end := len(dst) + maxTallies
@@ -45,8 +45,8 @@ func (l *Ledger) Lookups(dst []tally.Tally, maxTallies int) []tally.Tally {
 	return l.changesInClass(dst, lookupClass, int(l.counters.changesCalls.Load()), len(dst)+maxTallies, l.now())
 }
 
-// changesInClass appends tallies of a heat class until dst has end entries. Each call of Changes starts with another
-// shard, so that no shard is always the last one.
+// changesInClass appends tallies of a heat class until dst has end entries. call is the number of the call of Changes.
+// Each call starts with another shard, so that no shard is always the last.
 func (l *Ledger) changesInClass(dst []tally.Tally, class int8, call, end int, now moment) []tally.Tally {
 	for i := range l.shards {
 		if len(dst) >= end {
@@ -86,7 +86,7 @@ func (l *Ledger) Resend(tallies []tally.Tally) {
 			if r.sent.start == t.Start {
 				r.delivered = min(r.delivered, t.Delivered)
 			}
-			r.status.sendLevel, r.exchangedAt = true, 0 // it is not known which peers received the tally
+			r.status.sendLevel, r.exchangedAt = true, 0 // some peers may have received the tally, but which is unknown
 			l.queueChange(sh, r)
 		}
 		sh.mu.Unlock()
@@ -129,8 +129,8 @@ func (l *Ledger) Tallies(dst []tally.Tally, keys []tally.Key) []tally.Tally {
 	return dst
 }
 
-// Updates appends the current tallies of the keys whose total is not that of a known tally, or counts under another limit,
-// to dst. The tallies are not marked as sent.
+// Updates compares known tallies with the current ones, and appends the current tallies that have another total or
+// another limit to dst. The tallies are not marked as sent.
 func (l *Ledger) Updates(dst []tally.Tally, known []*tally.Tally) []tally.Tally {
 	now := l.now()
 	for _, t := range known {
@@ -146,9 +146,9 @@ func (l *Ledger) Updates(dst []tally.Tally, known []*tally.Tally) []tally.Tally 
 	return dst
 }
 
-// Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, in no
-// particular order, until f returns false. The tallies are not marked as sent. f must not call the ledger, because a
-// shard is locked.
+// Walk calls f with the tally of every key that this node has consumed, or whose earlier windows count, until f returns
+// false. The order is undefined. The tallies are not marked as sent. f must not call the ledger, because a shard is
+// locked.
 func (l *Ledger) Walk(f func(tally.Tally) bool) {
 	now := l.now()
 	for i := range l.shards {

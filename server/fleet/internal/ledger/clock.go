@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// clockOf returns the time in µs since 1970 by the clock that keys of a plan use. For windows, this is the fleet's clock
-// minus the offset, which is 0 unless the limit is staggered. For buckets, it is this node's clock.
+// clockOf returns the time in µs since 1970 by the clock that keys of a plan use. Limits with windows use the fleet's
+// clock minus the offset, which is 0 unless the limit is staggered. Buckets use this node's clock.
 func (now moment) clockOf(p *quota.Plan, offset int64) int64 {
 	if !p.HasWindows() {
 		return now.micros
@@ -17,7 +17,7 @@ func (now moment) clockOf(p *quota.Plan, offset int64) int64 {
 }
 
 // moveWindowBack moves a record to the window that starts at w, after the fleet's clock was set back by more than a
-// window. The consumption in that window is not known, so the key is closed until it ends.
+// window. The consumption in that window is unknown, so all requests for the key are denied until the window ends.
 func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	at := r.clock(now)
 	r.window.start, r.window.clockAhead, r.requestedAt, r.updatedAt, r.emptyAt = w, now.clockAhead, at, at, at
@@ -31,7 +31,7 @@ func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
 	r.restartTotal(now)
 }
 
-// SetClockAhead makes windows use a clock that is ahead of this node's by d.
+// SetClockAhead sets how far the fleet's clock, which windows use, is ahead of this node's clock.
 func (l *Ledger) SetClockAhead(d time.Duration) { l.clockAhead.Store(d.Microseconds()) }
 
 // WallClock returns the time since 1970 at an uptime, by this node's clock.

@@ -5,10 +5,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Consumption in one window counts in the next: all of it under a sliding window, the excess under a fixed window. A
-// total starts at 0 in each window, so peers that missed the end of the window before, and nodes that joined since,
-// cannot learn from it what was consumed. A tally therefore also has the units that its node consumed in the window
-// before, and what the node knows of all others.
+// Consumption in one window also counts in the next: all of it under a sliding window, the excess under a fixed window.
+// Totals start at 0 in each window. So peers that missed the last updates of a window, and nodes that joined later,
+// cannot compute its consumption from totals. A tally therefore also has the units that its node consumed in the window
+// before, and the units that all nodes consumed in it, as far as the node knows.
 
 // maxLevel is the largest level that a key can have: the capacity and the largest debt.
 func (r *record) maxLevel() int64 { return (1 + headgate.MaxDebt) * r.plan.Capacity() }
@@ -27,12 +27,12 @@ func (r *record) hasEarlier() bool {
 	return r.plan.HasWindows() && (earlier.carried > 0 || earlier.ownPrevious > 0 || r.consumedBefore() > 0)
 }
 
-// earlierUnits are units of earlier windows, and what they cause in the open one.
+// earlierUnits has numbers of units that matter in the open window although no current total has them.
 type earlierUnits struct {
-	carried     int64 // units carried into a fixed window; see carries
-	previous    int64 // that all nodes consumed in the window before, by the totals that this node received; see endWindow
-	ownPrevious int64 // that this node consumed in the window before
-	finished    int64 // consumed in the open window by peers whose next window has started already
+	carried     int64 // carried into the open window, if it is fixed; see carries
+	previous    int64 // consumed by all nodes in the window before, by the totals that this node received; see endWindow
+	ownPrevious int64 // consumed by this node in the window before
+	finished    int64 // consumed in the open window by peers that have already started the next window
 }
 
 // units returns the units of earlier windows.
@@ -58,16 +58,16 @@ func (w *windowState) change() *earlierUnits {
 	return w.earlier
 }
 
-// raiseBefore raises the number of units that all nodes consumed in the window before the open one, which is a sliding
-// window, to a target. It never lowers the number.
+// raiseBefore raises the number of units that all nodes consumed in the window before the open one to at least target.
+// The limit has sliding windows.
 func (r *record) raiseBefore(target int64, now moment) {
-	if more := min(target, r.maxLevel()) - r.usage.InWindowBefore(r.plan, r.window.start); more > 0 {
-		r.usage.ChargeWindowBefore(r.plan, r.window.start, r.clock(now), more)
+	if missing := min(target, r.maxLevel()) - r.usage.InWindowBefore(r.plan, r.window.start); missing > 0 {
+		r.usage.ChargeWindowBefore(r.plan, r.window.start, r.clock(now), missing)
 	}
 }
 
-// findMissed finds the units that a peer consumed in the window before that of its tally, and that this node did not
-// receive. The tally is the first of its window.
+// findMissed sets u.missed. This is the number of units that the peer consumed in the window before that of its tally,
+// and that this node has not received. The tally is the first of its window.
 func (u *update) findMissed(r *record) {
 	windows := (r.window.start - u.Window) / max(1, r.plan.Period) // from the tally's window to the open one
 	if !r.plan.HasWindows() || u.Window > r.window.start && windows == 0 {
@@ -78,7 +78,7 @@ func (u *update) findMissed(r *record) {
 	case !r.plan.HasWindows() || r.join.totalsVoid || u.Reset:
 		return
 	case !u.firstTally && ago <= windows:
-		return // the total started again within its window
+		return // the peer's total restarted within its window
 	case !u.firstTally && ago == windows+1 && ago < longAgo:
 		known = u.peer.total
 	}
@@ -88,7 +88,7 @@ func (u *update) findMissed(r *record) {
 	}
 }
 
-// chargeEarlier charges units of the windows before that of an update, which this node did not receive in time.
+// chargeEarlier charges units of windows before that of an update, if this node did not receive them in time.
 func (l *Ledger) chargeEarlier(r *record, u *update, now moment) {
 	if u.Carried|u.AllPrevious|u.missed == 0 || !r.plan.HasWindows() || r.join.totalsVoid {
 		return

@@ -5,20 +5,20 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A record can have two extra counters, which count under a part of its limit. A request must be allowed by them and by
-// the record's own counter:
+// A record can have two extra counters, each with a part of the record's limit. A request is allowed only if the
+// record's own counter and the extra counters allow it:
 //
-//   - local counts what this node consumed, under LedgerOptions.LocalCap percent of the limit.
-//   - liveShare counts what all reachable nodes consumed, under their share of the limit, while checks may use only
-//     that share; see request.liveSharePlan. It is dropped when the whole limit may be used again. Meanwhile the record's
-//     own counter counts under the whole limit, so that nodes can compare their levels afterwards.
+//   - local counts the units that this node consumed. Its limit is LedgerOptions.LocalCap percent of the limit.
+//   - liveShare counts the units that all reachable nodes consumed. Its limit is the share of the live nodes. It exists
+//     while checks may use only that share; see request.liveSharePlan. The record's own counter still counts under the
+//     whole limit, so that nodes can compare their levels later.
 
 // extraCounters returns the local and the liveShare counter, each of which may be nil.
 func (r *record) extraCounters() [2]*quota.Bound {
 	return [2]*quota.Bound{r.optional.local, r.optional.liveShare}
 }
 
-// setLiveShare adds, changes or drops the liveShare counter of a record, as the request needs it.
+// setLiveShare adds, changes or drops the liveShare counter of a record, depending on the request.
 func (l *Ledger) setLiveShare(r *record, req *request, now moment) {
 	at := r.clock(now)
 	switch share := r.optional.liveShare; {
@@ -57,8 +57,8 @@ func (r *record) addToExtraCounters(n, at int64) {
 	}
 }
 
-// applyExtraCounters changes a decision on n units to the tightest decision of all counters. With 0 units, it only
-// tightens the figures of a decision that was already made.
+// applyExtraCounters changes a decision on n units to the tightest decision of all counters. If n is 0, it changes only
+// the figures of the decision.
 func (r *record) applyExtraCounters(d *headgate.Decision, n, at int64) {
 	for _, c := range r.extraCounters() {
 		if c != nil {

@@ -6,22 +6,23 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A node that receives a peer's first tally has to find out how much of the peer's total is counted here already. If
-// this node's record is older than the peer's, nothing is. Otherwise this node is the newcomer and adopts the peer's
-// level. That level may include units that this node consumed, and units of third nodes whose totals have arrived here
-// or will arrive. This node does not know which node knows of which units. But the level is the sum of all units
-// consumed, minus those that have drained. So
+// When a node receives a peer's first tally, some of the peer's units may already be counted on this node. If this
+// node's record is older than the peer's, none are. Otherwise this node is the newcomer, and adopts the peer's level.
+// That level may include units that this node consumed, and units of third nodes whose totals arrive earlier or later.
+// This node cannot know which of these units are included. But the level is the sum of all consumed units, minus the
+// drained units. Two rules follow:
 //
-//   - the level is never below the sum of all totals, minus what can have drained since the oldest of them started;
-//   - units of an adopted level that are in no total were consumed by nodes whose updates are still to come. These
-//     updates do not count them again.
+//   - The level is at least the sum of all totals, minus the units that can have drained since the oldest total
+//     started.
+//   - If an adopted level is higher than the sum of totals, nodes whose updates are still missing have consumed the
+//     difference. These updates must not count the same units again.
 //
-// As long as nothing can have drained, both rules give the same result, and each unit is counted once in any order of
-// updates. After that, times decide what a peer can know. The level of a newcomer may then be wrong by the units that
-// were consumed around the time when it joined.
+// While nothing can have drained, both rules give the same result, and each unit is counted once in any order of
+// updates. After that, the ages of updates determine which units a peer can know. The level of a newcomer may then be
+// wrong by the units that were consumed around the time when it joined.
 //
-// A fixed window drains nothing until it ends. So a node that joins in the window, and that receives totals of live
-// nodes only, starts at their level.
+// A fixed window drains nothing until it ends. So a node that joins during the window, and that receives only totals of
+// live nodes, starts at their level.
 
 // startPeer adopts the level of a peer if this node is the newcomer. It is called with the first tally of a peer's
 // record, and returns how much of the peer's total is counted already.
@@ -40,7 +41,7 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 	r.join.oldestStart -= startedEarlier
 	r.join.totalsVoid = r.join.totalsVoid || u.Reset
 	newcomer := u.age > l.observedFor(r, now)
-	if newcomer && l.pulls && r.drainedSinceOldest(now) > 0 { // times decide, and are not known more exactly than Lag
+	if newcomer && l.pulls && r.drainedSinceOldest(now) > 0 { // the ages decide, and they are accurate only to Lag
 		newcomer = u.age > l.observedFor(r, now)+l.options.Lag
 	}
 	if newcomer {
@@ -53,7 +54,7 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 		return u.Total
 	}
 	if l.pulls {
-		r.emptyTime += startedEarlier // this node had no record then, while units of the peer may have drained
+		r.emptyTime += startedEarlier // the time before this node had a record, in which units of the peer may have drained
 	}
 	return r.alreadyCounted(u.Total, peerStart, now)
 }
@@ -74,8 +75,8 @@ func (r *record) drainedSinceOldest(now moment) int64 {
 	return r.plan.UnitsIn(r.clock(now) - r.join.oldestStart)
 }
 
-// alreadyCounted returns how many units that a peer consumed since a time are part of an adopted level. If the limit
-// has windows, the level must be one of the open window.
+// alreadyCounted returns how many of the units that a peer consumed since the given time are part of an adopted level.
+// If the limit has windows, only a level that was adopted in the open window counts.
 func (r *record) alreadyCounted(units, since int64, now moment) int64 {
 	if since >= r.join.adoptedAt || r.join.totalsVoid || r.plan.HasWindows() && r.join.adoptedAt < r.window.start {
 		return 0
@@ -98,9 +99,9 @@ func (r *record) peersConsumed() (units int64) {
 func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	t := u.Tally
 	level := r.level(now)
-	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount) // of all peers, including this one
+	sum := r.peersConsumed() + min(t.Total, headgate.MaxCount) // of all peers, including the sender of t
 	if r.carries() {
-		sum += max(r.window.units().carried, min(t.Carried, r.maxPending())) // which are in levels and in no total
+		sum += max(r.window.units().carried, min(t.Carried, r.maxPending())) // levels include carried units, totals do not
 	}
 	drained := r.drainedSinceOldest(now)
 	unknown := l.unknownToPeer(r, u, now)
@@ -110,8 +111,8 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	unknown = min(unknown, level)
 	increase := t.Level + unknown - level
 	if r.plan.IsBucket() {
-		// Units that drained here while the tally was in transit belong to the same limit: they did not also drain at the
-		// peer.
+		// While the tally was in transit, the peer's level has drained. Units that drained on this node in that time must
+		// not be subtracted twice.
 		inTransit := t.Age.Microseconds()
 		if unknown > 0 {
 			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))
@@ -132,15 +133,15 @@ func (r *record) knownUnits(t *tally.Tally) int64 {
 	return r.sent.highest
 }
 
-// unknownToPeer returns how many of this node's units are not in the level of a peer's tally. These are all units if
-// the peer wrote the tally before this node first sent any, and otherwise those that were not sent.
+// unknownToPeer returns how many of this node's units are not in the level of a peer's tally. If the peer wrote the
+// tally before this node first sent its total, these are all units; otherwise they are the units that were not sent.
 func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
 	age := u.Age
 	if age == 0 {
 		age = u.lag
 	}
 	if l.pulls {
-		age += l.options.Lag / 16 // the level of a peer that pulls includes only what its previous exchange returned
+		age += l.options.Lag / 16 // the level of a peer that pulls includes only units from its previous exchange
 	}
 	if r.sent.firstAt == 0 || r.clock(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total

@@ -23,45 +23,46 @@ import (
 
 var _ Decider = (*Ledger)(nil)
 
-// A Decider is the part of a Ledger that decides. Limiters embed it, so that they do not export the other methods.
+// A Decider has the methods of a Ledger that decide. Limiters embed it instead of a Ledger, so that they do not export
+// the other methods.
 type Decider interface {
 	headgate.Limiter
 	BorrowsKeys()
 }
 
-// A Ledger counts what this node consumed of each key and what its peers reported, and decides by the sum. Packages
-// async, gossip and region exchange its tallies, which are the totals per key, with other nodes.
+// A Ledger counts the units of each key that this node consumed and that its peers reported, and decides by the sum.
+// Packages async, gossip and region exchange its tallies, which have the total of each key, with other nodes.
 //
-// A decision calls no other node. It costs a hash, a lock that is held for some dozens of nanoseconds, and a step of
+// A decision calls no other node. It computes a hash, holds a lock for some dozens of nanoseconds, and runs one step of
 // the algorithm. It allocates memory only for the record of a new key.
 //
 // # Consumption by peers
 //
-// Each node counts by itself and sends its total. A node that receives a larger total than before charges the
+// Each node counts its own consumption and sends its total. A node that receives a larger total than before charges the
 // difference to its own counter, into debt if necessary. So all counters reach the same level, and over-admission is
-// repaid before more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes that each admit 4 units
-// before they receive updates from the others end with −8 units remaining and deny everything for 2 s.
+// repaid before more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes may each admit 4 units
+// before they receive updates from each other. Then each has −8 units remaining, and denies everything for 2 s.
 //
-// The level of a bucket is the number of consumed units that have not drained yet. An empty bucket drains nothing. This
-// is right for a single node. With several nodes it is wrong: a peer may have consumed units during that time, and they
-// would have drained. So a node measures how long its bucket was empty. From the next update it subtracts the units
-// that would have drained in that time, except for those that the peer still has in its own bucket. Without this, two
-// nodes that each use half of a limit would deny requests for a while after each update.
+// The level of a bucket is the number of consumed units that have not drained yet. While the bucket of a node is empty,
+// no units drain from it. But a peer may have consumed units during that time, which would have drained. So a node
+// measures how long its bucket was empty. From the next update, it subtracts the units that would have drained in that
+// time, except those that the peer still has in its own bucket. Without this, two nodes that each use half of a limit
+// would deny requests for a while after each update.
 //
-// The total of a window comes with the start of the window. Under a sliding window, an update of a past window counts
-// as long as that window has weight. Under a fixed window, the part above the limit is carried into the next window.
+// A total of a limit with windows belongs to a window. Under a sliding window, an update of a past window is applied as
+// long as that window counts. Under a fixed window, the part above the limit is carried into the next window.
 //
 // # Implausible updates
 //
-// Totals that fall, totals that start in the future and keys with an invalid limit are ignored. Since its last update,
-// a peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled. Larger growth is
-// reduced to that, and later totals count once they are above what was charged. Such updates are counted and reported.
+// The ledger ignores totals that have decreased, totals that start in the future, and keys with an invalid limit. Since
+// its last update, a peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled.
+// A larger increase is reduced to this number. The ledger counts implausible updates and reports them.
 //
 // # Memory
 //
-// A key takes about 400 bytes, plus 96 bytes for each peer that consumed it. A key remembers at most [MaxPeers] peers,
-// and a ledger at most Options.MaxKeys keys. Drained keys with nothing left to send are dropped over time. If there is
-// no room for a new key, a key that drains soon is evicted, but never a key that has been denied since it last drained.
+// A key takes about 400 bytes, plus 96 bytes for each peer that consumed it. A key has at most [MaxPeers] peers, and a
+// ledger at most LedgerOptions.MaxKeys keys. Drained keys with nothing to send are dropped gradually. If there is no
+// room for a new key, a key that drains soon is evicted, but never a key that was denied since it last drained.
 // If no key can be evicted, the new key is refused with headgate.ErrFull.
 type Ledger struct {
 	options fleet.LedgerOptions
@@ -72,13 +73,13 @@ type Ledger struct {
 	k0, k1     uint64 // the SipHash key that hides the keys of checks
 	clock      clock.Stopwatch
 	epoch      int64        // µs since 1970 when the clock was started
-	clockAhead atomic.Int64 // µs that the fleet's clock, which windows use, is ahead
+	clockAhead atomic.Int64 // µs by which the fleet's clock, which windows use, is ahead of this node's
 	self       uint64       // hash of this node, for digests; see sumAndDigest
 	plans      algorithm.Cache[*quota.Plan]
 	closed     atomic.Bool
 
 	unreachable fallback.State // see SetUnreachable
-	// pullFor is how long, after a request for a key, every second call of Changes returns the key.
+	// pullFor is the time after a request for a key in which every second call of Changes returns the key.
 	pullFor time.Duration
 	// maxLookupAge is how long a key may be unused before it has to be looked up again, in µs.
 	maxLookupAge int64
@@ -150,8 +151,8 @@ func (l *Ledger) lockRecord(k *tally.Key) (*shard, *record) {
 // A moment is one reading of the clock.
 type moment struct {
 	uptime     time.Duration
-	micros     int64 // since 1970, by this node's clock
-	clockAhead int64 // µs that the fleet's clock is ahead of this node's
+	micros     int64 // µs since 1970, by this node's clock
+	clockAhead int64 // µs by which the fleet's clock is ahead of this node's
 }
 
 func (l *Ledger) now() moment {
@@ -184,12 +185,12 @@ type request struct {
 	mayWait   bool  // may wait for a lookup
 	// If allowed.Denied is set, the check must be denied without being counted.
 	allowed fallback.Allowance
-	// liveSharePlan is the share of the limit in allowed: that of the live nodes, or of this node alone if its peers are
-	// unreachable. It is nil if the whole limit may be used.
+	// liveSharePlan has the share of the limit that allowed permits: the share of the live nodes or, if its peers are
+	// unreachable, of this node alone. It is nil if the whole limit may be used.
 	liveSharePlan *quota.Plan
 }
 
-// peeks reports whether a request cannot take anything. Such a request does not change the limit of a record.
+// peeks reports whether a request takes nothing in any case. Such a request does not change the limit of a record.
 func (req *request) peeks() bool { return req.peek || req.units > req.plan.Capacity() }
 
 // prepare validates a check and turns it into a request.
@@ -301,7 +302,7 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 	isNew := r == nil
 	if isNew {
 		if l.pulls && req.peek && req.plan.Shared {
-			r, _ = l.add(sh, req.key, req.plan, req.offset, now) // so that it is looked up, if there is room
+			r, _ = l.add(sh, req.key, req.plan, req.offset, now) // the record is needed for a lookup
 		} else if !req.peeks() {
 			if r, err = l.add(sh, req.key, req.plan, req.offset, now); err != nil {
 				return nil, err

@@ -1,16 +1,16 @@
 package ledger
 
-// Nodes that have received the same updates have the same level, except for updates in transit. A node whose level is
-// below a peer's for some time has missed something: it evicted the key, or received an update before it knew the key's
-// age. The difference does not go away by itself, because the node with the lower level admits more. So a node whose
-// level is below the peer's in all updates for a while raises its level. A node whose level is above the peer's sends
-// its level, because it may have denied for so long that it has nothing else to send.
+// Nodes that have received the same updates have the same level, except for updates in transit. If a node's level is
+// below that of a peer for some time, the node has missed units. For example, it evicted the key, or received an update
+// before it knew the key's age. The difference would not disappear, because the node with the lower level admits more.
+// So a node whose level is below the peer's in all updates for a while raises its level. A node whose level is above
+// the peer's sends its level, because it may have denied requests for so long that it has nothing else to send.
 //
-// Updates in transit do not have this effect. A tally has its sender's total and level, and the units that the sender
-// knows of third nodes reach this node at about the same time. Late tallies do not have this effect either: units that
-// can have drained since the tally was sent are subtracted from its level.
+// Updates in transit do not cause such a difference for long: units of third nodes that are in the level of a tally
+// reach this node at about the same time. Late tallies do not cause it either, because units that can have drained
+// since the tally was sent are subtracted from its level.
 
-// minComparisons is the number of updates from a peer within Options.Lag that are needed to raise the level.
+// minComparisons is the minimum number of updates from a peer, over a time of LedgerOptions.Lag, to raise the level.
 const minComparisons = 4
 
 // catchUp raises a record to the level of a peer that was above it for some time. If the peer was below it, catchUp
@@ -37,7 +37,7 @@ func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
 		l.chargePeers(r, peer.above.lowest, r.window.start, now)
 		r.join.adoptedAt = at
 		for i := range r.peers {
-			r.peers[i].comparisons = 0 // they were compared with a lower level
+			r.peers[i].comparisons = 0 // earlier comparisons used the lower level
 		}
 	}
 	if peer.above.highest < -2 {

@@ -11,9 +11,9 @@ import (
 // is unlearned until an exchange has returned the peers' notes.
 //
 // The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
-// would allow wait for the lookup, but at most [lookup.MaxWait], and not at all if lookups fail or too many decisions
-// wait. So the consumption of peers counts in full from the second decision on, and decisions on a key in regular use
-// never wait.
+// would allow wait for the lookup, for at most [lookup.MaxWait]. They do not wait if lookups fail or if too many
+// decisions wait already. So all consumption of peers counts from the second decision on, and decisions on a key in
+// regular use never wait.
 
 // lookupClass is the heat class of keys that decisions wait for. Its queue is sent first.
 const lookupClass = classes - 1
@@ -30,7 +30,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lo
 		}
 		r.status.unlearned = true
 		if req.peek {
-			sh.push(r, lookupClass) // a peek does not queue the record in another way
+			sh.push(r, lookupClass) // other requests queue the record themselves
 		}
 		return nil // the first decision does not wait
 	}
@@ -38,7 +38,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lo
 		return nil
 	}
 	if !req.peek && !r.peek(req.units, now).Allowed {
-		return nil // the consumption of peers does not change a denial
+		return nil // the check is denied, whatever peers consumed
 	}
 	if l.unreachable.All() {
 		l.lookups.Drop()
@@ -119,7 +119,7 @@ func (l *Ledger) LookupDone(t *tally.Tally, learned bool) {
 	}
 }
 
-// LookupAgain queues a key for another lookup if a decision waits for one. It reports whether that is so.
+// LookupAgain queues a key for another lookup if a decision waits for one, and reports whether it has queued the key.
 func (l *Ledger) LookupAgain(t *tally.Tally) bool {
 	sh, r := l.lockRecord(&t.Key)
 	defer sh.mu.Unlock()

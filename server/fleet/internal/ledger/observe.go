@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// Package region lets another limiter decide, the one of the region's store. It records these decisions with the
+// In package region, another limiter decides: that of the region's store. Region records these decisions with the
 // methods in this file, so that their units are sent to other regions.
 
 // Observe records the decision d of another limiter on a check, and counts the units that it took as consumed by this
@@ -24,7 +24,7 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	defer sh.mu.Unlock()
 	r, err := l.observedRecord(sh, c, k, now)
 	if err != nil {
-		return // no room: the region's store counts the units, but other regions do not learn of them; see LedgerStats.Full
+		return // no room: only the region's store counts the units, not other regions; see LedgerStats.Full
 	}
 	l.applyLimit(r, p, p.Offset(c.Key), now)
 	l.noteRequest(sh, r, now)
@@ -46,8 +46,8 @@ type ObservedKey struct {
 	Key  tally.Key
 }
 
-// observedRecord returns the record of a check. It keeps a copy of the check, with which units of other regions can be
-// charged later. The shard is locked.
+// observedRecord returns the record of a check. It stores a copy of the check in the record, which is needed to charge
+// units of other regions later. The shard is locked.
 func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, now moment) (*record, error) {
 	r, err := l.findOrAdd(sh, k.Key, k.Plan, k.Plan.Offset(c.Key), now)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *lookup.Lookup {
 			return nil // no room for a record: the key is not looked up
 		}
 	}
-	// The first decision does not wait, and the consumption of peers does not change a denial.
+	// The first decision does not wait. Neither does a check after a denial, because peers can only have consumed more.
 	if isNew && c.Cost > 0 || r.status.denied {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (l *Ledger) CheckOf(key tally.Key) (headgate.Check, bool) {
 	return headgate.Check{}, false
 }
 
-// LevelOf returns the plan and level of a key by the latest observed decision.
+// LevelOf returns the plan and the current level of a key, computed from the latest observed decision.
 func (l *Ledger) LevelOf(key tally.Key) (*quota.Plan, int64) {
 	now := l.now()
 	sh, r := l.lockRecord(&key)

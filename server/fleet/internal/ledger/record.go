@@ -9,14 +9,14 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A record is what a node knows of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's
-// offset, unless a field says otherwise. Pending units are units that peers consumed and that this node could not
-// charge yet; see debtState.
+// A record has the state of one key. Its shard's lock guards it. Times are in µs since 1970, minus the key's offset,
+// unless a field says otherwise. Pending units are units that peers consumed and that this node could not charge yet;
+// see debtState.
 type record struct {
 	// Every decision reads the fields up to usage. They fit into the first two cache lines.
 	plan        *quota.Plan
 	emptyAt     int64 // when the bucket is or was empty
-	emptyTime   int64 // for how many µs the bucket has been empty in all; see drainedSeparately and applySum
+	emptyTime   int64 // total time in µs for which the bucket was empty; see drainedSeparately and applySum
 	total       int64 // consumed by this node since sent.start
 	delivered   int64 // the part of total that was sent
 	requestedAt int64 // when units were last requested
@@ -57,12 +57,12 @@ type recordIndex struct {
 	revisit int32 // in its list of shard.revisits
 }
 
-// A sentTotal is what peers may know of the units that this node consumed.
+// A sentTotal describes the totals that this node has sent, which peers may know.
 type sentTotal struct {
 	start      time.Duration // uptime when the total was 0
 	highest    int64         // the highest total that was sent since start
 	firstAt    int64         // when a part of the total was first sent; 0 if never
-	refunded   int64         // units that were sent, given back later, and have not drained
+	refunded   int64         // units that were sent, were given back later, and have not drained
 	refundedAt int64         // when refunded was last reduced by the units that drained
 }
 
@@ -73,21 +73,21 @@ type windowState struct {
 	earlier    *earlierUnits // nil as long as all are 0
 }
 
-// A debtState describes the debt that peers caused: units above the capacity. Units are pending in record.pending if
-// the debt cannot become deeper, or if their window has not started on this node.
+// A debtState describes the debt that peers caused, which is the number of units above the capacity. Units become
+// pending (record.pending) if the debt is at its maximum, or if their window has not started on this node.
 type debtState struct {
 	window  int64 // start of the window that the pending units belong to
 	deepest int64 // the largest debt since the key last had none
 }
 
-// A joinState says which units of peers this node has counted already, and whether its sums can be compared with those
+// A joinState records which units of peers are already counted, and whether this node's sums can be compared with those
 // of peers; see startPeer and applySum.
 type joinState struct {
 	oldestStart  int64 // start of the oldest total of this node and its peers
 	adoptedAt    int64 // when this node last adopted a peer's level; 0 if never
 	chargedApart int32 // units charged for peers that were unreachable; see drainedSeparately
 	levelGuessed bool  // the adopted level is a guess; see applySum
-	totalsVoid   bool  // the key was reset: totals include units that do not count any more
+	totalsVoid   bool  // the key was reset, and totals include units from before the reset
 	grewAt       stamp // when this node last sent a total that had grown; see isRecent
 }
 
@@ -106,10 +106,10 @@ type observation struct {
 	observedAt int64
 }
 
-// clock returns the time of now by the clock that the record's limit uses.
+// clock converts now to the clock that the record's limit uses.
 func (r *record) clock(now moment) int64 { return now.clockOf(r.plan, r.offset) }
 
-// advance brings a record up to date: windows end, buckets drain, and pending units are charged if possible.
+// advance updates a record to the time now: it ends windows, drains buckets, and charges pending units if possible.
 func (l *Ledger) advance(r *record, now moment) {
 	at := r.clock(now)
 	switch {
@@ -166,7 +166,7 @@ func (r *record) drainPending(at int64) {
 	r.changedAt = at
 }
 
-// chargeBounded charges n units of peers until the debt is at its maximum, and returns the number of the other units.
+// chargeBounded charges n units of peers until the debt is at its maximum. It returns the number of uncharged units.
 func (r *record) chargeBounded(n int64, now moment) (uncharged int64) {
 	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
 	r.changedAt = r.clock(now)
@@ -181,7 +181,7 @@ func (r *record) restartTotal(now moment) {
 	r.status.startedByReset, r.status.hasRefund = false, false
 }
 
-// reset forgets what all nodes consumed.
+// reset clears the consumption of all nodes.
 func (r *record) reset(now moment) {
 	r.usage = quota.Counter{}
 	if r.optional.local != nil {
@@ -195,7 +195,7 @@ func (r *record) reset(now moment) {
 	r.forgetEmptyTime()
 }
 
-// forgetEmptyTime forgets how long the bucket was empty.
+// forgetEmptyTime clears the time for which the bucket was empty.
 func (r *record) forgetEmptyTime() {
 	r.emptyTime = 0
 	for i := range r.peers {
@@ -276,8 +276,8 @@ func (l *Ledger) countConsumed(sh *shard, r *record, n int64, now moment) {
 	l.queueChange(sh, r)
 }
 
-// useRefund returns how many of n newly consumed units need not be sent: peers still count as many units that this node
-// sent and then gave back. The units given back drain at the peers, so this becomes less as time passes.
+// useRefund returns how many of n newly consumed units need not be sent, because peers still count units that this node
+// sent and later gave back. The number of such units decreases as they drain on the peers.
 func (r *record) useRefund(n, at int64) int64 {
 	if r.plan.IsBucket() {
 		r.sent.refunded -= r.plan.DrainedOf(r.sent.refunded, at-r.sent.refundedAt)
@@ -312,7 +312,7 @@ func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Rece
 	r.total -= unsent
 	r.delivered = min(r.delivered, r.total)
 	if returned -= unsent; returned > 0 {
-		r.useRefund(0, at) // only drains what was refunded before
+		r.useRefund(0, at) // only drains earlier refunds
 		r.sent.refunded, r.status.hasRefund = r.sent.refunded+returned, true
 	}
 }
@@ -324,7 +324,7 @@ func (r *record) updateEmptyAt(d *headgate.Decision, now moment) {
 	}
 }
 
-// level returns the number of units consumed by all nodes that have not drained, including pending ones that count now.
+// level returns the number of undrained units that all nodes consumed, including pending units of the open window.
 func (r *record) level(now moment) int64 {
 	level := r.usage.Level(r.plan, r.clock(now))
 	if !r.plan.HasWindows() || r.debt.window <= r.window.start {

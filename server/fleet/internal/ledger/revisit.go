@@ -8,9 +8,10 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// A ledger that pulls exchanges a key again several times after a request. Peers may still report units that they
-// consumed at the time of the request, and units that they consume later count when the key is requested again. Records
-// to revisit are in lists by their gap: the records with gap g are exchanged in every 2^g-th call of Changes.
+// After a request for a key, a ledger that pulls exchanges the key several more times. At first, this is because peers
+// may still report units from the time of the request. Later, it keeps the consumption of peers recent for the next
+// request. The records to exchange again are in lists by their gap: records with gap g are exchanged in every 2^g-th
+// call of Changes.
 const (
 	revisitGaps = 13 // number of gaps; they are 0 to 12
 	shortGap    = 1  // the gap after a request
@@ -26,8 +27,8 @@ func (l *Ledger) recentlyRequested(r *record, now moment) bool {
 	return l.pulls && r.clock(now)-r.requestedAt < l.pullFor.Microseconds()
 }
 
-// SetLookupAge sets for how long after a request every second call of Changes returns the key. A key that was unused for
-// longer is looked up again.
+// SetLookupAge sets the time after a request in which every second call of Changes returns the key. A key that was
+// unused for a longer time is looked up again.
 func (l *Ledger) SetLookupAge(d time.Duration) {
 	l.pullFor, l.maxLookupAge = d, d.Microseconds()
 	if !l.pulls {
@@ -45,8 +46,8 @@ func (sh *shard) revisitEvery(r *record, gap int8) {
 	sh.revisits[gap] = append(sh.revisits[gap], r)
 }
 
-// stopRevisits removes a record from its list of revisits, if it is in one. The last record of the list moves to the
-// removed record's place.
+// stopRevisits removes a record from its list of revisits, if it is in one. The last record of the list takes the
+// removed record's index.
 func (sh *shard) stopRevisits(r *record) {
 	if r.status.gap == none {
 		return
@@ -65,12 +66,12 @@ func (sh *shard) stopRevisits(r *record) {
 
 // queueRevisits queues the records that are due in a call of Changes, and stops revisiting drained records.
 func (l *Ledger) queueRevisits(sh *shard, call int, now moment) {
-	for gap := int8(revisitGaps - 1); gap >= 0; gap-- { // longest first: records move to longer gaps
+	for gap := int8(revisitGaps - 1); gap >= 0; gap-- { // longest first, so that a moved record is not queued twice
 		if call%(1<<gap) != 0 {
 			continue
 		}
 		list := sh.revisits[gap]
-		for i := len(list) - 1; i >= 0; i-- { // last first: the last record takes the place of a removed one
+		for i := len(list) - 1; i >= 0; i-- { // last first, because the last record takes the index of a removed one
 			r := list[i]
 			l.advance(r, now)
 			recent := l.recentlyRequested(r, now)

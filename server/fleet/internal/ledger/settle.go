@@ -49,7 +49,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	return d, nil
 }
 
-// Renew gives the slot of a concurrency limit another TTL. Slots are counted on this node alone. See
+// Renew extends the slot of a concurrency limit by another TTL. Slots are counted only on this node. See
 // [headgate.Limiter].
 func (l *Ledger) Renew(ctx context.Context, c headgate.Check, receipt headgate.Receipt) (held bool, err error) {
 	if err := l.checkOpen(ctx); err != nil {
@@ -86,7 +86,7 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, receipt headgate.R
 }
 
 // Give returns units that were taken. See [headgate.Limiter]. Units that were not sent yet are subtracted from the
-// total. Units that were sent are offset by the next takes, which are not sent until then.
+// total. If units were already sent, the same number of units taken later is not sent.
 func (l *Ledger) Give(ctx context.Context, c headgate.Check, receipt headgate.Receipt) error {
 	if err := l.checkOpen(ctx); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, receipt headgate.Re
 	return nil
 }
 
-// Reset forgets the consumption of the check's key, here and on all peers as soon as they receive it. See
+// Reset clears the consumption of the check's key, on this node and on all peers when they receive the reset. See
 // [headgate.Limiter].
 func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 	if err := l.checkOpen(ctx); err != nil {
@@ -145,14 +145,14 @@ func (l *Ledger) Reset(ctx context.Context, c headgate.Check) error {
 	return nil
 }
 
-// recordToReset returns the record of a key. If there is none and the limit is of that kind, it adds one, so that peers
-// receive the reset.
+// recordToReset returns the record of a key. If there is none and the limit is of the given kind, it adds a record, so
+// that peers receive the reset.
 func (l *Ledger) recordToReset(sh *shard, key tally.Key, kind algorithm.Kind, c *headgate.Check, now moment) *record {
 	p, err := l.plans.Get(&c.Limit, quota.NewPlan)
 	if err != nil || p.Kind != kind || !p.Shared {
 		return sh.records[key]
 	}
-	r, _ := l.findOrAdd(sh, key, p, p.Offset(c.Key), now) // without room for it, nothing was consumed here
+	r, _ := l.findOrAdd(sh, key, p, p.Offset(c.Key), now) // if there is no room for it, nothing was consumed on this node
 	return r
 }
 

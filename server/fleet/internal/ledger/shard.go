@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A shard holds a part of the ledger's records.
+// A shard has a part of the ledger's records, with its own lock.
 type shard struct {
 	mu       sync.Mutex
 	records  map[tally.Key]*record
@@ -23,9 +23,9 @@ type shard struct {
 	cursor   int   // index in list of the record that sweep and evict look at next
 	kinds    uint8 // kinds of all records that the shard ever had, one bit each
 
-	// Records with something to send are in queues by heat class, so that the hottest records are found at once. A record
-	// whose heat grows is added to another queue and also stays in the old queue. An entry counts only if the record's
-	// status.class is the class of the queue.
+	// Records with something to send are in queues by heat class, so that the hottest records are found quickly. A record
+	// whose heat grows is added to another queue, but is not removed from the old one. An entry is valid only if the
+	// record's status.class is the class of the queue.
 	queues [classes]queue
 	ready  atomic.Uint32 // classes whose queues are not empty, one bit each
 
@@ -42,8 +42,8 @@ type queue struct {
 }
 
 const (
-	// classes is the number of heat classes. A key is the hotter, the larger the part of its limit that was consumed and
-	// not sent. Each class has twice the heat of the one below.
+	// classes is the number of heat classes. The heat of a key is the part of its limit that was consumed and not sent.
+	// Each class has twice the heat of the class below.
 	classes = 16
 	// capacityClass is the class of a key whose whole capacity was consumed and not sent.
 	capacityClass = 9
@@ -97,8 +97,9 @@ func (l *Ledger) add(sh *shard, key tally.Key, p *quota.Plan, offset int64, now 
 	return r, nil
 }
 
-// evict looks at the next records of the list and drops a drained one, or else the one that drains first. It keeps
-// denied keys: a client must not get out of a denial by filling the table. It reports whether it dropped a record.
+// evict looks at the next records of the list. It drops a drained record or, if there is none, the record that drains
+// first, and reports whether it has dropped one. It keeps denied keys, so that a client cannot end a denial by filling
+// the table with other keys.
 func (l *Ledger) evict(sh *shard, now moment) bool {
 	const tries = 32
 	var victim *record
@@ -213,7 +214,7 @@ func (q *queue) compact(class int8) {
 		r.status.class = class
 	}
 	clear(q.entries[len(current):])
-	if len(current) > cap(current)*3/4 { // with less free room, the queue would be compacted again soon
+	if len(current) > cap(current)*3/4 { // grow, because the queue would have to be compacted again soon
 		current = slices.Grow(current, cap(current))
 	}
 	q.entries, q.head = current, 0

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// counters has the figures of Stats that are counted as they happen, and two values that calls share.
+// counters has figures for Stats. changesCalls and reportedAt are not figures: they are state of Changes and Refuse.
 type counters struct {
 	applied                                atomic.Int64
 	refused, evicted, full, ignored        atomic.Int64
