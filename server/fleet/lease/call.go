@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// failurePause is how long the store is not called after a failed call.
+	// failurePause is the time after a failed call in which the store is not called for the key.
 	failurePause = 50 * time.Millisecond
-	// slowPause is how long no units are requested ahead after a call that took longer than the TTL of its grant.
+	// slowPause is the time after a call that took longer than TTL in which the store is called for every check.
 	slowPause = time.Second
-	// maxDenial is how long checks are denied without a call at most. After that, a reset or a refund on another node
-	// takes effect.
+	// maxDenial is the maximum time for which checks are denied without a store call. After that, a reset or a refund on
+	// another node takes effect.
 	maxDenial = time.Second
 )
 
@@ -30,7 +30,7 @@ func (l *Limiter) callWhenAllowed(h *holding, now time.Duration) {
 	l.startCall(h, now)
 }
 
-// wake calls the store after the timer.
+// wake is called by the timer of the next call.
 func (l *Limiter) wake(h *holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,9 +63,9 @@ func (l *Limiter) renew(h *holding, g *grant) {
 
 // A request is one call of the store.
 type request struct {
-	cost              int64 // of the first waiter
-	need, want, share int64 // see Source.Grant
-	maxShare          int64 // the largest allowed value of share, for the smallest part 1/share
+	cost              int64 // cost of the first waiter
+	need, want, share int64 // need is the cost of the call; for want and share, see Source.Grant
+	maxShare          int64 // maximum of share
 	generation        int
 	at                time.Duration
 }
@@ -87,7 +87,7 @@ func (l *Limiter) startCall(h *holding, now time.Duration) {
 	q.need = max(1, q.cost-h.usable(now))
 	q.want = h.queue.units + h.expected(l.options.TTL*aheadPercent/100)
 	if len(h.queue.waiters) > 0 && h.total() == h.queue.units {
-		q.want = h.queue.units // these are the first requests for the key: more demand is not known
+		q.want = h.queue.units // these are the first requests for the key, so there is no other demand yet
 	} else if h.queue.units == 0 {
 		q.want -= h.usable(now)
 	}
@@ -143,7 +143,7 @@ func (l *Limiter) noteRoundTrip(d time.Duration) {
 	l.rtt.Store(max(int64(d), old+(int64(d)-old)/8)) // concurrent updates may lose one, which does not matter
 }
 
-// callFailed tells the waiters that the source has failed.
+// callFailed ends the wait of all waiters after a failed call.
 func (l *Limiter) callFailed(h *holding, now time.Duration, err error) {
 	l.counts.failures.Add(1)
 	if errors.Is(err, headgate.ErrClosed) {
@@ -154,7 +154,7 @@ func (l *Limiter) callFailed(h *holding, now time.Duration, err error) {
 	h.answerAll(answer{outcome: storeFailed})
 }
 
-// callRefused denies the waiters whose units the store does not have.
+// callRefused handles a denial of the store: it denies waiters that cost too much.
 func (l *Limiter) callRefused(h *holding, q *request, now time.Duration, d *headgate.Decision) {
 	h.updateShare(q, d.Remaining, 0, time.Duration(l.rtt.Load()))
 	h.store.scarce, h.store.left = true, d.Remaining
@@ -188,9 +188,9 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	g.left.Store(units)
 	g.renewAt = g.expires
 	rtt := time.Duration(l.rtt.Load())
-	// If at least 4 units will be used within TTL, the next grant is requested before this one expires or is used up: four
-	// round trips before it expires, or when so few units are left that they last for two round trips. With less demand,
-	// units requested ahead would expire unused.
+	// If at least 4 units will be used within TTL, request the next grant early: four round trips before this grant
+	// expires, or when the remaining units last for only two round trips. With less demand, units that are requested
+	// early would expire unused.
 	if expected := h.demand.peak * l.options.TTL.Seconds(); expected >= 4 {
 		g.renewAt -= max(4*rtt, l.options.TTL/10)
 		g.lowWater = min(int64(h.demand.peak*(2*rtt+time.Millisecond/2).Seconds()), units/2)
@@ -214,8 +214,8 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 		return
 	}
 	h.updateShare(q, d.Remaining, units, rtt)
-	// If half of the capacity is left in the store, a node may still get less than it wants, because others request units
-	// at the same time. Units then count as scarce only if there are not enough for the waiters.
+	// A node may get less than it wants even if half of the capacity is left in the store, because other nodes request
+	// units at the same time. Then units are scarce only if there are not enough for the waiters.
 	h.store.scarce, h.store.left = units < q.want && (2*d.Remaining < h.capacity || units < h.queue.units), d.Remaining
 	h.denial.Store(nil)
 	h.grants = append(h.grants, g)
@@ -232,7 +232,7 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	}
 }
 
-// windowEnds returns how long after the time at the window that contains it ends. Buckets have one endless window.
+// windowEnds returns the time from at until the end of the window that contains at. Buckets have one endless window.
 func (h *holding) windowEnds(at int64) time.Duration {
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:

@@ -7,7 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A grant has units that the store has granted to this node. Times are this node's.
+// A grant has units that the store has granted to this node. Times are by this node's clock, unless a field says
+// otherwise.
 type grant struct {
 	left     atomic.Int64 // unused units; negative after end was called
 	renewing atomic.Bool  // more units were requested because this grant is nearly used up or expires
@@ -19,7 +20,7 @@ type grant struct {
 	requestedAt time.Duration
 	at          int64         // when the store granted the units, by the store's clock, in µs
 	lease       uint64        // see headgate.Receipt
-	remaining   int64         // in the store after the grant
+	remaining   int64         // units remaining in the store after the grant
 	resetAt     time.Duration // when all consumed units have refilled
 }
 
@@ -39,30 +40,30 @@ func (g *grant) take(n int64) (left int64, ok bool) {
 	}
 }
 
-// takeSome takes up to n units.
+// takeSome takes up to n units, and returns the number of units taken.
 func (g *grant) takeSome(n int64) int64 {
 	for {
 		left := g.left.Load()
-		some := min(left, n)
-		if some <= 0 {
+		taken := min(left, n)
+		if taken <= 0 {
 			return 0
 		}
-		if g.left.CompareAndSwap(left, left-some) {
-			return some
+		if g.left.CompareAndSwap(left, left-taken) {
+			return taken
 		}
 	}
 }
 
-// putBack puts back up to n taken units, and returns how many.
+// putBack puts back up to n taken units, and returns the number of units put back.
 func (g *grant) putBack(n int64) int64 {
 	for {
 		left := g.left.Load()
-		some := min(g.size-left, n)
-		if left < 0 || some <= 0 {
+		returned := min(g.size-left, n)
+		if left < 0 || returned <= 0 {
 			return 0
 		}
-		if g.left.CompareAndSwap(left, left+some) {
-			return some
+		if g.left.CompareAndSwap(left, left+returned) {
+			return returned
 		}
 	}
 }
@@ -87,7 +88,7 @@ func (g *grant) describe(d *headgate.Decision, capacity, left int64, now time.Du
 type denial struct {
 	cost      int64         // checks with at least this cost are denied
 	until     time.Duration // when the denial ends
-	retryAt   time.Duration // when such a check may pass; not before until
+	retryAt   time.Duration // when such a check may be allowed; not before until
 	resetAt   time.Duration
 	remaining int64
 }
@@ -100,7 +101,7 @@ func (x *denial) describe(d *headgate.Decision, capacity int64, now time.Duratio
 	}
 }
 
-// wholeMicros rounds a duration up to microseconds, in which the store counts. It is not negative.
+// wholeMicros rounds a duration up to whole microseconds, the unit of the store. Negative durations become 0.
 func wholeMicros(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

@@ -12,22 +12,22 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A holding has the granted units of one key under one limit on this node, the callers that wait for more, and what is
-// known of the store and of the demand.
+// A holding has the granted units of one key under one limit on this node, the callers that wait for more units, and
+// the latest information about the store and the demand.
 type holding struct {
 	hash       uint64
 	key, owner string
 	limit      headgate.Limit
 	capacity   int64
-	next       atomic.Pointer[holding] // in its bucket of the table
+	next       atomic.Pointer[holding] // next holding in the same bucket of the table
 
-	// These are read without the lock.
+	// The fields up to mu are read without the lock.
 	front  atomic.Pointer[grant]  // the grant to try first
 	denial atomic.Pointer[denial] // nil if none is known
 	denied atomic.Int64           // total of denied units
 
 	mu         sync.Mutex
-	removed    bool     // from the table
+	removed    bool     // the holding was removed from the table
 	grants     []*grant // the oldest first; used-up grants stay until they expire, because units may be given back
 	unreturned unusedUnits
 	queue      waitQueue
@@ -38,34 +38,34 @@ type holding struct {
 	visits     visitState
 }
 
-// A waitQueue holds callers that wait for units.
+// A waitQueue has the callers that wait for units.
 type waitQueue struct {
 	waiters []*waiter
-	units   int64 // that the waiters want
+	units   int64 // total of the units that the waiters want
 }
 
-// A callState says when the store may be called for a key.
+// A callState determines when the store may be called for a key.
 type callState struct {
 	interval   time.Duration // the minimum of the average time between calls
 	slotAt     time.Duration // see nextSlot
-	timer      clock.Timer   // of the next call, if callers wait for it
+	timer      clock.Timer   // timer of the next call, if callers wait for it
 	running    bool
-	generation int // grows with each reset; units requested before a reset do not count
-	resets     int // in progress: no call starts until they end
+	generation int // increases with each reset; units requested before a reset do not count
+	resets     int // number of resets in progress; no call starts until they end
 }
 
-// A storeState is what the store returned last.
+// A storeState has the latest results of store calls.
 type storeState struct {
-	scarce      bool          // there was not enough for all
+	scarce      bool          // the store granted less than was wanted
 	left        int64         // units remaining in the store
 	requestedAt time.Duration // when the store received the request; 0 if never
 	share       int64         // at most 1/share of the remaining units are requested; 0 if not known. See updateShare
 }
 
-// A faultState says why the store is not called for grants.
+// A faultState describes failed and slow calls of the store, after which no grants are requested for a while.
 type faultState struct {
-	until     time.Duration // after a failure, it is not called until then
-	slowUntil time.Duration // after a late response, it is called for every check until then
+	until     time.Duration // after a failure, the store is not called until this time
+	slowUntil time.Duration // after a late response, the store is called for every check until this time
 	err       error
 }
 
@@ -73,29 +73,30 @@ type faultState struct {
 type demandState struct {
 	used      int64 // units of grants that have ended
 	sampledAt time.Duration
-	sampled   int64   // the total at sampledAt
+	sampled   int64   // the result of holding.total at sampledAt
 	peak      float64 // units per second
 	mean      float64 // units per second
 }
 
-// A visitState says when a holding was last used, as seen by visits of the wheel.
+// A visitState is the state of visits. The timer wheel visits each holding regularly, to return unused units and to
+// remove unused holdings.
 type visitState struct {
 	scheduled bool
-	total     int64         // demand at the last visit
+	total     int64         // the result of holding.total at the last visit
 	busyAt    time.Duration // time of the last visit at which the total had grown
 }
 
 const (
 	// defaultCallInterval is the minimum of the average time between calls for a key.
 	defaultCallInterval = time.Second / 16
-	// callBurst is the number of calls that may follow each other at once after a pause. Each grant is a part of what is
-	// left, so that it takes several calls to get all units.
+	// callBurst is the number of calls that may follow each other immediately after a pause. Each grant is only a part of
+	// the remaining units, so a node needs several calls to get all units.
 	callBurst = 12
 )
 
 // callInterval returns the minimum of the average time between calls for a limit. It is shorter than
-// defaultCallInterval if the limit could not be used otherwise: because the bucket would be full between calls, or the
-// window would end before all units are handed out.
+// defaultCallInterval for limits that could otherwise not be used fully, because the bucket would be full between
+// calls, or because the window would end too early.
 func callInterval(l headgate.Limit) time.Duration {
 	switch l.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
@@ -106,8 +107,8 @@ func callInterval(l headgate.Limit) time.Duration {
 	}
 }
 
-// insert adds a holding for a check. It returns nil if there is no room. Units held under other limits of the key are
-// returned first.
+// insert adds a holding for a check. It returns nil if there is no room. If this node holds units of the key under
+// other limits, insert first returns them to the store.
 func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *holding {
 	now := l.clock.Elapsed()
 	created := &holding{
@@ -126,14 +127,14 @@ func (l *Limiter) insert(ctx context.Context, hash uint64, c *headgate.Check) *h
 	return h
 }
 
-// ownStrings returns the check with strings of the holding, which may be kept.
+// ownStrings returns the check with the holding's copies of its strings. The source may keep these.
 func (h *holding) ownStrings(c *headgate.Check) headgate.Check {
 	check := *c
 	check.Key, check.Owner = h.key, h.owner
 	return check
 }
 
-// check returns the check with which the source is called.
+// check returns a check of n units, for calls of the source.
 func (h *holding) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Owner: h.owner, Limit: h.limit, Cost: n}
 }
@@ -161,7 +162,7 @@ func (h *holding) usable(now time.Duration) int64 {
 	return n
 }
 
-// idle reports whether nothing is lost if the holding is forgotten: it has no waiters and no units.
+// idle reports whether the holding can be removed without a loss: it has no waiters, no calls and no units.
 func (h *holding) idle() bool {
 	if h.removed || h.calls.running || h.calls.resets > 0 || len(h.queue.waiters) > 0 || h.unreturned.units > 0 {
 		return false
@@ -174,7 +175,8 @@ func (h *holding) idle() bool {
 	return true
 }
 
-// nextSlot returns when the store may be called again. If it is in the past, it may be called now.
+// nextSlot returns when the store may be called again. A time in the past means now. Calls are limited as by gcra:
+// slotAt is the theoretical arrival time.
 func (h *holding) nextSlot() time.Duration { return h.calls.slotAt - (callBurst-1)*h.calls.interval }
 
 // countCall counts a call, so that the next slot is later.
@@ -182,8 +184,8 @@ func (h *holding) countCall(now time.Duration) {
 	h.calls.slotAt = max(h.calls.slotAt, now) + h.calls.interval
 }
 
-// takeHeld takes n held units: from one grant if possible, otherwise from several. The receipt names the oldest of
-// these grants. If the units are given back, the store credits the least for that one.
+// takeHeld takes n held units, from one grant if possible, otherwise from several. The receipt is for the oldest of
+// these grants, because the store credits the fewest units for it when the units are given back.
 func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool) {
 	var d headgate.Decision
 	for _, g := range h.grants {
@@ -210,7 +212,7 @@ func (h *holding) takeHeld(now time.Duration, n int64) (headgate.Decision, bool)
 			missing -= taken[i]
 		}
 	}
-	if missing > 0 { // other callers took units from the front grant meanwhile
+	if missing > 0 { // other callers, which do not need the lock, have taken units
 		for i, g := range h.grants {
 			g.putBack(taken[i])
 		}
@@ -231,10 +233,10 @@ func (h *holding) total() int64 {
 
 const (
 	shortSample = 5 * time.Millisecond   // shorter samples do not lower the estimated rate
-	demandDecay = 250 * time.Millisecond // in which a peak of demand falls by two thirds
+	demandDecay = 250 * time.Millisecond // time in which the estimated peak falls by two thirds
 )
 
-// putBack returns units to their grant, and returns how many that were.
+// putBack puts units back into the grants of a receipt, and returns the number of units put back.
 func (h *holding) putBack(r headgate.Receipt) (n int64) {
 	for _, g := range h.grants {
 		if g.at == r.At && g.lease == r.Lease && n < r.Units {
@@ -244,8 +246,8 @@ func (h *holding) putBack(r headgate.Receipt) (n int64) {
 	return n
 }
 
-// expected estimates how many units will be requested within a time: from the recent peak of demand or, if the store
-// has less than half of the capacity left, from the mean demand. Then fewer units are held unused.
+// expected estimates how many units will be requested within a time. It uses the recent peak of demand. If the store
+// has less than half of the capacity left, it uses the mean demand, so that nodes hold fewer unused units.
 func (h *holding) expected(in time.Duration) int64 {
 	rate := h.demand.peak
 	if 2*h.store.left < h.capacity && h.demand.mean > 0 {
@@ -258,7 +260,7 @@ func (h *holding) expected(in time.Duration) int64 {
 	return int64(min(math.Ceil(units), float64(h.capacity)))
 }
 
-// measure updates the estimate of demand. The estimated peak rises at once with the demand, and falls slowly.
+// measure updates the estimate of demand. The estimated peak rises immediately with the demand, and falls slowly.
 func (h *holding) measure(now time.Duration) {
 	elapsed := now - h.demand.sampledAt
 	total := h.total()

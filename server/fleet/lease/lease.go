@@ -20,8 +20,8 @@ var _ headgate.Limiter = (*Limiter)(nil)
 
 // A Source grants units. A *guard.Guard in front of a redisstore.Store is one.
 type Source interface {
-	// Grant takes at least c.Cost units or none, at most want, and no more than 1/share of the remaining units unless
-	// c.Cost is more. The decision's receipt has the units. An error means that the source is unreachable.
+	// Grant takes between c.Cost and want units, or none. It takes at most 1/share of the remaining units, but c.Cost if
+	// that is more. The decision's receipt has the number of units. An error means that the source is unreachable.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
 	Take(ctx context.Context, c headgate.Check) (headgate.Decision, error)
 	Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error)
@@ -30,8 +30,8 @@ type Source interface {
 	Reset(ctx context.Context, c headgate.Check) error
 }
 
-// A Degrader is a Source, such as a guard, that decides by a check's policy when it is unreachable, and has a deadline
-// for its calls.
+// A Degrader is a Source that can decide by the policy of a check when it is unreachable, and that limits the time of
+// its calls. A guard is a Degrader.
 type Degrader interface {
 	Degrade(ctx context.Context, c headgate.Check) (headgate.Decision, error)
 }
@@ -46,20 +46,20 @@ const (
 
 // Options are the settings of a Limiter. The zero value is valid.
 type Options struct {
-	// TTL is how long units may be used after they were requested, 1ms to 100ms. Default DefaultTTL.
+	// TTL is the time after a request of units in which they may be used, 1ms to 100ms. Default DefaultTTL.
 	TTL time.Duration
-	// MaxKeys is the approximate number of keys with units at once. A key takes about 500 bytes and its name. Default
-	// DefaultMaxKeys.
+	// MaxKeys is the approximate maximum number of keys for which this node holds units. A key takes about 500 bytes plus
+	// its length. Default DefaultMaxKeys.
 	MaxKeys int
 	// MaxWaiting is the maximum number of callers per key that wait for units. Further callers are denied. Default
 	// DefaultMaxWaiting.
 	MaxWaiting int
-	// Timeout is the timeout of calls of the source. It is not used if the source is a Degrader, which has a timeout of
-	// its own. Default DefaultTimeout.
+	// Timeout is the timeout of calls of the source. It is not used if the source is a Degrader, which has its own
+	// timeout. Default DefaultTimeout.
 	Timeout time.Duration
-	// Members counts the nodes that share the limits. Default this node only.
+	// Members returns the number of nodes that share the limits. Default nil: only this node.
 	Members fleet.Members
-	// Clock is the clock and its timers. Default clock.System.
+	// Clock provides the time and timers. Default clock.System.
 	Clock clock.Clock
 }
 
@@ -88,20 +88,20 @@ func (o *Options) validate() error {
 	return nil
 }
 
-var errNoSource = errors.New("lease: New: want a Source")
+var errNoSource = errors.New("lease: New: the Source is nil")
 
-// A Limiter takes units from a shared store ahead of their use, and hands them out in this process: one store call for
-// many decisions. It is safe for concurrent use.
+// A Limiter takes units from a shared store before they are needed, and uses them for decisions in this process. So one
+// store call serves many decisions. It is safe for concurrent use.
 //
 // # Guarantees
 //
-// Units are debited in the store before they are used. So all nodes together never hand out more than the limit in
-// total: burst + rate·t for token-bucket and gcra, Count in every window for fixed-window.
+// Units are taken from the store before they are used. So all nodes together never admit more than the limit in total:
+// burst + rate·t for token-bucket and gcra, Count in every window for fixed-window.
 //
-// Units may be used for TTL after they were requested, by this node's monotonic clock, and not beyond the end of their
-// window. This is checked whenever a unit is used, so a process that was stopped uses none of them. Units may be
-// debited up to TTL before their use, so a token bucket can admit burst + rate·(t + TTL) in some interval of length t.
-// Bucket and leases together never hold more than burst + rate·TTL, for this reason:
+// Units expire TTL after they were requested, by this node's monotonic clock, or at the end of their window. The
+// Limiter checks this whenever it uses a unit, so a process that was stopped for some time uses no expired units. Units
+// may be taken up to TTL before their use, so a token bucket can admit burst + rate·(t + TTL) in some interval of
+// length t. Bucket and leases together never have more than burst + rate·TTL, for this reason:
 //
 // A lease of n units, granted h ago, would be credited c(n) = max(0, n − rate·h) if it were returned; this is what
 // the store's Give does. Then bucket + Σc ≤ burst at all times. A grant takes n from the bucket and adds n to the
@@ -113,36 +113,38 @@ var errNoSource = errors.New("lease: New: want a Source")
 //
 // # Costs
 //
-// A key costs the store about 10 calls per second and node, at most 16, and 12 at once after a pause, for any demand.
-// Only a limit that refills in less than an eighth of a second, or a shorter window, is requested more often: as often
-// as needed to use it fully. Requests follow demand, for 80 % of TTL ahead. Of N nodes, the store gives each at most
-// 1/2N of the remaining units while others take from the key as well, up to a half if none does, and at least what the
-// first waiting caller needs. So near the limit grants get small and decisions become exact. Unused units are returned
-// when the lease expires, as far as they have not refilled already, and when the Limiter is closed.
+// For each key, a node calls the store about 10 times per second, whatever the demand: at most 16 times, or 12 times in
+// a row after a pause. Only limits that refill in less than an eighth of a second, and short windows, need more calls
+// to be used fully. A node requests the units that it expects to need in 80 % of TTL. If N nodes use a key, the store
+// grants each request at most 1/2N of the remaining units, and up to a half if no other node takes units. A grant has
+// at least the units that the first waiting caller needs. So near the limit, grants become small and decisions exact.
+// When a lease expires, its unused units are returned, except those that have refilled in the store. Close also returns
+// unused units.
 //
 // Callers without units wait for the current call, or for the next one that may be made. If the store did not have
-// enough for all, they are denied until then, or until RetryAfter has passed. So RetryAfter is an estimate; Remaining
-// and ResetAfter are the store's latest.
+// enough units for all, they are denied until then, or until RetryAfter has passed. So RetryAfter is an estimate, and
+// Remaining and ResetAfter are the store's latest figures.
 //
 // # Changes and failures
 //
-// Units are held for a key and a limit. Before the first request for a key under another limit, this node returns the
-// units that it holds under the old one. So the new limit counts what was consumed, and what other nodes hold under the
-// old one until they return it, within TTL. A raised limit applies its addition at once, and a lowered one applies at
-// once. Reset forgets the units that this node holds; other nodes may use theirs until they expire. If the store loses
-// its data, its keys start again, and held units may be used besides: at most one burst more, as leases are part of the
-// burst that was lost. If a server's clock jumps ahead, its buckets refill and returned units are credited less; if it
-// jumps back, no time passes until it is where it was. Leases do not use it.
+// Units belong to a key and a limit. Before the first request for a key under another limit, this node returns the
+// units that it holds under the old limit. Other nodes do so within TTL. So consumption is kept when a limit changes. A
+// changed limit applies immediately. Reset drops the units that this node holds; other nodes may use their units until
+// they expire. If the store loses its data, its keys are full again, and held units may still be used. This admits at
+// most one additional burst, because leases are part of the lost burst. If the clock of a store's server jumps ahead,
+// its buckets refill, and returned units are credited less. If it jumps back, nothing refills until it has caught up.
+// Leases do not use this clock.
 //
-// If the source fails, held units are used until they expire. Then a [Degrader] decides each check. If the source is
-// none, its error is returned, and it is called again after 50 ms. A source that takes longer than TTL to respond
-// cannot lease: for a second, it is called for every check.
+// If the source fails, held units are used until they expire. After that, a [Degrader] decides each check. If the
+// source is not a Degrader, the Limiter returns its error, and calls it again after 50 ms. If the source takes longer
+// than TTL to respond, its units would already be expired, so for a second the Limiter calls it for every check.
 //
-// Split keys and peeks (Cost 0) always call the source. If MaxKeys is reached, keys without units are evicted; if there
-// are none, checks of new keys call the source one by one.
+// Checks of split keys, and peeks (Cost 0), always call the source. If MaxKeys is reached, keys without units are
+// evicted. If there are none, the Limiter calls the source for each check of a new key.
 //
-// The Limiter copies the strings that it keeps of a check. It is not an engine.Borrower, as it reads the owner, which
-// says where in the store a key is. So it shares its counters with limiters that take from the same store one by one.
+// The Limiter copies the strings of a check that it keeps. It does not implement engine.Borrower, because it reads the
+// check's Owner, which determines the place of a key in the store. So it uses the same counters as limiters that call
+// the same store for each check.
 type Limiter struct {
 	source  Source
 	guard   Degrader // the source if it is a Degrader, or nil
@@ -156,7 +158,7 @@ type Limiter struct {
 	returning atomic.Int64 // number of returns in progress
 	counts    counters
 
-	life    context.Context // ends with the limiter
+	life    context.Context // ends when the limiter is closed
 	endLife context.CancelFunc
 	mu      sync.Mutex // held when starting a goroutine, and when closing
 	closed  atomic.Bool
@@ -179,7 +181,7 @@ func New(source Source, o Options) (*Limiter, error) {
 	return l, nil
 }
 
-// admit checks the arguments that all methods share.
+// admit returns an error if a call must fail: ctx has ended, or the limiter is closed.
 func (l *Limiter) admit(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -219,9 +221,9 @@ func (l *Limiter) Take(ctx context.Context, c headgate.Check) (d headgate.Decisi
 	return l.take(ctx, &c)
 }
 
-// decideLocally decides a check by held units or a known denial, into d. It returns false if it cannot.
+// decideLocally decides a check by held units or a recent denial, and sets d. It returns false if it cannot decide.
 func (l *Limiter) decideLocally(c *headgate.Check, d *headgate.Decision) bool {
-	// Key and limit are valid if they are found.
+	// Key and limit need no validation here: invalid ones are not found in the table.
 	if c.Cost < 1 || c.Split != 0 || c.OnFailure > headgate.Local || c.Safe != nil && c.Validate() != nil {
 		return false
 	}
@@ -299,7 +301,7 @@ func (l *Limiter) takeExact(ctx context.Context, c headgate.Check) (headgate.Dec
 	return l.source.Take(ctx, c)
 }
 
-// Peek returns what remains in the store and here. See [headgate.Limiter].
+// Peek adds the units that remain in the store and those that this node holds. See [headgate.Limiter].
 func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := l.admit(ctx); err != nil {
 		return headgate.Decision{}, err
@@ -313,7 +315,7 @@ func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 		return d, err
 	}
 	now := l.clock.Elapsed()
-	var held int64 // under any limit, as units of other limits are returned before the first request
+	var held int64 // under any limit, because units under other limits are returned before the first request
 	l.table.each(c.Key, func(h *holding) { held += h.held(now) })
 	if held > 0 {
 		d.Remaining = min(d.Limit, d.Remaining+held)

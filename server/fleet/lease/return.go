@@ -38,14 +38,15 @@ func (l *Limiter) prune(h *holding, now time.Duration) {
 	}
 }
 
-// unusedUnits are units to be returned. They are returned with the receipt of the oldest grant among them, for which
-// the store credits the least.
+// unusedUnits are units to be returned. They are returned with the receipt of their oldest grant, for which the store
+// credits the fewest units.
 type unusedUnits struct {
 	grant *grant
 	units int64
 }
 
-// queueReturn adds units to be returned, and returns them if the store may be called for that. The holding is locked.
+// queueReturn adds units to the unreturned units. If the store may be called now, it returns all of them. The holding
+// is locked.
 func (l *Limiter) queueReturn(h *holding, g *grant, units int64, now time.Duration) {
 	if o := h.unreturned; o.units > 0 && h.window(o.grant.at) != h.window(g.at) {
 		l.counts.expired.Add(o.units)
@@ -58,16 +59,16 @@ func (l *Limiter) queueReturn(h *holding, g *grant, units int64, now time.Durati
 	l.returnUnused(h, now, false)
 }
 
-// minReturnPart is the part of the capacity, 1/minReturnPart, below which units are not returned while their key is in
-// use and the store has plenty left.
+// minReturnPart saves store calls: fewer units than 1/minReturnPart of the capacity are not returned while the key is
+// in use and the store has many units left.
 const minReturnPart = 64
 
-// returnUnused returns unused units in the background. It does nothing yet if the calls that are allowed now are
-// reserved for requests of units, or if the units are few and the key is in use. idle is set if the key is not in use.
-// The holding is locked.
+// returnUnused returns unused units in the background. It returns them later if the calls that are allowed now are
+// reserved for requests of units, or if there are only few units and the key is in use. idle means that the key is not
+// in use. The holding is locked.
 func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 	o := h.unreturned
-	needed := 4*h.store.left < h.capacity // little is left in the store, so other nodes may need the units
+	needed := 4*h.store.left < h.capacity // few units are left in the store, so other nodes may need these
 	reserved := 3                         // number of calls that are reserved for requests of units
 	if needed {
 		reserved--
@@ -93,14 +94,14 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 		l.counts.expired.Add(o.units)
 	}}
 	if !l.startInRound(c, now) {
-		l.returning.Add(-1) // the limiter is closed, and Close returns them
+		l.returning.Add(-1) // the limiter is closed, and Close returns the units
 		return
 	}
 	h.unreturned = unusedUnits{}
 	h.countCall(now)
 }
 
-// window returns the number of the window that contains a time of the store. Buckets have one.
+// window returns the number of the window that contains a time of the store. Buckets have only window 0.
 func (h *holding) window(at int64) int64 {
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
@@ -110,8 +111,7 @@ func (h *holding) window(at int64) int64 {
 	}
 }
 
-// worthReturning reports whether the store would credit a relevant part of units that are returned now. It credits
-// parts of a unit too.
+// worthReturning reports whether the store would credit at least half a unit if units were returned now.
 func (h *holding) worthReturning(g *grant, units int64, now time.Duration) bool {
 	held := now - g.requestedAt
 	switch h.limit.Algorithm {
@@ -137,10 +137,10 @@ func (l *Limiter) returnUnits(ctx context.Context, h *holding, r headgate.Receip
 	l.counts.returned.Add(r.Units)
 }
 
-// idleAfter is the minimum time after which an unused key is forgotten.
+// idleAfter is the minimum time after which an unused holding is removed.
 const idleAfter = 300 * time.Millisecond
 
-// sweep visits holdings whose time has come: it returns expired units, and forgets unused holdings.
+// sweep visits holdings that are due, and removes those that are unused.
 func (l *Limiter) sweep(due []*holding) {
 	for _, h := range due {
 		if l.visit(h) {
@@ -149,9 +149,9 @@ func (l *Limiter) sweep(due []*holding) {
 	}
 }
 
-// visit ends expired grants, and returns unused units. It reports whether the holding can be forgotten. If not, it
+// visit ends expired grants, and returns unused units. It reports whether the holding must be removed. If not, it
 // schedules the next visit.
-func (l *Limiter) visit(h *holding) (forget bool) {
+func (l *Limiter) visit(h *holding) (remove bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.visits.scheduled = false
@@ -182,7 +182,7 @@ func (l *Limiter) visit(h *holding) (forget bool) {
 	return false
 }
 
-// denies reports whether a denial is known.
+// denies reports whether checks are denied without a store call.
 func (h *holding) denies(now time.Duration) bool {
 	x := h.denial.Load()
 	return x != nil && now < x.until
@@ -191,8 +191,8 @@ func (h *holding) denies(now time.Duration) bool {
 // closeReturners is the number of concurrent returns in Close.
 const closeReturners = 32
 
-// Close returns the held units, until ctx ends, and stops everything: waiting and later callers get headgate.ErrClosed.
-// It does not close the source. Further calls do nothing.
+// Close returns the held units, until ctx ends, and stops the Limiter. Waiting and later callers get
+// headgate.ErrClosed. Close does not close the source. Calling it again does nothing.
 func (l *Limiter) Close(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
@@ -207,11 +207,11 @@ func (l *Limiter) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, l.endLife) // when ctx ends, calls in progress end too
 	defer stop()
 	l.wheel.stop()
-	back := make(chan refund)
+	refunds := make(chan refund)
 	var workers sync.WaitGroup
 	for range closeReturners {
 		workers.Go(func() {
-			for r := range back {
+			for r := range refunds {
 				if ctx.Err() != nil {
 					l.counts.expired.Add(r.receipt.Units)
 					continue
@@ -227,25 +227,25 @@ func (l *Limiter) Close(ctx context.Context) error {
 		}
 	})
 	for _, h := range all {
-		l.returnAll(h, back)
+		l.returnAll(h, refunds)
 	}
-	l.running.Wait() // calls in progress, whose units arrive now
+	l.running.Wait() // wait for calls in progress, which may add units
 	for _, h := range all {
-		l.returnAll(h, back)
+		l.returnAll(h, refunds)
 	}
-	close(back)
+	close(refunds)
 	workers.Wait()
 	return ctx.Err()
 }
 
-// A refund is units that are being returned.
+// A refund has units of a holding to return to the store.
 type refund struct {
 	holding *holding
 	receipt headgate.Receipt
 }
 
-// dismissWaiters tells all waiters that the limiter is closed. It reports whether there are units to return, or will
-// be.
+// dismissWaiters ends the wait of all waiters, because the limiter is closed. It reports whether the holding has units
+// to return, or may get some from a call in progress.
 func (l *Limiter) dismissWaiters(h *holding) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,15 +257,15 @@ func (l *Limiter) dismissWaiters(h *holding) bool {
 	return h.calls.running || len(h.grants) > 0 || h.unreturned.units > 0
 }
 
-// returnAll returns the held units.
-func (l *Limiter) returnAll(h *holding, back chan<- refund) {
+// returnAll sends the held units of a holding to the workers that return them.
+func (l *Limiter) returnAll(h *holding, refunds chan<- refund) {
 	h.mu.Lock()
 	unused := h.endGrants()
 	h.mu.Unlock()
 	now := l.clock.Elapsed()
 	for _, u := range unused {
 		if h.worthReturning(u.grant, u.units, now) {
-			back <- refund{h, u.grant.receipt(u.units)}
+			refunds <- refund{h, u.grant.receipt(u.units)}
 		} else {
 			l.counts.expired.Add(u.units)
 		}

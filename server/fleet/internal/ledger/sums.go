@@ -9,37 +9,37 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// Peers that count the same units agree on the level of a bucket, even if they missed updates in between.
+// Nodes that count the same units agree on the level of a bucket, even if they missed some updates.
 //
-// Of G units consumed by all nodes, F have drained: the level is G − F. A node that learns of units late has a
-// smaller G for a while. Its bucket may be empty meanwhile and drain nothing, so its F is never too large: of two
-// nodes, the one with the larger F is right. So a tally carries the sum of all units that its sender counts, beside the
-// level. The difference is the sender's F, and the receiver uses the larger one of both.
+// Let G be the units that all nodes consumed, and F the units that have drained. The level is G − F. If a node receives
+// updates late, its G is too small for a while, and its bucket may be empty and drain nothing. So its F may be too
+// small, but never too large: of two nodes, the node with the larger F is right. A tally has the sum of all units that
+// its sender counts (G) and the level. The receiver computes the sender's F from them, and uses the larger F.
 //
-// Sums are comparable only if they are sums of the same records, so a tally also carries a digest of those. Records
-// that have not grown for RecentFor are left out on all nodes, so that nodes that joined later, or dropped empty
-// records, have the same.
+// Sums can be compared only if they are sums of the same totals. So a tally also has a digest of these totals. Totals
+// that have not grown for RecentFor are omitted on all nodes. So nodes that joined later, or that dropped empty
+// records, have the same sums.
 //
-// A peer cannot lower a level at will: F cannot have grown by more than what would have drained while the bucket was
-// empty, and roundedUnits.
+// A peer cannot lower a level arbitrarily: F can grow only by the units that would have drained while this node's
+// bucket was empty, plus roundedUnits.
 //
-// Sums do not have units that were consumed under a limit of another kind, and levels do. So levels are not compared
+// Levels include units that were consumed under a limit of another kind, but sums do not. So levels are not compared
 // until such units have drained.
 
 // roundedUnits is the difference between levels that rounding can cause.
 const roundedUnits = 2
 
-// RecentFor is how long a record counts in sums and digests after its node sent that it grew.
+// RecentFor is how long a total counts in sums and digests after its node has sent an increase.
 const RecentFor = 5 * time.Second
 
-// digestOf returns a short hash of a record of a peer.
+// digestOf returns a short hash that identifies a total of a peer.
 func digestOf(peer uint64, start time.Duration) uint16 {
 	x := (peer ^ uint64(start/time.Microsecond)) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
 	return uint16(x >> 48)
 }
 
-// sumAndDigest returns the sum of the units in recent records of this node and its peers, and a digest of the records.
+// sumAndDigest returns the sum of the recent totals of this node and its peers, and a digest that identifies them.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
 	since := r.clock(now) - RecentFor.Microseconds()
 	if r.isRecent(now) {
@@ -59,7 +59,7 @@ func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) 
 			digest ^= digestOf(id.Hash, peer.start)
 		}
 	}
-	if l.pulls { // notes do not have the limit
+	if l.pulls { // notes do not contain the limit, so the digest must depend on it
 		digest ^= digestOf(uint64(r.plan.Limit.Count)<<20^uint64(r.plan.Capacity()), r.plan.Limit.Period)
 	}
 	return sum, digest
@@ -89,8 +89,8 @@ func (l *Ledger) addSum(t *tally.Tally, r *record, now moment) {
 	t.SumValid, t.Recent = !r.join.levelGuessed && r.optional.kinds == nil, r.isRecent(now)
 }
 
-// applySum charges units reported by a peer that counts the same records, and adopts the peer's drained units if they
-// are more. It returns false for a peer that counts other records.
+// applySum charges the units of an update from a peer that counts the same totals. If more units have drained on the
+// peer, applySum adopts the peer's number of drained units. It returns false if the peer counts other totals.
 func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now moment) bool {
 	t, peer := u.Tally, u.peer
 	if !t.SumValid || !r.plan.IsBucket() || r.optional.kinds != nil || !l.pulls && t.Limit != r.plan.Limit {
@@ -100,7 +100,7 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 	if digest != t.Digest {
 		return false
 	}
-	// Levels are measured in the time they take to drain, including parts of units.
+	// Express levels as the time that they take to drain, which includes fractions of units.
 	ownTime := r.timeToEmpty(now)
 	peerTime := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
 	peerTime = max(0, peerTime-t.MinAge.Microseconds()) // drained since the tally was sent
@@ -123,28 +123,28 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 	} else {
 		r.setTimeToEmpty(targetTime-credit, now)
 	}
-	// A peer that was unreachable until now may not have counted yet what this side drained meanwhile.
+	// If the peer was unreachable until now, it may not yet count the units that have drained on this node.
 	if excess -= credit; excess <= 0 && u.silence < unreachableAfter {
 		peer.emptyTimeWhenEqual = max(peer.emptyTimeWhenEqual, r.emptyTime-u.lag.Microseconds())
 		r.join.chargedApart = 0
 	}
 	if r.plan.DrainedOf(1, -excess) > 0 {
-		r.status.sendLevel = true // the peer may have missed something
+		r.status.sendLevel = true // the peer may have missed an update
 		l.queueChange(sh, r)
 	}
 	return true
 }
 
-// While two nodes do not reach each other, each drains only the units that its own side consumes. So neither F is right
-// when they reach each other again. Units that were consumed and have drained on one side then also count as drained on
-// the other side, but no more units than could have drained there while its bucket was empty. So if both sides together
-// stayed within the limit, there is no debt. If each side used the whole limit, the excess is a debt.
+// While a partition separates two nodes, each drains only the units that its own side consumes. So after the partition,
+// neither F is right. Units that have drained on one side then also count as drained on the other side, up to the units
+// that could have drained there while its bucket was empty. So if both sides together stayed within the limit, there is
+// no debt. If each side used the whole limit, the excess is a debt.
 
 // unreachableAfter is the time without an update after which a peer counts as unreachable.
 const unreachableAfter = 500 * time.Millisecond
 
-// drainedSeparately returns how many units of an update have drained while this node did not know of them. Units in the
-// peer's level have not drained. The level is that of all nodes on the peer's side, so its units are charged only once.
+// drainedSeparately returns how many units of an update have drained before this node received it. Units in the peer's
+// level have not drained. All nodes on the peer's side have the same level, so its units are charged only once.
 func (r *record) drainedSeparately(u *update) int64 {
 	emptyTime := min(r.emptyTime-u.peer.emptyTime, u.silence.Microseconds())
 	if emptyTime <= 0 || u.units <= 0 {
@@ -157,7 +157,7 @@ func (r *record) drainedSeparately(u *update) int64 {
 	return drained
 }
 
-// useEmptyTime counts time in which the bucket was empty as time in which it drained.
+// useEmptyTime subtracts time from emptyTime, because units have been counted as drained in it.
 func (r *record) useEmptyTime(micros int64) {
 	if micros <= 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/lookup"
 )
 
-// TakeAll decides several checks as one. See [headgate.Limiter].
+// TakeAll takes the costs of all checks or of none. See [headgate.Limiter].
 func (l *Ledger) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -48,7 +48,8 @@ func (l *Ledger) TakeAll(
 	return dst, err
 }
 
-// decideAll decides all requests or none, or returns the lookups to wait for.
+// decideAll decides all requests together. If some have to wait for lookups, it decides nothing and returns the
+// lookups.
 func (l *Ledger) decideAll(
 	requests []request, checks []headgate.Check, shardSet uint64, dst []headgate.Decision, now moment,
 ) (_ []headgate.Decision, lookups []*lookup.Lookup, _ error) {
@@ -140,7 +141,7 @@ func (l *Ledger) peek(req *request, now moment) headgate.Decision {
 	return d
 }
 
-// denyWithOthers changes the decision on a check that takes nothing because another check was denied.
+// denyWithOthers corrects the decision on a check when a check of the same call was denied, so that nothing is taken.
 func (l *Ledger) denyWithOthers(req *request, d *headgate.Decision, now moment) {
 	sh := l.shardOf(&req.key)
 	if r := sh.records[req.key]; r != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// SetUnreachable tells the ledger whether its peers are unreachable. While they are, decisions are Degraded and follow
-// the policy in the check's OnFailure. Open applies the whole limit to the units that this node has counted. Local uses
-// the check's Safe limit or, if there is none, the limit divided by the number of live nodes. Closed denies, and callers
-// are told to retry after the time retry.
+// SetUnreachable sets whether the peers are unreachable. While they are, decisions are Degraded and follow the policy
+// in the check's OnFailure. Open applies the whole limit to the units that this node has counted. Local applies the
+// check's Safe limit or, if there is none, the limit divided by the number of live nodes. Closed denies, with a
+// RetryAfter of retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
 	l.unreachable.Set(unreachable, l.clock.Elapsed()+retry)
 }
@@ -30,7 +30,7 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 	if groups == 0 {
 		return false
 	}
-	key := l.hash(c.Key, 0) // any kind: it only changes the last byte of the hash, and GroupOf uses the first one
+	key := l.hash(c.Key, 0) // any kind: it changes only the last byte of the hash, and GroupOf uses the first
 	return groups>>tally.GroupOf(&key)&1 == 1
 }
 

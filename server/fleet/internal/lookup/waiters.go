@@ -31,14 +31,14 @@ func New(k *tally.Key) *Lookup {
 // End ends the lookup. It must be called once.
 func (l *Lookup) End() { close(l.ended) }
 
-// Waiters are the decisions that wait for lookups. The zero value lets no decision wait. Waiters are safe for
+// Waiters manages the decisions that wait for lookups. With the zero value, no decision waits. It is safe for
 // concurrent use.
 type Waiters struct {
 	// StartExchange starts an exchange of the keys that decisions wait for. If it is nil, no decision waits. It must be
 	// set before the first decision.
 	StartExchange func()
 
-	failedGroups atomic.Uint64 // key groups whose latest lookup failed or took too long: no decision waits for them
+	failedGroups atomic.Uint64 // key groups whose latest lookup failed or took too long; no decision waits for these
 	waiting      atomic.Int64  // decisions that wait now
 
 	waits, dropped atomic.Int64
@@ -53,7 +53,7 @@ func (w *Waiters) Admit(k *tally.Key) bool {
 	return true
 }
 
-// Drop counts a decision that uses this node's counter alone.
+// Drop counts a decision that uses only this node's counter, because it cannot wait.
 func (w *Waiters) Drop() { w.dropped.Add(1) }
 
 // Await waits until the lookups end or MaxWait has passed. It returns an error if ctx ends first.
@@ -103,6 +103,6 @@ func (w *Waiters) GroupsDone(exchanged, failed uint64) {
 // Waits returns the number of decisions that waited.
 func (w *Waiters) Waits() int64 { return w.waits.Load() }
 
-// Dropped returns the number of decisions that used this node's counter alone, because too many decisions were waiting
-// or no response came in time.
+// Dropped returns the number of decisions that used only this node's counter, because too many decisions were waiting,
+// or because the exchange failed or did not respond in time.
 func (w *Waiters) Dropped() int64 { return w.dropped.Load() }

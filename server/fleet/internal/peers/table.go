@@ -10,11 +10,11 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// A Table holds the known peers. Each peer has a slot, by which records refer to it. If there are too many peers, the
-// peer whose latest update is the oldest loses its slot.
+// A Table has the known peers. Each peer has a slot, whose index records use to refer to the peer. If there are too
+// many peers, a new peer gets the slot of the peer whose latest update is the oldest.
 type Table struct {
-	// KeepEnded keeps the IDs of incarnations that have ended. Their notes stay in an exchange, and can be received even
-	// after notes of the next incarnation. KeepEnded must not change after the first call of Slot.
+	// KeepEnded keeps the IDs of incarnations that have ended. An exchange stores their notes for some time, so they may
+	// be received after notes of the next incarnation. KeepEnded must not change after the first call of Slot.
 	KeepEnded bool
 
 	mu     sync.Mutex
@@ -23,10 +23,10 @@ type Table struct {
 	ids    atomic.Pointer[[]ID]
 }
 
-// An ID is what digests need of a slot.
+// An ID identifies the peer in a slot. Digests are computed from IDs.
 type ID struct {
 	Gen  uint32
-	Hash uint64 // of the peer; 0 if a newer incarnation has a slot and this one is not kept
+	Hash uint64 // hash of the peer; 0 if a newer incarnation has a slot and KeepEnded is not set
 }
 
 // IDs returns the IDs of all slots. They must not be changed.
@@ -54,16 +54,16 @@ func (p *Table) setID(i int, peer fleet.Peer) {
 
 type peerSlot struct {
 	peer      fleet.Peer
-	gen       uint32 // grows when the slot gets another peer
+	gen       uint32 // generation: increases when the slot gets another peer
 	updatedAt int64
-	// ahead is the smallest known difference between this node's uptime and the uptime in an update of the peer. It is
-	// exact if an update arrived without delay.
+	// ahead is the smallest difference between this node's uptime and the uptime in an update of the peer. An update
+	// without delay has exactly this difference.
 	ahead   time.Duration
 	aheadAt time.Duration
 }
 
-// MaxSlots is the maximum number of peers. It is larger than the number of peers that a record of the ledger remembers,
-// because nodes come and go.
+// MaxSlots is the maximum number of peers. It is larger than the maximum number of peers in a record of the ledger,
+// because nodes join and leave.
 const MaxSlots = 1024
 
 // Slot returns the slot of a peer and its generation.
@@ -95,8 +95,8 @@ func (p *Table) Slot(peer fleet.Peer, now int64) (int32, uint32) {
 	return int32(i), p.slots[i].gen
 }
 
-// Lag estimates how late an update is, compared with the fastest one of its peer. It allows for clocks of different
-// speed.
+// Lag estimates the delay of an update, compared with the fastest update of the same peer. ours is this node's uptime
+// when the update arrived, and theirs is the peer's uptime when it was sent. Clocks may have slightly different speeds.
 func (p *Table) Lag(slot int32, ours, theirs time.Duration) time.Duration {
 	const drift = 5000 // clocks drift apart by at most one part in 5000
 	p.mu.Lock()

@@ -2,7 +2,7 @@ package quota
 
 import "github.com/headgate/headgate"
 
-// A Bound is a counter with a plan of its own. It bounds what another counter allows: a request must be allowed by both.
+// A Bound is an additional counter with its own plan. A request must be allowed by the Bound and by the main counter.
 type Bound struct {
 	Counter
 	Plan *Plan
@@ -36,7 +36,7 @@ func (b *Bound) ChangePlan(to PlanChange) {
 	}
 }
 
-// Tighten changes a decision on n units to the tighter of that decision and the counter's own, for each figure.
+// Tighten combines a decision on n units with the counter's own decision. Each figure becomes the stricter of both.
 func (b *Bound) Tighten(d *headgate.Decision, n, at int64) {
 	own := b.Decide(b.Plan, at, n)
 	d.Limit = min(d.Limit, own.Limit)

@@ -82,11 +82,11 @@ func (p *Plan) TimeFor(units int64) int64 {
 	return int64(min(micros, MaxTime))
 }
 
-// MaxTime is a time beyond those of all limits, in µs, that can be added to others without overflow.
+// MaxTime is longer than the times of all limits, in µs. It can be added to other times without overflow.
 const MaxTime = 1 << 55
 
-// A Counter counts the units consumed under one plan. Its state is a pair, or an algorithm.State for plans without one.
-// Times are in µs.
+// A Counter counts the units consumed under one plan. Depending on the algorithm, its state is an algorithm.Pair or an
+// algorithm.State. Times are in µs.
 type Counter struct {
 	words [4]int64        // the pair, or the first part of the state
 	state algorithm.State // nil for a pair
@@ -100,7 +100,7 @@ func (c *Counter) setPair(p algorithm.Pair) {
 	c.words[0], c.words[1], c.words[2] = p.Time, p.Units, p.Last
 }
 
-// Adopt converts the counter from one plan to another of its kind. See [algorithm.Plan.Carry].
+// Adopt converts the counter from one plan to another plan of the same kind. See [algorithm.Plan.Carry].
 func (c *Counter) Adopt(from, to *Plan, shift, at int64) {
 	if from.IsPair() {
 		c.setPair(to.CarryPair(&from.Plan, c.pair(), shift, at))
@@ -117,7 +117,7 @@ func (c *Counter) Decide(p *Plan, at, n int64) headgate.Decision {
 	return p.Decide(c.state, at, n)
 }
 
-// Level returns the number of units that count at a time: the capacity minus Remaining.
+// Level returns the number of consumed units that count at a time. It is the capacity minus Remaining.
 func (c *Counter) Level(p *Plan, at int64) int64 {
 	if p.IsPair() {
 		return p.LevelPair(c.pair(), at)
@@ -125,8 +125,8 @@ func (c *Counter) Level(p *Plan, at int64) int64 {
 	return p.Capacity() - p.Decide(c.state, at, 0).Remaining
 }
 
-// Take takes n units, from 1 to the capacity, if the limit allows it, and sets d. lease names the slot of a concurrency
-// limit.
+// Take takes n units, from 1 to the capacity, if the limit allows it, and sets d. For a concurrency limit, lease is the
+// identifier of the slot.
 func (c *Counter) Take(p *Plan, at, n int64, lease uint64, d *headgate.Decision) bool {
 	if p.IsPair() {
 		pair, ok := p.TakePair(c.pair(), at, n)
@@ -149,7 +149,7 @@ func (c *Counter) Charge(p *Plan, at, n int64) (d headgate.Decision) {
 		c.setPair(pair)
 		return d
 	}
-	c.state, d, _ = p.Charge(c.stateOrEmpty(), at, n) // concurrency, which has no Charge, is never charged
+	c.state, d, _ = p.Charge(c.stateOrEmpty(), at, n) // only concurrency limits return an error, and are never charged
 	return d
 }
 
@@ -169,7 +169,7 @@ func (c *Counter) stateOrEmpty() algorithm.State {
 	return c.state
 }
 
-// UnitsStarted returns the units that drain in a time, counting a started unit as a whole one.
+// UnitsStarted returns the number of units that drain in a time, rounded up.
 func (p *Plan) UnitsStarted(micros int64) int64 {
 	units := p.UnitsIn(micros)
 	if p.TimeFor(units) < micros {
@@ -178,10 +178,10 @@ func (p *Plan) UnitsStarted(micros int64) int64 {
 	return units
 }
 
-// PartTime returns how long a number of 64ths of a unit takes to drain, in µs.
+// PartTime returns how long a part of a unit takes to drain, in µs. part is in units of 1/UnitParts.
 func (p *Plan) PartTime(part uint8) int64 { return p.TimeFor(int64(part)) / UnitParts }
 
-// UnitParts is the number of parts of a unit in which levels are sent.
+// UnitParts is the number of parts into which a unit is divided when levels are compared.
 const UnitParts = 64
 
 // SameRate reports whether two buckets drain at the same rate.
@@ -198,22 +198,22 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// ChangeRate converts a bucket to another plan: the units of its level at the time changedAt count as consumed at that
-// time. It reports whether the bucket was not empty at the time now.
+// ChangeRate converts a bucket to another plan. The units of its level at the time changedAt count as consumed at that
+// time. It reports whether the bucket is not empty at the time now.
 func (c *Counter) ChangeRate(from, to *Plan, changedAt, now int64) bool {
 	notEmpty, units := c.Level(from, now) > 0, c.Level(from, changedAt)
 	*c = Counter{}
 	if notEmpty && units > 0 {
 		taken := c.Charge(to, changedAt, units).Receipt.Units
-		c.words[1] += units - taken // a debt deeper than the new limit allows stays
+		c.words[1] += units - taken // keep a debt that is deeper than the new limit allows
 	}
 	return notEmpty
 }
 
-// AllowedPart returns the part of a node's total in one window that its own counter can have allowed.
+// AllowedPart returns the part of a node's total in one window that its counter can have allowed: at most the capacity.
 func (p *Plan) AllowedPart(total int64) int64 { return max(0, min(total, p.Capacity())) }
 
-// Set sets the counter to that of a key that consumed units at the time at, and nothing before.
+// Set sets the counter to the state after units were consumed at the time at, and none before.
 func (c *Counter) Set(p *Plan, at, units int64) {
 	s := p.NewState(at, units)
 	if p.IsPair() {
@@ -223,7 +223,7 @@ func (c *Counter) Set(p *Plan, at, units int64) {
 	c.state = s
 }
 
-// These are indices in the state of a sliding window.
+// Indices of words in the state of a sliding window.
 const latestWord, currentWord, previousWord = 1, 2, 3
 
 // ChargeWindowBefore charges n units of a sliding window to the window before the one that starts at window.
@@ -253,7 +253,7 @@ func (c *Counter) InWindowBefore(p *Plan, window int64) int64 {
 	}
 }
 
-// Renew gives a slot of a concurrency limit another TTL. It reports whether the slot was still held.
+// Renew extends a slot of a concurrency limit by another TTL. It reports whether the slot was still held.
 func (c *Counter) Renew(p *Plan, at, n int64, lease uint64) (held bool, err error) {
 	state, held, err := p.Renew(c.stateOrEmpty(), at, n, lease)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 
 // A Loop runs rounds of a task one after the other until it is stopped.
 type Loop struct {
-	clock clock.Stopwatch
-	life  context.Context // ends with the loop
-	end   context.CancelFunc
-	busy  sync.WaitGroup
-	pause func() time.Duration
-	do    func(ctx context.Context, early bool)
+	clock  clock.Stopwatch
+	ctx    context.Context // ends with the loop
+	cancel context.CancelFunc
+	busy   sync.WaitGroup // the current round, or the timer of the next
+	pause  func() time.Duration
+	do     func(ctx context.Context, early bool)
 
 	mu             sync.Mutex
 	timer          clock.Timer
@@ -29,14 +29,14 @@ type Loop struct {
 }
 
 // minRest is the minimum time between a round and an early round. If the round took longer, the rest is as long as the
-// round. So requests made meanwhile are handled together, and early rounds use at most half of the time.
+// round. So requests during this time are handled together, and early rounds take at most half of the time.
 const minRest = 2 * time.Millisecond
 
-// Start runs do after each pause, and early after Hurry. A pause is measured from the start of one round to the start
-// of the next.
+// Start runs do after each pause, and earlier after Hurry. A pause lasts from the start of one round to the start of
+// the next.
 func (r *Loop) Start(c clock.Clock, pause func() time.Duration, do func(ctx context.Context, early bool)) {
 	r.clock, r.pause, r.do = clock.NewStopwatch(c), pause, do
-	r.life, r.end = context.WithCancel(context.Background())
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due = pause()
@@ -66,7 +66,7 @@ func (r *Loop) round() {
 	}
 	r.running, r.earlyRequested = true, false
 	r.mu.Unlock()
-	r.do(r.life, early)
+	r.do(r.ctx, early)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	endedAt := r.clock.Elapsed()
@@ -101,15 +101,15 @@ func (r *Loop) Stop(ctx context.Context) error {
 		r.busy.Done()
 	}
 	r.mu.Unlock()
-	cut := context.AfterFunc(ctx, r.end)
+	stop := context.AfterFunc(ctx, r.cancel)
 	r.busy.Wait()
-	cut()
-	r.end()
+	stop()
+	r.cancel()
 	return nil
 }
 
-// Finish stops the loop, runs more rounds until there is nothing left to do or ctx ends, and calls end. Finishing again
-// does nothing.
+// Finish stops the loop, calls round until it returns false or an error or until ctx ends, and then calls end. Calling
+// Finish again does nothing.
 func (r *Loop) Finish(ctx context.Context, round func(context.Context) (more bool, err error), end func() error) error {
 	err := r.Stop(ctx)
 	if errors.Is(err, headgate.ErrClosed) {

@@ -10,25 +10,25 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Windows start at times of day. If each node used its own clock, nodes would count in different windows. So all nodes
-// use one clock, the fleet's clock: that of a server, or the median of the nodes' clocks. Buckets do not use it.
+// Windows start at fixed times of day. If each node used its own clock, nodes would count in different windows. So all
+// nodes use the fleet's clock, which is the clock of a server or the median of the nodes' clocks. Buckets do not use
+// it.
 //
-// A node may find out that its estimate of the fleet's clock was wrong. If the fleet's clock is ahead of the estimate,
-// the window ends early and the next window starts. If it is behind, the current window lasts until it ends by the
-// fleet's clock, so no window is counted twice. If it is behind by more than a window, the node's window is dropped.
-// The consumption in the window that is open by the fleet's clock is not known, so its key is closed until that window
-// ends.
+// A node's estimate of the fleet's clock may change. If the fleet's clock is ahead of the old estimate, the open window
+// ends early. If it is behind, the open window lasts longer, until it ends by the fleet's clock, so no window is
+// counted twice. If it is behind by more than a window, the node drops its window and opens an earlier one. The
+// consumption in that window is unknown, so all requests for the key are denied until it ends.
 
 const (
 	// ReadInterval is how often the clock is read. retryInterval is the pause after a failed read.
 	ReadInterval  = time.Second
 	retryInterval = 10 * time.Second
-	// Drift is how fast two clocks may drift apart: by one part in Drift.
+	// Drift limits how fast two clocks may drift apart: by one part in Drift of the elapsed time.
 	Drift = 5000
 )
 
-// IsTooLarge reports whether the skew of a clock is MaxClockSkew or more. A skew that was too large counts as too large
-// until it is 10 % smaller, so that events do not follow each other again and again.
+// IsTooLarge reports whether the skew of a clock is at least MaxClockSkew. A skew that was too large counts as too
+// large until it is below 90 % of MaxClockSkew, so that a skew near the limit does not cause many events.
 func IsTooLarge(off time.Duration, wasTooLarge bool) bool {
 	if wasTooLarge {
 		return off.Abs() >= fleet.MaxClockSkew*9/10
@@ -36,9 +36,9 @@ func IsTooLarge(off time.Duration, wasTooLarge bool) bool {
 	return off.Abs() >= fleet.MaxClockSkew
 }
 
-// An Estimate estimates how far another clock is ahead of this node's. A reading was taken at some moment between the
-// request and the response, which bounds the difference. The bounds of all readings are combined, so the fastest
-// responses determine the estimate. It moves no further than the bounds require.
+// An Estimate estimates how far another clock is ahead of this node's clock. A reading was taken at some moment between
+// the request and the response, which gives a lower and an upper bound of the difference. The bounds of all readings
+// are combined, so the fastest responses determine the estimate. It changes only as far as the bounds require.
 type Estimate struct {
 	least, most time.Duration // bounds of the difference
 	at          time.Duration // time of the latest reading, by this node's clock
@@ -55,7 +55,7 @@ func (e *Estimate) Update(reading, requestedAt, respondedAt time.Duration) time.
 		if low, high := max(least, e.least-drift), min(most, e.most+drift); low <= high {
 			least, most = low, high
 		} else {
-			e.set = false // the other clock was set, or is another server's
+			e.set = false // the other clock was adjusted, or another server responds
 		}
 	}
 	if !e.set {
@@ -77,7 +77,7 @@ type Tracker struct {
 	mu       sync.Mutex // held while the clock is read
 	estimate Estimate
 	next     time.Duration // when to read the clock next
-	reported bool          // that the clock is off
+	reported bool          // it was reported that the skew is too large
 	ahead    atomic.Int64  // ns
 }
 

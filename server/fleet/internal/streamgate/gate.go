@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// maxBytes is the maximum number of bytes that are read from a stream: enough for a state, and the names and
-	// addresses of some thousand hosts.
+	// maxBytes is the maximum number of bytes that are read from a stream. This is enough for the state of a host, and
+	// the names and addresses of some thousand hosts.
 	maxBytes = 1 << 20
 	// maxOpen is the maximum number of open streams from hosts that are not members. A stream lasts at most
 	// memberlist.Config.TCPTimeout.
 	maxOpen = 32
-	// maxNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all of
-	// them before it reads them.
+	// maxNodes is the maximum number of hosts that a stream may announce. memberlist allocates memory for all announced
+	// hosts before it reads any.
 	maxNodes = maxBytes / 64
 )
 
@@ -32,10 +32,10 @@ const MaxFromAddress = 8
 
 var (
 	errTooLong = fmt.Errorf("stream of more than %d bytes", maxBytes)
-	errKind    = errors.New("stream of a kind that no host sends")
+	errKind    = errors.New("stream starts with a message type that Headgate never sends")
 )
 
-// These are types of memberlist's messages that a stream may start with.
+// Types of memberlist's messages that a stream may start with.
 const (
 	pushPullMessage  = 6
 	userMessage      = 8
@@ -44,7 +44,7 @@ const (
 	labelMessage     = 244
 )
 
-// A Gate is a transport that bounds the number of incoming streams, and how much is read of each.
+// A Gate is a transport that limits the number of incoming streams, and the bytes that are read from each.
 type Gate struct {
 	memberlist.NodeAwareTransport
 	isMember  func(netip.Addr) bool
@@ -54,16 +54,16 @@ type Gate struct {
 	ended     chan struct{}
 
 	mu       sync.Mutex
-	open     int                  // from hosts that are not members
-	openFrom map[netip.Prefix]int // by address
+	open     int                  // number of open streams from hosts that are not members
+	openFrom map[netip.Prefix]int // number of open streams by address, also from members
 
 	refused atomic.Int64
 }
 
 var _ memberlist.NodeAwareTransport = (*Gate)(nil)
 
-// New returns a Gate in front of t. isMember reports whether a member has that address. Members are accepted regardless
-// of the number of other streams. onRefused is called with the address of a stream that was refused.
+// New returns a Gate in front of t. isMember reports whether an address belongs to a member. Streams of members are
+// accepted even if many other streams are open. onRefused is called with the address of a stream that was refused.
 func New(
 	t memberlist.NodeAwareTransport, isMember func(netip.Addr) bool, onRefused func(addr string, err error),
 ) *Gate {
@@ -106,7 +106,7 @@ func (g *Gate) Refused() int64 { return g.refused.Load() }
 
 // Shutdown implements memberlist.Transport.
 func (g *Gate) Shutdown() error {
-	err := g.NodeAwareTransport.Shutdown() // which may wait until its last stream is accepted
+	err := g.NodeAwareTransport.Shutdown() // first, because it may wait until accept has received its last stream
 	close(g.closed)
 	<-g.ended
 	return err
@@ -121,7 +121,7 @@ func (g *Gate) DialAddressTimeout(to memberlist.Address, timeout time.Duration) 
 	return newStream(conn, func() {}), nil
 }
 
-// reserve reserves a place for an incoming stream, if there is one.
+// reserve counts an incoming stream, and wraps it. It returns false if too many streams are open.
 func (g *Gate) reserve(conn net.Conn) (net.Conn, bool) {
 	addr := conn.RemoteAddr().String()
 	var ip netip.Addr
@@ -141,7 +141,7 @@ func (g *Gate) reserve(conn net.Conn) (net.Conn, bool) {
 	g.mu.Unlock()
 	if full {
 		g.refused.Add(1)
-		g.onRefused(addr, errors.New("too many streams at once"))
+		g.onRefused(addr, errors.New("too many open streams"))
 		return nil, false
 	}
 	return newStream(conn, func() { g.release(from, member) }), true
@@ -158,18 +158,18 @@ func (g *Gate) release(from netip.Prefix, member bool) {
 	}
 }
 
-// sourceOf returns the network whose addresses count as one. For IPv6 it has a prefix of 64 bits, because a single host
-// can use all addresses of such a network.
+// sourceOf returns the network whose addresses count as one address. For IPv6, this is a /64 network, because a single
+// host can use all addresses of such a network.
 func sourceOf(ip netip.Addr) netip.Prefix {
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = 64
 	}
-	p, _ := ip.WithZone("").Prefix(bits) // the zero Prefix for an invalid address
+	p, _ := ip.WithZone("").Prefix(bits) // an invalid address has the zero Prefix
 	return p
 }
 
-// A stream is a connection from which at most maxBytes are read. If it announces more bytes, nothing is read.
+// A stream is a connection from which at most maxBytes are read. If it announces a longer message, Read fails at once.
 type stream struct {
 	net.Conn
 	in      *bufio.Reader
@@ -205,8 +205,8 @@ func (s *stream) Close() error {
 	return s.Conn.Close()
 }
 
-// checkStream checks the start of a stream, and refuses one for which memberlist would allocate too much. memberlist
-// decides whether it is accepted at all.
+// checkStream checks the start of a stream. It refuses a stream for which memberlist would allocate too much memory.
+// memberlist itself checks everything else.
 func checkStream(in *bufio.Reader) error {
 	head, err := in.Peek(1)
 	if err != nil {
@@ -238,10 +238,10 @@ func checkStream(in *bufio.Reader) error {
 	return nil
 }
 
-// pushPullHead is the maximum size of a state's header. A state is always longer.
+// pushPullHead is the maximum size of the header of memberlist's push/pull message. The whole message is always longer.
 const pushPullHead = 48
 
-// checkPushPull checks how much an unencrypted state announces.
+// checkPushPull checks the sizes that an unencrypted push/pull message announces.
 func checkPushPull(in *bufio.Reader, at int) error {
 	head, err := in.Peek(at + pushPullHead)
 	if err != nil {

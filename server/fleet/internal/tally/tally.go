@@ -15,8 +15,8 @@ type Key [16]byte
 // GroupOf returns the group that a key is in; see [fleet.KeyGroups].
 func GroupOf(k *Key) int { return int(k[0] % fleet.KeyGroups) }
 
-// A Tally is what one node reports of one key. It is cumulative: the latest tally includes all earlier tallies. So a
-// lost tally only causes a delay, and a repeated tally has no effect.
+// A Tally is a node's report of its consumption of one key. It is cumulative: the latest tally includes all earlier
+// tallies. So a lost tally only causes a delay, and a repeated tally has no effect.
 type Tally struct {
 	Key Key
 	// Limit is the limit under which the node counts the key. It may be the zero Limit if the receiver has a record of the
@@ -25,7 +25,7 @@ type Tally struct {
 	// Start is the uptime of the node's ledger when Total was 0, in whole microseconds. It identifies the total. A node
 	// starts a new total after the key has drained, in every window if the limit has windows, and on Reset.
 	Start time.Duration
-	// Total is the number of units that the node has consumed since Start. Peers ignore a Total that falls.
+	// Total is the number of units that the node has consumed since Start. Peers ignore a Total that has decreased.
 	Total int64
 	// Level is the number of units that all nodes have consumed and that have not drained, as far as the node knows.
 	Level int64
@@ -34,26 +34,26 @@ type Tally struct {
 	// Carried is the number of earlier units that count in the window: the excess of earlier fixed windows, and units
 	// consumed under a limit of another kind that this limit replaced.
 	Carried int64
-	// Previous is the number of units that the node consumed in the window before Window. Peers may have missed the last
-	// of them, and nodes that joined since have missed all.
+	// Previous is the number of units that the node consumed in the window before Window. It is sent because peers may
+	// have missed the last of these units, and nodes that joined later have missed all.
 	Previous int64
 	// AllPrevious is the number of units that all nodes consumed in the window before, as far as the node knows. It is 0
 	// unless the limit is a sliding window.
 	AllPrevious int64
-	// Offset is how many µs later a staggered window starts.
+	// Offset is how many µs later the windows of this key start, if the limit is staggered.
 	Offset int64
 	// Reset is set if Total started because the key was reset.
 	Reset bool
-	// Age is how old the tally was when it was received, or 0 if that is not known. The receiver sets it.
+	// Age is the maximum age of the tally when it was received, or 0 if it is unknown. The receiver sets it.
 	Age time.Duration
-	// MinAge is how old the tally is at least.
+	// MinAge is the minimum age of the tally when it was received. The receiver sets it.
 	MinAge time.Duration
 
 	Delivery
 	Comparison
 }
 
-// A Delivery is what the sender of a tally knows about earlier tallies of the key. It is not sent as part of the tally.
+// A Delivery has a node's local information about earlier tallies of the key. It is not sent as part of the tally.
 type Delivery struct {
 	Delivered int64 // the part of Total that was sent before
 	SendLevel bool  // the level has to be sent even if peers know the total
@@ -62,7 +62,7 @@ type Delivery struct {
 	// HasKnownUnits is set.
 	KnownUnits    int64
 	HasKnownUnits bool
-	// Unlearned is set if the consumption of peers is not known. AllNotes is set if all notes of peers have to be read,
+	// Unlearned is set if the consumption of peers is unknown. AllNotes is set if all notes of peers must be read,
 	// because none were received yet.
 	Unlearned, AllNotes bool
 	Added               time.Duration // uptime when the record was added
@@ -71,26 +71,26 @@ type Delivery struct {
 // A Comparison lets nodes that have received the same updates agree on a level.
 type Comparison struct {
 	Sum         int64  // units in the recent totals of all nodes that the sender knows
-	Digest      uint16 // identifies those totals
-	DrainedPart uint8  // of the last unit of Level, in 64ths
+	Digest      uint16 // identifies these totals
+	DrainedPart uint8  // the drained part of the last unit of Level, in 64ths
 	SumValid    bool   // Sum and Digest can be used
 	Recent      bool   // Total is among the recent totals
 }
 
-// Reasons to refuse a tally that differs too much from the peer's tally before.
+// Reasons to refuse a tally that differs too much from the previous tally of the peer.
 const (
-	Fell   = "a total that fell"
-	Leaped = "a total that grew more than possible"
+	Fell   = "a total that has decreased"
+	Leaped = "a total that has grown more than possible"
 )
 
-// Impossible returns why a tally cannot be true, or "".
+// Impossible returns the reason why a tally is implausible, or "" if it is plausible.
 func (t *Tally) Impossible(uptime time.Duration) string {
 	switch {
 	case t.Total < 0:
 		return "a negative total"
 	case t.Level < 0 || t.Carried < 0 || t.Previous < 0 || t.AllPrevious < 0:
 		return "a negative level"
-	case t.Start < 0 || t.Start > uptime+time.Second: // records that start in the same microsecond get later starts
+	case t.Start < 0 || t.Start > uptime+time.Second: // restarted totals may have a Start slightly in the future
 		return "a record from the future"
 	case t.Age < 0:
 		return "an update from the future"
