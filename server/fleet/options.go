@@ -10,29 +10,29 @@ import (
 
 // LedgerOptions configure the counters of the limiters in packages async, gossip and region.
 type LedgerOptions struct {
-	// Secret is used to hash the keys of limits. All nodes need the same secret, of at least 16 bytes. Default a random
-	// secret, which is enough for a single node.
+	// Secret is used to hash the keys of limits. It has at least 16 bytes, and must be the same on all nodes. Default a
+	// random secret, which is sufficient for a single node.
 	Secret []byte
-	// MaxKeys is the maximum number of keys to remember. At least 1024. Default DefaultMaxKeys.
+	// MaxKeys is the maximum number of keys in memory. At least 1024. Default DefaultMaxKeys.
 	MaxKeys int
-	// Idle is how long a key must be unused, with no consumption left, before its counter is reset to 0. After twice
-	// that time the key is dropped. It must be longer than Lag. Default DefaultIdle.
+	// Idle is the time after which an unused key that has drained starts a new total. After twice this time, the key is
+	// dropped. It must be at least Lag. Default DefaultIdle.
 	Idle time.Duration
 	// Lag is the maximum delay of updates in normal operation. Default DefaultLag.
 	Lag time.Duration
-	// LocalCap is the percentage of a limit's burst and rate that a single node may use, 1 to 100. It bounds the
-	// over-admission before nodes know of each other's consumption, but it also limits clients that use only one node.
+	// LocalCap is the percentage of a limit's burst and rate that a single node may use, 1 to 100. A lower value reduces
+	// over-admission before nodes have received each other's updates, but it also limits clients that use only one node.
 	// Default 100.
 	LocalCap int
-	// Members counts the known and the live nodes, to divide limits while some nodes are unreachable. Default this node
-	// only.
+	// Members counts the known and the live nodes. Limits are divided by these numbers while some nodes are unreachable.
+	// Default nil: only this node.
 	Members Members
-	// Clock is the clock and its timers. Default clock.System.
+	// Clock provides the time and timers. Default clock.System.
 	Clock clock.Clock
-	// Rand returns random numbers, for the names of concurrency leases. Default math/rand/v2.
+	// Rand returns random numbers for the lease identifiers of concurrency limits. Default math/rand/v2.
 	Rand func() uint64
-	// OnRefused is called with the reason when an implausible update is refused, at most once a second. Default logs at
-	// Warn.
+	// OnRefused is called with the reason when an implausible update is refused, at most once a second. By default, this
+	// is logged with level Warn.
 	OnRefused func(from Peer, reason string)
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // LedgerStats are the figures of a ledger.
 type LedgerStats struct {
-	// Keys is the number of keys remembered, and MaxKeys the maximum of that number.
+	// Keys is the number of keys in memory, and MaxKeys the maximum number.
 	Keys, MaxKeys int
 	// Waiting is the number of keys that have something to send.
 	Waiting int
@@ -12,24 +12,24 @@ type LedgerStats struct {
 	Peers int
 	// Applied is the number of units that peers reported to have consumed.
 	Applied int64
-	// Over estimates the over-admission of all nodes together: the sum, over all keys, of the largest debt that updates
-	// caused each time a key got into debt. OverMax is the largest debt of a single key. Debts are repaid, so in the long
-	// run no more units are admitted than the limits allow.
+	// Over estimates the over-admission of all nodes together. Each time that updates put a key into debt, the largest
+	// debt is added. OverMax is the largest debt of a single key. Debts are repaid, so in the long run no more units are
+	// admitted than the limits allow.
 	Over, OverMax int64
-	// Lag is the recent average age of updates when they are applied, and LagMax the maximum of the last minute or two.
-	// If the age of an update is not known, it is estimated by comparison with its sender's fastest update.
+	// Lag is the recent average age of updates when they are applied. LagMax is the maximum of the last minute or two. If
+	// the age of an update is unknown, it is estimated by comparison with its sender's fastest update.
 	Lag, LagMax time.Duration
-	// Levelled is the number of units charged because peers reported higher levels for some time: this node has missed
-	// updates.
+	// Levelled is the number of units that were charged because peers reported higher levels for some time, which means
+	// that this node has missed updates.
 	Levelled int64
-	// Refused is the number of updates that could not be true.
+	// Refused is the number of implausible updates.
 	Refused int64
 	// Evicted is the number of keys that were evicted because there was no room for a new key. Full is the number of new
 	// keys that were refused, and Ignored the number of updates that were dropped, because no key could be evicted.
 	Evicted, Full, Ignored int64
 	// Lookups counts keys whose consumption by peers was looked up: new keys, and keys that were unused for some time.
-	// LookupWaits counts decisions that waited for a lookup. LookupsDropped counts decisions that used this node's counter
-	// alone, because too many decisions were waiting or no response came in time.
+	// LookupWaits counts decisions that waited for a lookup. LookupsDropped counts decisions that used only this node's
+	// counter, because too many decisions were waiting or no response came in time.
 	Lookups, LookupWaits, LookupsDropped int64
 	// PeersDropped counts how often a record had too many peers and dropped one.
 	PeersDropped int64
@@ -52,6 +52,6 @@ type ExchangeStats struct {
 	Unreachable bool
 	// UnreachableGroups is the number of unreachable key groups, if some are reachable.
 	UnreachableGroups int
-	// ClockAhead is how far the fleet's clock is ahead of this node's.
+	// ClockAhead is how far the fleet's clock is ahead of this node's clock.
 	ClockAhead time.Duration
 }

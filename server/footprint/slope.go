@@ -2,9 +2,9 @@ package footprint
 
 import "math"
 
-// A Slope is the trend of a figure over time, by least squares.
+// A Slope is the trend of a figure over time, computed by least squares.
 type Slope struct {
-	PerHour float64
+	PerHour float64 // change per hour
 	// Error is the standard error of PerHour.
 	Error float64
 	Mean  float64
@@ -37,8 +37,8 @@ func SlopeOf(values []float64) Slope {
 	return Slope{PerHour: slope * hour, Error: math.Sqrt(rest/(n-2)/tt) * hour, Mean: meanV}
 }
 
-// IsFlat reports whether the slope cannot be told from 0: it is within three standard errors of 0, or the figure would
-// change by less than a part of its mean in an hour.
+// IsFlat reports whether the slope is practically 0. This is so if it is within three standard errors of 0, or if the
+// figure changes by at most the given part of its mean in an hour.
 func (s Slope) IsFlat(part float64) bool {
 	return math.Abs(s.PerHour) <= 3*s.Error || math.Abs(s.PerHour) <= part*s.Mean
 }

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// roundInterval is the minimum time between two rounds of calls. It is much shorter than the default TTL of grants, and
-// long enough that a node with thousands of keys makes few calls.
+// roundInterval is the minimum time between two rounds of calls. It is much shorter than the default TTL of grants, but
+// long enough to combine the calls of a node with thousands of keys.
 const roundInterval = 750 * time.Microsecond
 
-// rounds start calls of the source together: calls that are requested less than roundInterval after a round start with
-// the next round. A source such as redisstore.Store makes one call of grants that are requested at the same moment.
+// rounds groups calls of the source. A call that is requested less than roundInterval after a round starts with the
+// next round. Sources such as redisstore.Store combine grants that are requested at the same time into one call.
 type rounds struct {
 	mu      sync.Mutex
 	last    time.Duration // when the last round started
-	started bool          // there was one
+	started bool          // there was a round
 	waiting []pendingCall
 }
 
@@ -24,7 +24,7 @@ type pendingCall struct {
 	cancel func() // called instead of run if the limiter is closed
 }
 
-// startInRound starts a call, at once or with the next round. It returns false if the limiter is closed.
+// startInRound starts a call immediately or with the next round. It returns false if the limiter is closed.
 func (l *Limiter) startInRound(c pendingCall, now time.Duration) bool {
 	r := &l.rounds
 	r.mu.Lock()

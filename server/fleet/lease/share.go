@@ -6,22 +6,22 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// minShare is the share of a node that is alone with a key: it requests at most 1/minShare of the remaining units, as
-// other nodes may start to use the key.
+// minShare is the share of a node that is the only one to use a key. It requests at most 1/minShare of the remaining
+// units, because other nodes may start to use the key.
 const minShare = 2
 
-// updateShare finds out from a response whether other nodes also take units of the key: then the store has fewer units
-// left than expected. While other nodes do, this node requests only its part. While no other node does, it requests
-// larger and larger parts. So all units of a key can be used even if only one of many nodes uses the key.
+// updateShare determines from a response whether other nodes also take units of the key. If they do, the store has
+// fewer units left than expected. Then this node requests only its part. Otherwise it requests larger parts each time.
+// So a single node can use all units of a key.
 func (h *holding) updateShare(q *request, remaining, units int64, rtt time.Duration) {
 	found := remaining + units
-	expected, slack := h.store.left, 1+h.capacity/32
+	expected, tolerance := h.store.left, 1+h.capacity/32
 	if h.limit.Algorithm == headgate.TokenBucket || h.limit.Algorithm == headgate.GCRA {
 		expected += h.refill(q.at - h.store.requestedAt)
-		slack += h.refill(2 * rtt)
+		tolerance += h.refill(2 * rtt)
 	}
 	switch {
-	case h.store.requestedAt > 0 && min(expected, h.capacity)-found > slack:
+	case h.store.requestedAt > 0 && min(expected, h.capacity)-found > tolerance:
 		h.store.share = q.maxShare
 	case units > 0 && units < q.want:
 		h.store.share = max(minShare, q.share/4)

@@ -13,13 +13,13 @@ type Stats struct {
 	Grants, Granted, Refusals, Renewals int64
 	// Returned is the number of returned units. Expired is the number of units that were neither used nor returned.
 	Returned, Expired int64
-	// Denied is the number of checks that were denied without a call of their own. Crowded is the number of those that
-	// were denied because too many callers waited.
+	// Denied is the number of checks that were denied without a separate store call. Crowded is the number of checks that
+	// were denied because too many callers were waiting; Denied includes them.
 	Denied, Crowded int64
 	// Waits is the number of checks that waited for units.
 	Waits int64
-	// Exact is the number of checks for which the source was called alone. Degraded is the number of checks that were
-	// decided by a policy because the source had failed.
+	// Exact is the number of checks that were decided by a separate call of the source. Degraded is the number of checks
+	// that were decided by a policy because the source had failed.
 	Exact, Degraded int64
 }
 

@@ -14,19 +14,19 @@ const (
 	evictTries   = 8
 )
 
-// A table finds the holding of a key and limit. Lookups take no lock. While a shard grows they may miss an entry, and
-// are repeated with the lock before one is added.
+// A table is a hash table of holdings by key and limit. Lookups take no lock. While a shard grows, a lookup may miss an
+// entry, so add repeats it with the lock.
 type table struct {
 	seed        maphash.Seed
 	shards      []shard
-	maxPerShard int // holdings
+	maxPerShard int // maximum number of holdings in a shard
 }
 
 type shard struct {
 	buckets atomic.Pointer[[]atomic.Pointer[holding]]
 	mu      sync.Mutex
-	keys    int
-	cursor  int // of eviction
+	keys    int // number of holdings
+	cursor  int // the bucket at which evict continues
 	_       [24]byte
 }
 
@@ -63,7 +63,8 @@ func (t *table) find(hash uint64, key string, limit *headgate.Limit) *holding {
 	return h
 }
 
-// add adds a holding, unless there is one already, which it returns. Without room it returns nil. The shard is locked.
+// add adds a holding and returns it. If there is already a holding for the key and limit, it returns that one. If there
+// is no room, it returns nil. The shard is locked.
 func (t *table) add(s *shard, created *holding) *holding {
 	if h := t.find(created.hash, created.key, &created.limit); h != nil {
 		return h
@@ -74,9 +75,9 @@ func (t *table) add(s *shard, created *holding) *holding {
 	if buckets := *s.buckets.Load(); s.keys >= 2*len(buckets) {
 		s.grow(buckets)
 	}
-	at := bucketOf(*s.buckets.Load(), created.hash)
-	created.next.Store(at.Load())
-	at.Store(created)
+	bucket := bucketOf(*s.buckets.Load(), created.hash)
+	created.next.Store(bucket.Load())
+	bucket.Store(created)
 	s.keys++
 	return created
 }
@@ -86,16 +87,16 @@ func (s *shard) grow(old []atomic.Pointer[holding]) {
 	for i := range old {
 		for h := old[i].Load(); h != nil; {
 			next := h.next.Load()
-			at := bucketOf(buckets, h.hash)
-			h.next.Store(at.Load())
-			at.Store(h)
+			bucket := bucketOf(buckets, h.hash)
+			h.next.Store(bucket.Load())
+			bucket.Store(h)
 			h = next
 		}
 	}
 	s.buckets.Store(&buckets)
 }
 
-// evict drops a holding without units and waiters. The shard is locked.
+// evict removes a holding without units and waiters, and reports whether it has found one. The shard is locked.
 func (s *shard) evict() bool {
 	buckets := *s.buckets.Load()
 	for range min(len(buckets), evictTries*firstBuckets) {
@@ -124,14 +125,14 @@ func (t *table) remove(h *holding) {
 }
 
 func (s *shard) unlink(h *holding) {
-	at := bucketOf(*s.buckets.Load(), h.hash)
-	for other := at.Load(); other != nil; other = at.Load() {
+	link := bucketOf(*s.buckets.Load(), h.hash)
+	for other := link.Load(); other != nil; other = link.Load() {
 		if other == h {
-			at.Store(h.next.Load())
+			link.Store(h.next.Load())
 			s.keys--
 			return
 		}
-		at = &other.next
+		link = &other.next
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// TakeAll takes for all checks or for none, one after the other. When one is denied, units taken before are returned,
-// and the checks after it are not decided. See [headgate.Limiter].
+// TakeAll takes the costs of all checks or of none. It decides the checks one after the other. When one is denied, it
+// puts back the units of the checks in front of it, and does not decide the checks after it. See [headgate.Limiter].
 func (l *Limiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -50,7 +50,7 @@ func (l *Limiter) takeSeveral(
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
 	decisions := dst[before:]
-	for i := range checks { // if a denial is already known, nothing is taken for the other checks
+	for i := range checks { // a recent denial avoids that units are taken and put back
 		if l.deniedLocally(&checks[i], &decisions[i]) {
 			return dst, nil
 		}
@@ -75,7 +75,7 @@ func (l *Limiter) takeSeveral(
 	return dst, nil
 }
 
-// deniedLocally decides a check that is known to be denied, into d.
+// deniedLocally reports whether a check is denied because of a recent denial. If so, it sets d.
 func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 	if c.Cost < 1 || c.Split != 0 {
 		return false
@@ -96,7 +96,7 @@ func (l *Limiter) deniedLocally(c *headgate.Check, d *headgate.Decision) bool {
 	return true
 }
 
-// undo puts back what checks took.
+// undo puts back the units that checks took, and corrects their decisions.
 func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, decisions []headgate.Decision) {
 	for i := range decisions {
 		d := &decisions[i]
@@ -112,8 +112,8 @@ func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, decisions [
 	}
 }
 
-// Charge takes the cost from the store regardless of the limit. Units that this node holds were debited before and
-// stay. See [headgate.Limiter].
+// Charge takes the cost from the store regardless of the limit. It does not change the units that this node holds. See
+// [headgate.Limiter].
 func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	if err := l.admit(ctx); err != nil {
 		return headgate.Decision{}, err
@@ -124,7 +124,7 @@ func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 	return l.source.Charge(ctx, cloneCheck(&c))
 }
 
-// Renew returns ErrUnsupported, as concurrency limits are not leased. See [headgate.Limiter].
+// Renew returns ErrUnsupported, because concurrency limits cannot be leased. See [headgate.Limiter].
 func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
 	if err := l.admit(ctx); err != nil {
 		return false, err
@@ -138,8 +138,8 @@ func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receip
 	return false, headgate.ErrUnsupported
 }
 
-// Give returns units to their lease until it expires, otherwise to the store, which credits what has not refilled. See
-// [headgate.Limiter].
+// Give puts units back into their lease. If the lease has expired, it returns the units to the store, which credits
+// those that have not refilled. See [headgate.Limiter].
 func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
 	if err := l.admit(ctx); err != nil {
 		return err
@@ -160,19 +160,19 @@ func (l *Limiter) give(ctx context.Context, c *headgate.Check, r headgate.Receip
 			return nil
 		}
 	}
-	back := cloneCheck(c)
-	back.Cost = r.Units
+	refund := cloneCheck(c)
+	refund.Cost = r.Units
 	l.counts.calls.Add(1)
 	ctx, end := l.withTimeout(ctx)
 	defer end()
-	return l.source.Give(ctx, back, r)
+	return l.source.Give(ctx, refund, r)
 }
 
-// giveHeld puts units back into the held grants. It returns how many units these accepted.
+// giveHeld puts units back into grants that have not expired, and returns the number of units put back.
 func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.removed { // the next take would not find it
+	if h.removed { // the units would be lost, because no take finds this holding
 		return 0
 	}
 	l.prune(h, l.clock.Elapsed())
@@ -183,8 +183,8 @@ func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 	return n
 }
 
-// Reset forgets the consumption of the check's key in the store, and the units that this node holds. Other nodes may
-// use theirs until they expire. See [headgate.Limiter].
+// Reset clears the consumption of the check's key in the store, and drops the units that this node holds. Other nodes
+// may use their units until they expire. See [headgate.Limiter].
 func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 	if err := l.admit(ctx); err != nil {
 		return err
@@ -219,8 +219,8 @@ func (l *Limiter) resume(h *holding) {
 	l.callWhenAllowed(h, l.clock.Elapsed())
 }
 
-// drop drops the held units, and later those of a call in progress. newResets is 1 if a reset of the key begins,
-// otherwise 0. No call starts until the reset has ended.
+// drop drops the held units. Units of a call in progress are dropped when they arrive. newResets is 1 if a reset of the
+// key begins, otherwise 0. No call starts until the reset has ended.
 func (l *Limiter) drop(h *holding, newResets int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,8 +233,8 @@ func (l *Limiter) drop(h *holding, newResets int) {
 	h.calls.generation++
 }
 
-// returnOtherLimits returns to the store the units of a key that are held under other limits. If the store fails, they
-// stay consumed.
+// returnOtherLimits returns units that are held for the same key under other limits to the store. If the store fails,
+// they stay consumed.
 func (l *Limiter) returnOtherLimits(ctx context.Context, current *holding) {
 	var list []refund
 	l.table.each(current.key, func(h *holding) {

@@ -12,28 +12,28 @@ import (
 // A waiter is a caller that waits for units.
 type waiter struct {
 	cost    int64
-	answers chan answer // buffered, for one answer
+	answers chan answer // has a buffer of one, so that sending does not block
 }
 
-// An answer is the result for a waiter.
+// An answer ends the wait of a waiter.
 type answer struct {
 	decision headgate.Decision
 	outcome  outcome
 }
 
-// An outcome says what to do next with a check that cannot be decided locally.
+// An outcome is the result of decideOrWait, or of a wait.
 type outcome uint8
 
 const (
-	decided        outcome = iota
-	waiting                // for an answer
-	removed                // the holding is no longer in the table: look it up again
-	callStoreAlone         // the source has to be called for this check alone
-	storeFailed            // the source has just failed
-	closed                 // the limiter is closed
+	decided        outcome = iota // there is a decision
+	waiting                       // the check waits for an answer
+	removed                       // the holding is no longer in the table: look it up again
+	callStoreAlone                // call the source for this check alone
+	storeFailed                   // the source has just failed
+	closed                        // the limiter is closed
 )
 
-// decideOrWait decides a check with the held units or a known denial, or adds it to the queue.
+// decideOrWait decides a check by the held units or a recent denial, or adds a waiter to the queue.
 func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision, *waiter, outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *Limiter) decideOrWait(h *holding, c *headgate.Check) (headgate.Decision
 		return d, nil, decided
 	}
 	if len(h.queue.waiters) == 0 {
-		h.measure(now) // waiting callers request nothing more, which would look like lower demand
+		h.measure(now) // measure before callers wait, because waiting callers send no further requests
 	}
 	w := &waiter{cost: c.Cost, answers: make(chan answer, 1)}
 	h.queue.waiters = append(h.queue.waiters, w)
@@ -87,7 +87,7 @@ func (l *Limiter) deny(h *holding, x *denial, now time.Duration, n int64, d *hea
 
 // wait waits for the answer to a waiter.
 func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.Check) (headgate.Decision, error) {
-	if s, ok := l.clock.Clock.(clock.Scheduler); ok { // a simulator runs other goroutines before this one may block
+	if s, ok := l.clock.Clock.(clock.Scheduler); ok { // in a simulator, this goroutine must not block
 		s.Wait(func() bool { return len(w.answers) > 0 || ctx.Err() != nil })
 	}
 	select {
@@ -108,7 +108,7 @@ func (l *Limiter) wait(ctx context.Context, h *holding, w *waiter, c *headgate.C
 	}
 }
 
-// abandon removes a waiter from the queue, or puts back the units it got meanwhile.
+// abandon removes a waiter from the queue. If the waiter has already got units, abandon puts them back.
 func (l *Limiter) abandon(h *holding, w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,8 +140,8 @@ func (h *holding) answerAll(ans answer) {
 	}
 }
 
-// serveWaiters gives held units to the waiters. If there are not enough units for all, the other waiters stay in the
-// queue for the next call if it may return enough units for them. Otherwise they get the denial x.
+// serveWaiters gives held units to the waiters, the first waiter first. If there are not enough units, the other
+// waiters stay in the queue if the next call may return enough units for them. Otherwise they get the denial x.
 func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
 	for len(h.queue.waiters) > 0 {
 		d, ok := h.takeHeld(now, h.queue.waiters[0].cost)
@@ -155,11 +155,11 @@ func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
 		return
 	}
 	slot := h.nextSlot()
-	var stay []*waiter
+	var remaining []*waiter
 	for len(h.queue.waiters) > 0 {
 		cost := h.queue.waiters[0].cost
 		if now >= slot && cost <= h.store.left && (x.cost == 1 || cost < x.cost) {
-			stay = append(stay, h.queue.waiters[0])
+			remaining = append(remaining, h.queue.waiters[0])
 			h.queue.waiters = h.queue.waiters[1:]
 			continue
 		}
@@ -167,6 +167,6 @@ func (l *Limiter) serveWaiters(h *holding, now time.Duration, x *denial) {
 		l.deny(h, x, now, cost, &d)
 		h.answerFirst(answer{decision: d})
 	}
-	h.queue.waiters = stay
+	h.queue.waiters = remaining
 	l.callWhenAllowed(h, now)
 }

@@ -21,7 +21,7 @@ type wheel struct {
 	visiting sync.Mutex // held during visits
 	mu       sync.Mutex
 	slots    [wheelSlots][]*holding
-	next     int  // slot
+	next     int  // index of the slot that was visited last
 	waiting  int  // number of holdings
 	running  bool // the timer runs
 	stopped  bool
@@ -86,6 +86,6 @@ func (w *wheel) stop() {
 		w.slots[i] = nil
 	}
 	w.mu.Unlock()
-	w.visiting.Lock() // for the current visits
+	w.visiting.Lock() // wait for the current visits
 	defer w.visiting.Unlock()
 }

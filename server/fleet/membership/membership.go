@@ -18,7 +18,7 @@ import (
 
 var _ fleet.Members = (*Membership)(nil)
 
-// A List is a shared list of nodes. fleetredis.MemberList is one, in Redis.
+// A List is a shared list of nodes. fleetredis.MemberList implements it in Redis.
 type List interface {
 	// Beat adds a node to the list or refreshes its entry. It returns the number of nodes refreshed within the time live,
 	// and within the longer time known, and whether the node was listed before this call.
@@ -27,11 +27,9 @@ type List interface {
 	Leave(ctx context.Context, node string, live, known time.Duration) error
 }
 
-// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the counts stay
-// the same, because nodes that cannot reach the list may still be running.
-//
-// After the list is reachable again, the counts also stay until all nodes have had the time to refresh their entries.
-// Until then, only nodes that have left the list are subtracted.
+// A Membership counts the nodes that refresh their entries in a List. While the list is unreachable, the counts do not
+// change, because nodes that cannot reach the list may still be running. When the list is reachable again, the counts
+// do not decrease until all nodes have had time to refresh their entries, except by nodes that have left the list.
 type Membership struct {
 	list    List
 	options Options
@@ -45,15 +43,15 @@ type Membership struct {
 	held   heldCounts // used by one beat at a time
 }
 
-// heldCounts are the counts from before the list was unreachable or lost its data.
+// heldCounts has the counts from before the list became unreachable or lost its data.
 type heldCounts struct {
-	failing     bool
-	live, known int
-	until       time.Duration // until when the counts hold, by the clock
+	failing     bool          // the latest call of the list failed
+	live, known int           // the counts
+	until       time.Duration // the counts are used until this time
 	lost        bool          // the list has lost its data, so it does not show which nodes have left
 }
 
-// hold sets the counts that hold until every node has had the time to refresh its entry.
+// hold sets the counts to use until every node has had time to refresh its entry.
 func (h *heldCounts) hold(live, known int, lost bool, until time.Duration) {
 	h.live, h.known, h.lost, h.until = live, known, lost || h.lost, until
 }
@@ -67,7 +65,7 @@ func (h *heldCounts) count(live, known int, now time.Duration) (int, int) {
 		return live, known
 	case h.lost:
 		return max(live, h.live), max(known, h.known)
-	default: // known does not include nodes that left
+	default: // known does not include nodes that have left
 		return max(live, min(h.live, known)), known
 	}
 }
@@ -82,9 +80,9 @@ type Options struct {
 	LostAfter time.Duration
 	// ForgetAfter is the time without a refresh after which a node is not known either. Default DefaultForget.
 	ForgetAfter time.Duration
-	// Clock is the clock and its timers. Default clock.System.
+	// Clock provides the time and timers. Default clock.System.
 	Clock clock.Clock
-	// Logger logs when the list gets unreachable or reachable again. Default slog.Default().
+	// Logger logs when the list becomes unreachable or reachable again. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -120,10 +118,10 @@ func (o *Options) validate() error {
 	return nil
 }
 
-var errNoList = errors.New("membership: New: want a List")
+var errNoList = errors.New("membership: New: the List is nil")
 
-// New adds this node to the list, and refreshes its entry until Close. It waits for the first response until ctx ends,
-// for at most two intervals. Until there is a response, this node is the only one known.
+// New adds this node to the list, and refreshes its entry until Close. It waits for the first response of the list,
+// until ctx ends and for at most two intervals. Before the first response, Live and Known return 1.
 func New(ctx context.Context, list List, o Options) (*Membership, error) {
 	if list == nil {
 		return nil, errNoList
@@ -160,7 +158,7 @@ func (m *Membership) beat(ctx context.Context) {
 		return
 	}
 	switch first := m.respondedAt.Load() == 0; {
-	case first: // the list may have been unreachable until now, so all nodes in it count
+	case first: // the list may have been unreachable until now, so count all nodes in it as live
 		m.held.hold(math.MaxInt, 1, false, now+m.options.LostAfter)
 	case m.held.failing || !listed:
 		m.held.hold(m.Live(), m.Known(), !listed, now+m.options.LostAfter)

@@ -15,8 +15,8 @@ import (
 // chargers is the number of concurrent charges.
 const chargers = 32
 
-// chargeAll charges the owed units of some keys to the region's store, in the order of the keys. It gives back units
-// that no longer count.
+// chargeAll charges the owed units of keys to the region's store, in the order of the keys. It also gives back units
+// that no longer count. The order makes simulations reproducible.
 func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[tally.Key, *keyState]) {
 	var due []charge
 	for key, k := range keys {
@@ -49,7 +49,7 @@ func (l *Limiter) batchKeys(yield func(tally.Key, *keyState) bool) {
 	}
 }
 
-// A charge is what chargeAll does to a key.
+// A charge has the changes that chargeAll makes to one key.
 type charge struct {
 	key           tally.Key
 	check         headgate.Check
@@ -64,7 +64,7 @@ type charging struct {
 	group  sync.WaitGroup
 }
 
-// wait lets other goroutines of a simulator run until ready returns true.
+// wait waits until ready returns true, if the clock is that of a simulator, where a goroutine must not block.
 func (c *charging) wait(ready func() bool) {
 	if s, ok := c.region.clock.Clock.(clock.Scheduler); ok {
 		s.Wait(ready)
@@ -72,24 +72,24 @@ func (c *charging) wait(ready func() bool) {
 }
 
 // start charges the owed units of a key.
-func (c *charging) start(ctx context.Context, of *charge) {
-	k, ok := of.k, false
-	of.check, ok = c.region.ledger.CheckOf(of.key)
-	if !ok { // the key was unused for long, and the units have drained since
+func (c *charging) start(ctx context.Context, item *charge) {
+	k, ok := item.k, false
+	item.check, ok = c.region.ledger.CheckOf(item.key)
+	if !ok { // the key was unused for a long time, in which the units have drained
 		k.owed, k.faded, k.fading = 0, fadingUnits{}, fadingUnits{}
 		return
 	}
-	of.check.Cost = min(k.owed, headgate.MaxCount)
+	item.check.Cost = min(k.owed, headgate.MaxCount)
 	c.wait(func() bool { return len(c.slots) < chargers })
 	c.slots <- struct{}{}
 	c.group.Add(1)
 	clock.Go(c.region.clock.Clock, func() {
 		defer c.group.Done()
 		defer func() { <-c.slots }()
-		c.region.giveBack(ctx, of.check, of.faded, k.faded.receipt)
-		c.region.giveBack(ctx, of.check, of.fading, k.fading.receipt)
-		if of.check.Cost > 0 {
-			c.region.charge(ctx, of.key, of.check, k)
+		c.region.giveBack(ctx, item.check, item.faded, k.faded.receipt)
+		c.region.giveBack(ctx, item.check, item.fading, k.fading.receipt)
+		if item.check.Cost > 0 {
+			c.region.charge(ctx, item.key, item.check, k)
 		}
 	})
 }
@@ -97,7 +97,7 @@ func (c *charging) start(ctx context.Context, of *charge) {
 func (l *Limiter) charge(ctx context.Context, key tally.Key, c headgate.Check, k *keyState) {
 	d, err := l.store.Charge(ctx, c)
 	if err != nil {
-		// It may have been charged, so it is not charged again.
+		// The store may have charged the units, so they are not charged again.
 		l.charges.lost.Add(c.Cost)
 		k.owed -= c.Cost
 		k.faded, k.fading = fadingUnits{}, fadingUnits{}

@@ -10,25 +10,25 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// fadingUnits are units that other regions consumed in the window before a sliding window. The weight of these units
-// falls until the window ends. A store can charge units only to the open window, where their weight does not fall, and
-// from where they count in the next window, too. So units are charged by their weight, and given back as it falls. If
-// the node that charged them stops, or the store does not take them back, they count until the next window ends. If the
-// key is reset meanwhile, which this node does not know, units are given back that nobody counts any more.
+// fadingUnits are units that other regions consumed under a sliding window, in the window before the open one. Their
+// weight falls until the open window ends. But a store can charge units only to the open window, where their weight
+// does not fall, and from where they also count in the next window. So the current weight of the units is charged, and
+// units are given back as the weight falls. If the node that charged them stops, or the store fails, they count until
+// the next window ends. If the key is reset, this node does not notice, and gives back too many units.
 type fadingUnits struct {
-	window  int64            // start of the window in which they fade
-	units   int64            // without weight
-	counted int64            // that were charged or are owed
-	receipt headgate.Receipt // of the latest charge
+	window  int64            // start of the window in which the units fade
+	units   int64            // number of units, regardless of their weight
+	counted int64            // number of units that were charged or are owed
+	receipt headgate.Receipt // receipt of the latest charge
 }
 
-// fadingSteps is in how many steps fading units are given back, to bound the calls of the store.
+// fadingSteps is the number of steps in which fading units are given back. It limits the calls of the store.
 const fadingSteps = 32
 
 // weighed returns how many of the units count at a time.
 func (f *fadingUnits) weighed(p *quota.Plan, at int64) int64 { return weigh(p, f.window, f.units, at) }
 
-// weigh returns how many units of the window before another one count at a time in it.
+// weigh returns how many units of the previous window count at a time in a window.
 func weigh(p *quota.Plan, window, units, at int64) int64 {
 	rest := max(0, min(window+p.Period-at, p.Period))
 	hi, lo := bits.Mul64(uint64(units), uint64(rest))
@@ -36,7 +36,7 @@ func weigh(p *quota.Plan, window, units, at int64) int64 {
 	return int64(weighed)
 }
 
-// excess returns how many units are to be given back at a time.
+// excess returns how many units must be given back at a time.
 func (f *fadingUnits) excess(p *quota.Plan, at int64) int64 {
 	if f.counted == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (f *fadingUnits) excess(p *quota.Plan, at int64) int64 {
 	return 0
 }
 
-// oweWindow adds units that another region consumed in a window to those to be charged, as far as they count now.
+// oweWindow adds units that another region consumed in a window to the owed units, by their current weight.
 func (l *Limiter) oweWindow(p *quota.Plan, key tally.Key, window, units int64) {
 	if units <= 0 {
 		return
@@ -85,8 +85,8 @@ func (l *Limiter) timeOf(p *quota.Plan, key tally.Key) int64 {
 	return l.ledger.Time(p, offset)
 }
 
-// fade subtracts units whose weight has fallen from the owed ones. It returns how many of the charged units are to be
-// given back: of fading units whose window has ended, and of others.
+// fade cancels owed units whose weight has fallen. It returns how many charged units must be given back: faded is the
+// number of units whose window has ended, and fading the number of other units.
 func (l *Limiter) fade(key tally.Key, k *keyState) (faded, fading int64) {
 	if k.faded.counted == 0 && k.fading.counted == 0 {
 		return 0, 0
@@ -112,5 +112,5 @@ func (l *Limiter) giveBack(ctx context.Context, c headgate.Check, units int64, r
 		return
 	}
 	c.Cost, r.Units = min(units, headgate.MaxCount), units
-	_ = l.store.Give(ctx, c, r) // if it fails, fewer requests pass until the next window ends
+	_ = l.store.Give(ctx, c, r) // if it fails, fewer requests are allowed until the next window ends
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// noteLearned ends the lookups of keys whose consumption in other regions is now known: these keys are learned. For
+// noteLearned ends the lookups of learned keys. A key is learned when its consumption in other regions is known. For
 // keys that this node sends to other regions, Limiter.round has already charged that consumption. For keys that another
-// node sends, that node has reported to the RegionStore that it knows the consumption. noteLearned also reports to the
-// RegionStore which keys this node has learned, for nodes that wait for them. responses[i] is the response for
+// node sends, that node has reported to the RegionStore that they are learned. noteLearned also reports the keys that
+// this node has learned to the RegionStore, because other nodes may wait for them. responses[i] is the response for
 // l.batch.Tallies[i].
 func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 	if len(responses) == 0 {

@@ -20,33 +20,34 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// A Limiter shares limits with other regions. It decides by the region's own store, which may be exact or lease. It
-// sends the region's consumption to the other regions, and charges their consumption to the region's store. This is
-// what async does between nodes, with one more step. The bound is that of async, where N is the number of regions. No
-// decision on a key in use waits for another region. Decisions on a new key wait for a lookup from the second one on,
-// as in async.
+// A Limiter shares limits with other regions. It decides by the region's own store, for example a Redis with the
+// consistency exact or lease. It sends the region's consumption to the other regions, and charges their consumption to
+// the region's store. The bound of the over-admission is the same as in package async, where N is the number of
+// regions. No decision on a key in use waits for another region. On a new key, decisions from the second on wait for a
+// lookup, which reads the consumption of other regions.
 //
-// The nodes of a region add up their consumption in the region's Redis. For every key, one of its nodes sends the sum
-// to the exchange that all regions share, and receives the other regions' sums. So the traffic between regions does not
-// grow with their nodes. The sending node can change at any time: the known totals of other regions are in the region's
-// Redis too, and a script returns each growth to one node, once. That node charges the growth. If the node fails at
-// that moment, the charge is lost, and this region admits at most what was consumed in other regions in one interval.
+// The nodes of a region add up their consumption in the region's Redis. For every key, one of the nodes sends the sum
+// to the exchange that all regions share, and receives the sums of the other regions. So the traffic between regions
+// does not grow with the number of nodes. The sending node can change at any time, because the region's Redis also has
+// the totals of other regions. A script returns each growth of a total to one node, once, and that node charges the
+// growth. If the node fails at that moment, the charge is lost. Then this region admits too much: at most the units
+// that were consumed in other regions in one interval.
 //
-// A charge needs the name of the key, and other regions only send its hash. So a node charges only keys that it uses.
+// A charge needs the name of the key, but other regions send only its hash. So a node charges only keys that it uses.
 type Limiter struct {
 	store       headgate.Limiter
 	regionStore fleet.RegionStore
 	link        *exchange.Link
-	region      string         // its name
-	nodeName    string         // in the RegionStore; another one after each start
-	ledger      *ledger.Ledger // what this node consumed
+	region      string         // name of the region
+	nodeName    string         // name of this node in the RegionStore; it changes with each start
+	ledger      *ledger.Ledger // consumption of this node
 	clock       clock.Stopwatch
 	rounds      rounds.Loop
 	closed      atomic.Bool
 
-	// The following is used by one round at a time.
+	// Only the current round uses the following fields, except the atomic.
 	batch             exchange.Batch
-	storeClock        skew.Estimate // of the region's store
+	storeClock        skew.Estimate // clock of the region's store
 	storeSkewReported bool          // an event has reported that the store's clock is off
 	storeSkew         atomic.Int64  // how far the store's clock is ahead of the fleet's, in ns
 	roundNumber       int
@@ -61,20 +62,20 @@ type Options struct {
 	Region string
 	// Node is the unique name of this node, of at most 64 bytes.
 	Node string
-	// Interval is how old the consumption of other regions may be when it becomes known, 10ms to 20s. Default
+	// Interval is the time within which other regions learn of consumption, without network delays: 10ms to 20s. Default
 	// DefaultInterval.
 	Interval time.Duration
-	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. Further keys wait, and
-	// the hottest keys are sent first. Default 4096.
+	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. If there are more keys,
+	// the hottest are sent first, and the others wait. Default 4096.
 	MaxKeys int
 	// Deadline is the timeout of each step of an exchange. Default one interval, but at least 100ms and at most 2s.
 	Deadline time.Duration
 	// MaxMissed is the number of intervals without an exchange after which the other regions are unreachable. Default 5.
 	MaxMissed int
-	// Rand returns a random number below n. It spreads exchanges, and identifies this start of the node, so it must not
-	// repeat its numbers after a restart. Default math/rand/v2.
+	// Rand returns a random number below n. It is used for pauses between exchanges, and to identify this start of the
+	// node, so it must not repeat its numbers after a restart. Default math/rand/v2.
 	Rand func(n int64) int64
-	// OnEvent is called with events of the exchange. It must not block. Default logs them.
+	// OnEvent is called with events of the exchange. It must not block. By default, events are logged.
 	OnEvent func(fleet.Event)
 }
 
@@ -113,9 +114,9 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	// The sender of a key may stop sending it, before it has sent what this node reported. So this node reports a key
-	// again and again for two intervals after a request. A sender that stops loses its role after one interval, and then
-	// this node becomes the sender.
+	// The sender of a key may stop before it has sent the units that this node reported. So this node reports a key
+	// repeatedly for two intervals after a request. A sender that stops loses its role after one interval, and then this
+	// node becomes the sender.
 	counts.SetLookupAge(2 * shared.Interval)
 	l := &Limiter{
 		store: store, regionStore: rs, link: exchange.NewLink(x, counts, shared), region: o.Region,
@@ -136,8 +137,8 @@ func New(
 // SyncClock reads the clock of the exchange; see async.Limiter.SyncClock.
 func (l *Limiter) SyncClock(ctx context.Context) error { return l.link.ClockSkew.Read(ctx) }
 
-// Close sends what other regions do not know yet, until ctx ends, and stops the exchanges. Methods fail with
-// headgate.ErrClosed after Close. Closing again does nothing.
+// Close sends the consumption that other regions do not know yet, until ctx ends, and stops the exchanges. After Close,
+// methods fail with headgate.ErrClosed. Calling Close again does nothing.
 func (l *Limiter) Close(ctx context.Context) error {
 	round := func(ctx context.Context) (bool, error) { return l.round(ctx, false) }
 	return l.rounds.Finish(ctx, round, func() error {
@@ -146,8 +147,8 @@ func (l *Limiter) Close(ctx context.Context) error {
 	})
 }
 
-// open returns headgate.ErrClosed after Close.
-func (l *Limiter) open() error {
+// checkOpen returns headgate.ErrClosed after Close.
+func (l *Limiter) checkOpen() error {
 	if l.closed.Load() {
 		return headgate.ErrClosed
 	}
@@ -156,7 +157,7 @@ func (l *Limiter) open() error {
 
 // Take decides one check by the region's store. See [headgate.Limiter].
 func (l *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return headgate.Decision{}, err
 	}
 	var k ledger.ObservedKey
@@ -174,7 +175,7 @@ func (l *Limiter) Take(ctx context.Context, c headgate.Check) (headgate.Decision
 
 // Peek returns the decision that Take would return now. See [headgate.Limiter].
 func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return headgate.Decision{}, err
 	}
 	var k ledger.ObservedKey
@@ -188,16 +189,16 @@ func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 	return l.store.Peek(ctx, c)
 }
 
-// TakeAll decides several checks as one by the region's store. See [headgate.Limiter].
+// TakeAll takes the costs of all checks or of none from the region's store. See [headgate.Limiter].
 func (l *Limiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return dst, err
 	}
-	var room [8]ledger.ObservedKey
-	keys := room[:]
-	if len(checks) > len(room) {
+	var buffer [8]ledger.ObservedKey
+	keys := buffer[:]
+	if len(checks) > len(buffer) {
 		keys = make([]ledger.ObservedKey, len(checks))
 	}
 	var waits []*lookup.Lookup
@@ -225,7 +226,7 @@ func (l *Limiter) TakeAll(
 
 // Charge takes the cost regardless of the limit. See [headgate.Limiter].
 func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return headgate.Decision{}, err
 	}
 	d, err := l.store.Charge(ctx, c)
@@ -238,7 +239,7 @@ func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 
 // Renew calls the region's store. See [headgate.Limiter].
 func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return false, err
 	}
 	return l.store.Renew(ctx, c, r)
@@ -246,7 +247,7 @@ func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receip
 
 // Give returns units that were taken. See [headgate.Limiter].
 func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return err
 	}
 	err := l.store.Give(ctx, c, r)
@@ -256,10 +257,10 @@ func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt
 	return err
 }
 
-// Reset forgets consumption in this region. Other regions are not affected: reset the key in each. See
+// Reset clears the consumption in this region only. To reset a key everywhere, call Reset in each region. See
 // [headgate.Limiter].
 func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
-	if err := l.open(); err != nil {
+	if err := l.checkOpen(); err != nil {
 		return err
 	}
 	return l.store.Reset(ctx, c)
@@ -267,14 +268,14 @@ func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
 
 type chargeCounters struct{ charged, lost, owed, sentKeys atomic.Int64 }
 
-// Stats are the figures of a Limiter, as far as this node knows them.
+// Stats are the figures of a Limiter on this node.
 type Stats struct {
 	fleet.ExchangeStats
 	// Charged counts units of other regions that this node has charged to the region's store.
 	Charged int64
-	// Lost counts units that it could not charge because the store failed.
+	// Lost counts units that this node could not charge because the store failed.
 	Lost int64
-	// Owed is the number of units still to be charged, because debts are at their maximum.
+	// Owed is the number of units that are still to be charged, because debts are at their maximum.
 	Owed int64
 	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
 	SentKeys int64

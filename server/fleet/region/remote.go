@@ -13,13 +13,14 @@ import (
 
 // A remoteTally is another region's tally of one key.
 type remoteTally struct {
-	key    int // its index in the batch
+	key    int // index of the key in the batch
 	region string
 	uptime time.Duration
 	tally  tally.Tally
 }
 
-// settleRemote finds out how much the totals of other regions have grown, and adds these units to those to be charged.
+// settleRemote asks the RegionStore how much the totals of other regions have grown, and adds these units to the owed
+// units.
 func (l *Limiter) settleRemote(ctx context.Context, responses []response, received []remoteTally) error {
 	if len(received) == 0 {
 		return nil
@@ -65,14 +66,14 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 // age returns how long the other region has counted the key.
 func (r *remoteTally) age() time.Duration { return max(0, r.uptime-r.tally.Start) + r.tally.Age }
 
-// refuse reports a tally of a region that cannot be true.
+// refuse reports an implausible tally of a region.
 func (l *Limiter) refuse(r *remoteTally, reason string) {
 	l.ledger.Refuse(fleet.Peer{Name: r.region}, reason)
 }
 
-// clampTally reduces a tally to what can be true: its level to the largest debt, and its total to the largest debt plus
-// the units that can have drained, and its units of the window before to the capacity. It returns the largest possible
-// total, and the largest possible growth of a known total.
+// clampTally reduces a tally to plausible numbers: its level to the largest possible level, its total to that level
+// plus the units that can have drained, and its units of the previous window to the capacity. It returns the largest
+// possible total, and the largest possible growth of a known total.
 func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	t := &r.tally
 	p, _ := l.ledger.LevelOf(t.Key)
@@ -85,7 +86,7 @@ func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	return maxTotal, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
 }
 
-// chargeRemote adds the growth of a tally to the units to be charged.
+// chargeRemote adds the growth of a tally to the owed units.
 func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growth) {
 	units := growth.Units
 	t := &r.tally
@@ -102,23 +103,24 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	k := l.keys[t.Key]
 	age := r.age()
 	l.ledger.CountApplied(units)
-	// still is how many units of the tally have not drained. The level may be too low, because the sender may not know the
-	// consumption of other nodes of its region. But no more units than those of the whole time can have drained.
-	still := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
-	still -= p.DrainedOf(still, t.Age.Microseconds())
+	// undrained is the number of units of the tally that have not drained. The tally's level may be too low, because the
+	// sender may not know the consumption of other nodes of its region. The time since the start of the total gives
+	// another lower bound.
+	undrained := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
+	undrained -= p.DrainedOf(undrained, t.Age.Microseconds())
 	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
 	case growth.First && age > ours+l.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
 		unknown := int64(0) // units of this region that the other region does not know
 		switch {
-		case k.firstNoteRound != l.roundNumber && t.Age < ours: // it may include this region's units
-		case ours < l.link.Settings.Interval: // other nodes of this region have yet to report
+		case k.firstNoteRound != l.roundNumber && t.Age < ours: // the level may include this region's units
+		case ours < l.link.Settings.Interval: // other nodes of this region may not have reported yet
 			unknown = max(0, level-k.charged)
 		default:
 			unknown = min(own.Total, level)
 		}
-		k.owed += max(0, still+unknown-level-k.owed)
+		k.owed += max(0, undrained+unknown-level-k.owed)
 	default:
-		used := min(max(0, k.unused), max(0, units-still))
+		used := min(max(0, k.unused), max(0, units-undrained))
 		k.unused -= used
 		k.owed += units - used
 	}

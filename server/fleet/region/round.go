@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A keyState is what a node knows of a key that it sends for the region.
+// A keyState is a node's state of a key that it sends for the region.
 type keyState struct {
 	sentAt    time.Duration // uptime when the key was last sent
 	sentTotal int64         // the region's total that was sent last; -1 for none
@@ -24,15 +24,15 @@ type keyState struct {
 	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent.
 	level, levelAt, regionTotal int64
 	// unused is the number of units that could have drained in this region, but did not because the bucket was empty.
-	// That many units of other regions are not charged: together with them, the regions have stayed within the limit.
+	// The same number of units of other regions is not charged, because it does not exceed the limit.
 	unused int64
 
-	// firstNoteRound is the round in which this node sent its first note on the key. It is 0 if it has sent none, and -1
-	// if other nodes of the region may have sent notes before.
+	// firstNoteRound is the round in which this node sent its first note on the key. It is 0 if the node has sent none,
+	// and -1 if other nodes of the region may have sent notes earlier.
 	firstNoteRound int
 
-	fading fadingUnits // of the window before the open one
-	faded  fadingUnits // of the window before that one
+	fading fadingUnits // units of the window before the open one
+	faded  fadingUnits // units of the window before that
 
 	owed    int64 // units of other regions that are still to be charged
 	charged int64 // units of other regions that were charged so far
@@ -68,13 +68,13 @@ func (l *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 }
 
 // exchangeAll reports the consumption of this node to the RegionStore. For the keys that this node sends, it exchanges
-// totals with other regions, and finds out which units are to be charged.
+// totals with other regions, and computes the owed units.
 func (l *Limiter) exchangeAll(ctx context.Context) ([]response, error) {
 	responses, missed, err := l.sendReport(ctx, l.batch.Tallies, unlessUnlearned)
 	for _, i := range missed {
 		responses[i].failed = true
 	}
-	l.resendMissed(missed, err) // err comes from the region's own Redis, not from another region
+	l.resendMissed(missed, err)
 	sending := l.keysToSend(responses)
 	l.charges.sentKeys.Store(int64(len(sending)))
 	if len(sending) == 0 {
@@ -92,8 +92,8 @@ const (
 	alwaysLearned   learnedFlag = true
 )
 
-// sendReport adds this node's consumption to that of the region. It also reports the keys whose consumption in other
-// regions this node knows, for the other nodes of the region.
+// sendReport reports this node's consumption to the RegionStore. It also reports which keys are learned, which means
+// that this node knows their consumption in other regions.
 func (l *Limiter) sendReport(
 	ctx context.Context, tallies []tally.Tally, learned learnedFlag,
 ) (responses []response, missed []int, err error) {
@@ -135,7 +135,7 @@ func (l *Limiter) compareClocks(responses []response, requestedAt time.Duration)
 	}
 }
 
-// resendMissed makes the ledger return the tallies again that the RegionStore did not receive.
+// resendMissed marks tallies that the RegionStore did not receive as not sent, so that the ledger returns them again.
 func (l *Limiter) resendMissed(missed []int, err error) {
 	if err != nil {
 		l.link.Counters.Failures.Add(1)
@@ -166,9 +166,9 @@ func (l *Limiter) keysToSend(responses []response) (indices []int) {
 	return indices
 }
 
-// measureLevel updates k.unused. It compares the level with the expected one: the last level plus the region's new
-// units, minus all units that could drain in that time. Nodes report a little later than they consume, so a comparison
-// can be wrong in either direction. The next one corrects it.
+// measureLevel updates k.unused. It compares the level with the expected level, which is the last level plus the
+// region's new units, minus all units that could drain in that time. Nodes report a little later than they consume, so
+// the result can be too high or too low. The next comparison corrects it.
 func (l *Limiter) measureLevel(k *keyState, t *tally.Tally, r *response) {
 	p, level := l.ledger.LevelOf(t.Key)
 	if p == nil || !p.IsBucket() {
@@ -226,7 +226,7 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 	}
 	for _, n := range missed {
 		if n < 0 || n >= len(sending) {
-			continue // not an index of notes: the Exchange is wrong
+			continue // the Exchange has a bug, because this is not an index of notes
 		}
 		i := sending[n]
 		responses[i].failed = true
@@ -243,11 +243,11 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 	return all, err
 }
 
-// sweep forgets keys that this node has not sent for a while, and keys that the ledger has dropped. It does so every 64
+// sweep removes keys that this node has not sent for a while, and keys that the ledger has dropped. It does so every 64
 // rounds, and whenever there are more keys than the ledger may have.
 func (l *Limiter) sweep() {
-	const every = 64
-	if l.roundNumber%every != 0 && len(l.keys) <= l.ledger.Options().MaxKeys+fleet.KeyGroups {
+	const sweepRounds = 64
+	if l.roundNumber%sweepRounds != 0 && len(l.keys) <= l.ledger.Options().MaxKeys+fleet.KeyGroups {
 		return
 	}
 	now := l.clock.Elapsed()

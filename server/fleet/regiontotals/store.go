@@ -17,16 +17,16 @@ type Store struct {
 	keys map[string]*key
 }
 
-// New returns an empty Store with a clock.
+// New returns an empty Store. now is its clock.
 func New(now func() time.Time) *Store { return &Store{now: now, keys: make(map[string]*key)} }
 
-// A key is what is known of one key. Times are in µs.
+// A key is the state of one key. Times are in µs.
 type key struct {
 	reported  bool // start, window and total are set
 	start     int64
 	window    int64
 	total     int64
-	previous  int64  // what the region consumed in the window before
+	previous  int64  // units that the region consumed in the window before
 	sender    string // the node that sends the key for the region
 	sendsTill int64  // when another node may become the sender
 	learnedAt int64  // when a sender last knew the consumption of other regions
@@ -35,17 +35,17 @@ type key struct {
 	expiresAt int64
 }
 
-// A total is the latest one of a node or of another region.
+// A total is the latest total of a node or of another region.
 type total struct {
 	start, units int64
 	window       int64
-	previous     int64 // what the region consumed in the window before
+	previous     int64 // units that the region consumed in the window before
 	sentAt       int64
-	tooLarge     bool
+	tooLarge     bool // the total was larger than possible
 }
 
-// unitsBefore returns how many units of the total count in the window before: its own one, or an overlapping one if the
-// period has changed.
+// unitsBefore returns the units of the total if its window starts in the time from before to window, and 0 otherwise.
+// before is the start of the previous window, and window that of the open one.
 func (t *total) unitsBefore(before, window int64) int64 {
 	if t.window >= before && t.window < window {
 		return t.units
