@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// A body is the body of a request with a known length. Unlike the rest of the request, it is not reused for the next
-// request: a goroutine may still read it after the handler has returned, such as that of a transport that got an early
-// response, and must not read bytes of the next request.
+// A body is the body of a request with a known length. Unlike the other memory of a request, it is not reused, because
+// a goroutine may still read it after the handler has returned, and must not read bytes of the next request. For
+// example, a transport may have got the response before it has sent the whole body.
 type body struct {
 	conn   *conn
-	left   atomic.Int64
+	left   atomic.Int64 // bytes that were not read yet
 	closed atomic.Bool
 	mu     sync.Mutex // held while reading
 }
@@ -83,8 +83,8 @@ func (b *body) end() {
 	b.mu.Unlock()
 }
 
-// Limits for reading the rest of a body that the handler has not read. It must be read before the connection can be
-// reused.
+// Limits for reading the rest of a body that the handler has not read. The connection can be reused only after the rest
+// was read.
 const (
 	maxDrain  = 256 << 10
 	drainTime = time.Second

@@ -34,8 +34,8 @@ type conn struct {
 	state      atomic.Uint32
 	turn       turns.Turn
 	deadline   readDeadline
-	used       bool // it has served a request
-	blankBytes int  // how many CRs and LFs may precede the next request
+	used       bool // the connection has served a request
+	blankBytes int  // maximum number of CRs and LFs before the next request
 	in         readBuffer
 	current    *exchange // nil while the connection is idle
 	watcher    watcher
@@ -44,9 +44,9 @@ type conn struct {
 
 // A link groups the network connections that a conn uses.
 type link struct {
-	raw    net.Conn    // as accepted
-	rwc    net.Conn    // raw, or TLS over it
-	slot   *conns.Conn // counts raw in the limits of connections; nil if it is not counted
+	raw    net.Conn    // the accepted connection
+	rwc    net.Conn    // raw, or TLS over raw
+	slot   *conns.Conn // counts raw in the limits on connections; nil if it is not counted
 	socket *socket     // for writing to raw; nil with TLS, or if raw is not a socket
 	remote string
 	tls    *tls.ConnectionState
@@ -60,7 +60,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// serve serves the connection until it ends or is handed over to another goroutine.
+// serve serves the connection until it ends or another goroutine takes it over.
 func (c *conn) serve() {
 	ended := true
 	defer func() { c.end(recover(), ended) }()
@@ -115,7 +115,8 @@ func (c *conn) end(recovered any, ended bool) {
 	}
 }
 
-// serveRequests serves requests until the connection ends. It returns false if it is handed over to another goroutine.
+// serveRequests serves requests until the connection ends. It returns false if another goroutine takes the connection
+// over.
 func (c *conn) serveRequests() (ended bool) {
 	for {
 		switch c.next() {
@@ -136,7 +137,7 @@ func (c *conn) serveRequests() (ended bool) {
 				return false
 			}
 			if c.used && bytes.HasPrefix(c.in.bytes(), http2Preface) {
-				return true // net/http would serve it as a new HTTP/2 connection
+				return true // net/http would accept HTTP/2 here, but the preface must be the first bytes of a connection
 			}
 			return !c.handOver()
 		default:
@@ -149,15 +150,15 @@ func (c *conn) serveRequests() (ended bool) {
 var http2Preface = []byte("PRI * HTTP/2.0")
 
 func (c *conn) close() {
-	_ = c.link.rwc.Close() // an error has no consequence
+	_ = c.link.rwc.Close() // after an error, the connection is closed too
 	if c.link.rwc != c.link.raw {
 		_ = c.link.raw.Close()
 	}
 	c.server.forget(c)
 }
 
-// handshake does the TLS handshake. It returns false if net/http must serve the connection: because another protocol
-// was negotiated, or because the handshake has failed, so that net/http reports the error.
+// handshake does the TLS handshake. It returns false if net/http must serve the connection. This is so if another
+// protocol was negotiated, or if the handshake has failed: then net/http reports the error.
 func (c *conn) handshake() bool {
 	raw := c.link.raw
 	secure := tls.Server(raw, c.server.tls)
@@ -201,7 +202,7 @@ func (c *conn) handle() bool {
 	if body != nil {
 		body.end()
 	}
-	c.current.Context.End() // before endWatch, so that no further watch begins
+	c.current.Context.End() // before endWatch, so that no new watch begins
 	c.endWatch()
 	c.current.body = nil
 	if body != nil && !body.drain() {

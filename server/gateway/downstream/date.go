@@ -7,7 +7,7 @@ import (
 
 // A dateText is the value of the Date header for one second.
 type dateText struct {
-	begin time.Duration // of the second, by the server's clock
+	begin time.Duration // begin of the second, by Server.now
 	text  string
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
 )
 
-// An exchange is the memory of a request and its response. Connections that are idle have none; they share a pool.
+// An exchange is the memory of a request and its response. Idle connections have no exchange; they get one from a pool.
 type exchange struct {
 	requestMemory
 	response response
@@ -26,7 +26,7 @@ func (c *conn) acquireExchange() {
 	c.current = e
 }
 
-// releaseExchange returns the memory to the pool after the response was sent. It does not keep large memory.
+// releaseExchange returns the memory to the pool after the response was sent, unless it is large.
 func (c *conn) releaseExchange() {
 	e := c.current
 	c.current = nil

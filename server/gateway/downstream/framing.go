@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// A framingScanner finds Content-Length and Transfer-Encoding in the bytes of a connection. Each of them says where a
-// body ends. If a request has both, another server between client and gateway may have used the other one: then it sees
-// the following bytes as part of the body. So no request may follow on the connection (RFC 9112, 6.1). net/http does
-// not report the header that it ignores, therefore the scanner reads all bytes. If the text of a body looks like such a
-// header, the connection is closed without need, which does no harm.
+// A framingScanner finds the headers Content-Length and Transfer-Encoding in the bytes of a connection. Both determine
+// where a body ends. If a request has both, a proxy in front of the gateway may have used the other header, and may
+// treat different bytes as the next request. So no request may follow on the connection (RFC 9112, 6.1). net/http does
+// not report the header that it ignores. So the scanner reads all bytes of the connection. If a body contains text that
+// looks like such a header, the connection is closed unnecessarily, which is harmless.
 type framingScanner struct {
 	length, coding lineScanner // for Content-Length and for Transfer-Encoding
 }
 
-// scan scans all bytes that are read, in their order.
+// scan scans the next bytes of the connection.
 func (f *framingScanner) scan(b []byte) {
 	f.length.scan(b, "\ncontent-length:")
 	f.coding.scan(b, "\ntransfer-encoding:")
@@ -37,7 +37,7 @@ func (f *framingScanner) closes(r *http.Request) bool {
 
 // A lineScanner finds a line with a given beginning.
 type lineScanner struct {
-	matched int // the number of bytes of the beginning that the last bytes match
+	matched int // how many bytes of the beginning of the line were matched so far
 	found   atomic.Bool
 }
 

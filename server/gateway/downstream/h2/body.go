@@ -20,7 +20,7 @@ type body struct {
 
 	received received
 	inflow   inflow
-	left     int64 // bytes of the Content-Length that have not arrived; -1 without a Content-Length
+	left     int64 // bytes of the Content-Length that have not arrived yet; -1 without a Content-Length
 	ended    bool  // the client has sent the whole body
 	closed   bool  // reads fail, because the body was closed
 	err      error // why the rest of the body will not arrive
@@ -86,8 +86,8 @@ func (b *body) end() error {
 	return io.EOF
 }
 
-// await waits until something may have changed: bytes, the end, an error or the deadline. The
-// caller holds conn.mu, which await releases while it waits.
+// await waits until bytes may have arrived, or the end of the body, an error or the deadline. The caller holds conn.mu,
+// which await releases while it waits.
 func (b *body) await() error {
 	if st := b.expects; st != nil {
 		b.expects = nil
@@ -190,7 +190,7 @@ func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
 	return true
 }
 
-// received holds the bytes of a body that have arrived and were not read yet.
+// received has the bytes of a body that have arrived and were not read yet.
 type received struct {
 	chunks []*chunk
 	from   int // where the unread bytes of the first chunk begin

@@ -19,7 +19,7 @@ type Conn struct {
 	epoch  time.Time
 	reader reader
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	streams   map[uint32]*stream
 	handlers  int           // number of running handlers, including handlers of streams that were reset
 	ended     *sync.Cond    // signaled when the last handler or a flush has ended
@@ -37,12 +37,12 @@ type Conn struct {
 // peerSettings are the settings of the client.
 type peerSettings struct {
 	window    int64 // window of new streams for sending
-	resetSize bool  // the next header block must begin with a size of the dynamic table
+	resetSize bool  // the next header block must begin with a size update of the dynamic table
 }
 
 const (
-	// connWindow and streamWindow are how many bytes of bodies a client may send on a connection and on a stream
-	// before handlers read them. net/http has the same values.
+	// connWindow and streamWindow are the maximum numbers of body bytes that a client may send on a connection and on a
+	// stream before handlers read them. net/http has the same values.
 	connWindow   = 1 << 20
 	streamWindow = 1 << 20
 )
@@ -80,7 +80,7 @@ func (c *Conn) Serve() {
 	c.end(err)
 }
 
-// begin queues the settings, so that they precede the frames of Drain. The first read sends them.
+// begin queues the settings, so that they precede any frame of Drain. They are sent before the first read.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,10 +95,10 @@ func (c *Conn) begin() {
 	c.reader.unacked = 1
 }
 
-// lastWriteTime bounds the last write to a client that has violated the protocol.
+// lastWriteTime limits the time of the last write to a client that has violated the protocol.
 const lastWriteTime = 500 * time.Millisecond
 
-// end ends the connection and waits for its handlers. err is why it ends.
+// end ends the connection and waits for its handlers. err is the reason.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	var fault *connError
@@ -127,7 +127,7 @@ func (c *Conn) end(err error) {
 	if graceful {
 		conns.Linger(c.link.Conn, c.link.Conn)
 	}
-	_ = c.link.Conn.Close() // the connection has ended in any case
+	_ = c.link.Conn.Close() // after an error, the connection is closed too
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.handlers > 0 || c.sending.flushing {
@@ -163,7 +163,7 @@ func (c *Conn) wakeReader() { _ = c.link.Conn.SetReadDeadline(longAgo) }
 // longAgo is a deadline that has passed: it ends reads immediately.
 var longAgo = time.Unix(1, 0)
 
-// handlerEnded counts the end of a handler. c.mu is held.
+// handlerEnded must be called when a handler has ended. status is the status of its response. c.mu is held.
 func (c *Conn) handlerEnded(status int) {
 	if c.handlers--; c.handlers > 0 {
 		return
@@ -187,8 +187,8 @@ func (c *Conn) reset(id uint32, code http2.ErrCode) {
 	}
 }
 
-// A resetSet remembers the streams that were most recently reset or ignored, because the client may
-// still send frames on them.
+// A resetSet has the streams that were most recently reset or ignored. The client may still send frames on these
+// streams, which is not an error.
 type resetSet struct {
 	ids  [32]uint32
 	next int

@@ -9,7 +9,7 @@ import (
 // drainTime is how long a client may take to acknowledge the ping of Drain.
 const drainTime = time.Second
 
-// drain is the progress of a graceful end of the connection. Conn.mu guards it.
+// drain is the state of a graceful end of the connection. Conn.mu guards it.
 type drain struct {
 	begun bool        // the end was announced
 	final bool        // the last stream was announced
@@ -27,8 +27,8 @@ func (d *drain) stop() {
 	}
 }
 
-// Drain lets the connection end when the current streams have ended. It returns immediately, and may be called
-// several times.
+// Drain tells the client to open no more streams, and ends the connection when the current streams have ended. It
+// returns immediately, and may be called several times.
 func (c *Conn) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Header blocks are encoded with the static table of HPACK (RFC 7541) only, and without Huffman
-// codes.
+// Header blocks are encoded without the dynamic table of HPACK (RFC 7541), and without Huffman codes. So responses can
+// be encoded concurrently, and quickly.
 
 const (
 	statusName = 8    // index of :status in the static table
 	indexed    = 0x80 // begins a field whose name and value are in the table
 	literal    = 0x00 // begins a field with a value that is not in the table, and is not added to it
-	sizeUpdate = 0x20 // begins a change of the table's size, here to 0
+	sizeUpdate = 0x20 // begins a change of the dynamic table's size, here to 0
 
-	nameIndexBits = 4 // of the integer in the first byte of a literal field
-	lengthBits    = 7 // of the length in the first byte of a string
+	nameIndexBits = 4 // number of bits for the name's index in the first byte of a literal field
+	lengthBits    = 7 // number of bits for the length in the first byte of a string
 )
 
 // indexedStatus has the index in the static table of each status that it contains.

@@ -4,9 +4,9 @@ import "golang.org/x/net/http2"
 
 // An inflow is the flow-control window for bytes that the client sends on a stream or connection.
 type inflow struct {
-	window    int64 // its full size
-	available int64 // how much the client may send
-	unsent    int64 // bytes that were read and may be sent again, which the client does not know yet
+	window    int64 // the full size
+	available int64 // number of bytes that the client may send
+	unsent    int64 // number of bytes that were read, but not yet added to the window by a WINDOW_UPDATE
 }
 
 // take counts received bytes. It returns false if the client has exceeded the window.
@@ -15,8 +15,8 @@ func (f *inflow) take(n int) bool {
 	return f.available >= 0
 }
 
-// give counts n bytes that were read, so that the client may send as many again. It returns by how
-// much to extend the window of the client; 0 if that can wait.
+// give counts n bytes that were read, so that the client may send n more bytes. It returns the increment for a
+// WINDOW_UPDATE, or 0 if none must be sent yet.
 func (f *inflow) give(n int) uint32 {
 	f.unsent += int64(n)
 	if f.unsent < f.window/4 {
@@ -27,8 +27,7 @@ func (f *inflow) give(n int) uint32 {
 	return uint32(n)
 }
 
-// giveConn counts n bytes of any stream that were read, for the window of the connection. c.mu is
-// held.
+// giveConn counts n bytes that were read from any stream, for the window of the connection. c.mu is held.
 func (c *Conn) giveConn(n int) {
 	if n := c.inflow.give(n); n > 0 {
 		c.queue(appendWindowUpdate(c.frames(), 0, n))
@@ -41,14 +40,13 @@ func widen(window *int64, n int64) bool {
 	return *window <= maxWindow
 }
 
-// smallUpdate is the number of bytes below which a WINDOW_UPDATE or DATA frame takes from the
-// budget.
+// smallUpdate is the minimum number of bytes of a WINDOW_UPDATE or DATA frame. Smaller frames take from the budget.
 const smallUpdate = 1 << 10
 
 // processWindowUpdate processes a WINDOW_UPDATE frame.
 func (c *Conn) processWindowUpdate(f *frame) error {
 	if len(f.payload) != 4 {
-		return &connError{http2.ErrCodeFrameSize, "WINDOW_UPDATE of another size than 4"}
+		return &connError{http2.ErrCodeFrameSize, "WINDOW_UPDATE must have 4 bytes"}
 	}
 	n := int64(uint32At(f.payload) & maxWindow)
 	c.mu.Lock()
@@ -94,7 +92,7 @@ func (c *Conn) spend(n int) error {
 	if b.spend(n) || b.refill(c.now(), c.useful) {
 		return nil
 	}
-	return &connError{http2.ErrCodeEnhanceYourCalm, "too many frames without a use"}
+	return &connError{http2.ErrCodeEnhanceYourCalm, "too many useless frames"}
 }
 
 func (c *Conn) spendIf(condition bool, n int) error {

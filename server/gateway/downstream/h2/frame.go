@@ -13,7 +13,7 @@ const (
 	maxFrameSize = 16 << 10
 	maxWindow    = 1<<31 - 1
 	maxStreamID  = 1<<31 - 1
-	firstWindow  = 1<<16 - 1 // window of streams and connections for sending, until the client changes it
+	firstWindow  = 1<<16 - 1 // initial window of streams and connections for sending, until the client changes it
 )
 
 // A frame is a frame that was read. Its payload is valid until the next read.
@@ -51,7 +51,7 @@ func (f *frame) unpad() bool {
 	return true
 }
 
-// A connError is a violation of the protocol by the client that ends the connection.
+// A connError is a violation of the protocol by the client. It ends the connection.
 type connError struct {
 	code   http2.ErrCode
 	reason string

@@ -17,15 +17,15 @@ type headerBlock struct {
 	open          bool // a CONTINUATION frame must follow
 	stream        uint32
 	end           bool // the block ends the stream: no body follows
-	malformed     bool // the stream depends on itself
+	malformed     bool // the priority makes the stream depend on itself
 	encoded       int  // bytes of the encoded block so far
 	continuations int
 	fields        []hpack.HeaderField
-	size          int // of the decoded header, as SETTINGS_MAX_HEADER_LIST_SIZE counts it
+	size          int // size of the decoded header, as SETTINGS_MAX_HEADER_LIST_SIZE counts it
 	limit         int
 }
 
-// keptFields is the maximum number of fields whose memory is used again.
+// keptFields is the maximum number of fields whose memory is reused.
 const keptFields = 72
 
 func (b *headerBlock) begin(stream uint32, end bool) {
@@ -59,7 +59,7 @@ func (c *Conn) processHeaders(f *frame) error {
 		f.payload = f.payload[5:]
 	}
 	if f.stream%2 == 0 {
-		return &connError{http2.ErrCodeProtocol, "a client opens streams with odd numbers"}
+		return &connError{http2.ErrCodeProtocol, "HEADERS of a client on a stream with an even number"}
 	}
 	b.begin(f.stream, f.has(http2.FlagHeadersEndStream))
 	b.malformed = dependency == f.stream
@@ -85,8 +85,8 @@ func (c *Conn) processContinuation(f *frame) error {
 	return c.decode(f)
 }
 
-// decode decodes a part of a header block. It also decodes blocks that are not used, because later
-// blocks refer to the dynamic table that each block changes.
+// decode decodes a part of a header block. It must also decode blocks that are not used, because each block changes the
+// dynamic table, which later blocks use.
 func (c *Conn) decode(f *frame) error {
 	r, b := &c.reader, &c.reader.block
 	if b.encoded += len(f.payload); b.encoded > maxBlockFactor*b.limit {
@@ -109,7 +109,7 @@ func (c *Conn) decode(f *frame) error {
 func (c *Conn) processBlock(b *headerBlock) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil { // a write has failed and ended all streams: a new stream would never end
+	if c.err != nil { // a write has failed and ended all streams, so a new stream would never end
 		return c.err
 	}
 	if st := c.streams[b.stream]; st != nil {
@@ -232,12 +232,12 @@ func (c *Conn) processData(f *frame) error {
 		return c.endBody(st)
 	}
 	body.wake.Broadcast()
-	c.useful++ // the client earns budget for the small frames that it may send with the data
-	// An empty frame is not useful: it also takes back the credit of the line above.
+	c.useful++ // increases the budget
+	// An empty frame is not useful, so it also takes back the credit of the line above.
 	return c.spendIf(len(f.payload) == 0, 1+usefulCredit)
 }
 
-// used lets the client send n more bytes, because n bytes of body b were read. c.mu is held.
+// used must be called when n bytes of body b were read. It allows the client to send n more bytes. c.mu is held.
 func (c *Conn) used(b *body, n int) {
 	if n == 0 {
 		return

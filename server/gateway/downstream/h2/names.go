@@ -7,8 +7,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// commonNames maps the names of common fields in HTTP/2, which are lower case, to their canonical
-// form.
+// commonNames maps names of common fields in lower case, as in HTTP/2, to their canonical form.
 var commonNames = lowerNames(
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control",
 	"Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded", "From",
@@ -28,14 +27,14 @@ func lowerNames(canonical ...string) map[string]string {
 }
 
 const (
-	// maxNames is the maximum number of names that a connection remembers, and maxName the maximum
+	// maxNames is the maximum number of other names whose canonical form a connection stores, and maxName the maximum
 	// length of such a name.
 	maxNames = 64
 	maxName  = 64
 )
 
-// canonical returns the canonical form of a field name, or "" if the name is invalid, such as a name with capital
-// letters.
+// canonical returns the canonical form of a field name, or "" if the name is invalid. Names with capital letters are
+// invalid in HTTP/2.
 func (r *reader) canonical(name string) string {
 	if known, ok := commonNames[name]; ok {
 		return known

@@ -55,7 +55,7 @@ func (c *Conn) dispatch(f *frame) error {
 	case http2.FrameGoAway:
 		return c.processGoAway(f)
 	case http2.FramePushPromise:
-		return &connError{http2.ErrCodeProtocol, "PUSH_PROMISE of a client"}
+		return &connError{http2.ErrCodeProtocol, "a client must not send PUSH_PROMISE"}
 	default:
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Conn) dispatch(f *frame) error {
 
 func (c *Conn) processPing(f *frame) error {
 	if len(f.payload) != 8 {
-		return &connError{http2.ErrCodeFrameSize, "PING of another size than 8"}
+		return &connError{http2.ErrCodeFrameSize, "PING must have 8 bytes"}
 	}
 	data := [8]byte(f.payload)
 	c.mu.Lock()
@@ -83,7 +83,7 @@ func (c *Conn) processPing(f *frame) error {
 
 func (c *Conn) processReset(f *frame) error {
 	if len(f.payload) != 4 {
-		return &connError{http2.ErrCodeFrameSize, "RST_STREAM of another size than 4"}
+		return &connError{http2.ErrCodeFrameSize, "RST_STREAM must have 4 bytes"}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Conn) processPriority(f *frame) error {
 	return c.spend(1)
 }
 
-// processGoAway drains the connection, because a client that has sent GOAWAY opens no more streams.
+// processGoAway drains the connection, because a client opens no more streams after GOAWAY.
 func (c *Conn) processGoAway(f *frame) error {
 	if len(f.payload) < 8 {
 		return &connError{http2.ErrCodeFrameSize, "GOAWAY is too short"}
@@ -139,7 +139,7 @@ func (c *Conn) processSettings(f *frame) error {
 	}
 	switch {
 	case len(f.payload)%settingSize != 0:
-		return &connError{http2.ErrCodeFrameSize, "SETTINGS of a size that is no multiple of 6"}
+		return &connError{http2.ErrCodeFrameSize, "the size of SETTINGS is not a multiple of 6"}
 	case len(f.payload)/settingSize > maxSettings:
 		return &connError{http2.ErrCodeEnhanceYourCalm, "too many settings"}
 	}

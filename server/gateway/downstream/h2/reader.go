@@ -10,14 +10,14 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// readSize is the size of a read buffer, which has room for one frame and the beginning of another.
+// readSize is the size of a read buffer. It has room for one frame and the beginning of the next.
 const readSize = 32 << 10
 
 // A reader is the state of the reading goroutine. No other goroutine uses it.
 type reader struct {
 	buf     *[readSize]byte       // nil while the connection is idle
-	r, w    int                   // buf[r:w] was read and not yet parsed
-	first   [frameHeaderSize]byte // receives the first bytes after an idle time, because buf is nil then
+	r, w    int                   // buf[r:w] was read from the connection and not yet parsed
+	first   [frameHeaderSize]byte // receives the first bytes after an idle time, because then buf is nil
 	frame   frame
 	decoder *hpack.Decoder
 	block   headerBlock
@@ -32,9 +32,9 @@ type reader struct {
 type readTiming struct {
 	deadline time.Duration // the read deadline that is set; 0 if there is none
 	partial  time.Duration // when the incomplete frame or header block began; 0 if there is none
-	arrived  bool          // bytes have arrived since the time quiet
-	quiet    time.Duration // when arrived was last reset
-	pinged   time.Duration // when a ping was sent that has no acknowledgement yet; 0 if there is none
+	arrived  bool          // bytes have arrived since quiet
+	quiet    time.Duration // when arrived was last set to false
+	pinged   time.Duration // when the unacknowledged ping was sent; 0 if there is none
 }
 
 // release gives back the read buffer.
@@ -74,8 +74,7 @@ func (r *reader) room() []byte {
 	return r.buf[r.w:]
 }
 
-// readFrames reads and processes frames until the connection ends. It returns why the connection
-// ends.
+// readFrames reads and processes frames until the connection ends. The error is the reason for the end.
 func (c *Conn) readFrames() error {
 	r := &c.reader
 	r.acquire(c.server)
@@ -156,7 +155,7 @@ func (c *Conn) fill() error {
 		n, err := c.link.Conn.Read(room)
 		if n > 0 {
 			r.timing.arrived = true
-			if idle { // further bytes stay in the buffer of the socket or of TLS until the next read
+			if idle { // the next read gets further bytes, which stay in the buffer of the socket or of TLS
 				r.acquire(c.server)
 				copy(r.buf[:], r.first[:n])
 				r.w = n
@@ -199,27 +198,26 @@ func (c *Conn) beforeRead() (idle bool, err error) {
 	case r.timing.partial == 0:
 		r.timing.partial = c.now()
 	}
-	// The client has just got responses. While other goroutines run, its next requests may arrive, and then the read
-	// does not block.
+	// The client has just got responses. Its next requests may arrive while other goroutines run. Then the read does not
+	// block.
 	runtime.Gosched()
 	return idle, c.setReadDeadline()
 }
 
-// isData reports whether a DATA frame has begun. It has no HeaderTimeout: reads of the body have
+// isData reports whether a DATA frame has begun. HeaderTimeout does not apply to it, because reads of the body have
 // their own deadline.
 func (r *reader) isData() bool {
 	b := r.bytes()
 	return len(b) >= frameHeaderSize && http2.FrameType(b[3]) == http2.FrameData
 }
 
-// readLimit returns the time by which the client must have sent something; 0 if there is no limit.
-// c.mu is held.
+// readLimit returns the time by which the client must send something, or 0 if there is no limit. c.mu is held.
 func (c *Conn) readLimit() time.Duration {
 	t, s := &c.reader.timing, c.server
-	var by time.Duration
+	var deadline time.Duration
 	add := func(since, limit time.Duration) {
-		if limit > 0 && (by == 0 || since+limit < by) {
-			by = since + limit
+		if limit > 0 && (deadline == 0 || since+limit < deadline) {
+			deadline = since + limit
 		}
 	}
 	if !c.reader.greeted {
@@ -236,11 +234,11 @@ func (c *Conn) readLimit() time.Duration {
 	default:
 		add(t.quiet, s.IdleTimeout)
 	}
-	return by
+	return deadline
 }
 
-// setReadDeadline sets the deadline for the next read. It keeps an earlier deadline, which is cheaper: when that has
-// passed, readExpired sets the later one.
+// setReadDeadline sets the deadline for the next read. If an earlier deadline is set, it keeps that, to save work; when
+// the earlier deadline has passed, readExpired sets the later one.
 func (c *Conn) setReadDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,12 +249,12 @@ func (c *Conn) setReadDeadline() error {
 		return errEnded
 	}
 	t := &c.reader.timing
-	by := c.readLimit()
-	if by == 0 || t.deadline != 0 && t.deadline <= by {
+	deadline := c.readLimit()
+	if deadline == 0 || t.deadline != 0 && t.deadline <= deadline {
 		return nil
 	}
-	t.deadline = by
-	_ = c.link.Conn.SetReadDeadline(c.epoch.Add(by)) // if the connection is closed, reading fails
+	t.deadline = deadline
+	_ = c.link.Conn.SetReadDeadline(c.epoch.Add(deadline)) // if the connection is closed, reading fails
 	return nil
 }
 
@@ -278,8 +276,8 @@ func (c *Conn) readExpired() error {
 	if t.arrived {
 		t.arrived, t.quiet, t.pinged = false, now, 0
 	}
-	by := c.readLimit()
-	if by > 0 && now >= by {
+	deadline := c.readLimit()
+	if deadline > 0 && now >= deadline {
 		switch {
 		case t.partial > 0 || !c.reader.greeted:
 			return &timeoutError{"a frame is incomplete"}
@@ -291,13 +289,13 @@ func (c *Conn) readExpired() error {
 		t.pinged = now
 		c.ping(pingData)
 		c.flushSoon()
-		by = c.readLimit()
+		deadline = c.readLimit()
 	}
-	t.deadline = by
-	if by == 0 {
+	t.deadline = deadline
+	if deadline == 0 {
 		_ = c.link.Conn.SetReadDeadline(time.Time{})
 	} else {
-		_ = c.link.Conn.SetReadDeadline(c.epoch.Add(by))
+		_ = c.link.Conn.SetReadDeadline(c.epoch.Add(deadline))
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ type requestMemory struct {
 	expects bool  // the client waits for 100 Continue
 }
 
-// pseudoFields are the fields that replace the request line.
+// pseudoFields are the fields that replace the request line in HTTP/2, such as :method.
 type pseudoFields struct{ method, scheme, authority, path string }
 
 const (
-	fewFields  = 8  // maps of up to 8 entries are faster
+	fewFields  = 8  // initial size of header maps; maps of up to 8 entries are faster
 	manyFields = 64 // memory for more fields is not reused
 )
 
@@ -49,7 +49,7 @@ func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
 	for i := range rest {
 		f := &rest[i]
 		name := c.reader.canonical(f.Name)
-		if name == "" || !isValue(f.Value) || !m.take(name, f.Value) {
+		if name == "" || !isValue(f.Value) || !m.checkField(name, f.Value) {
 			return false
 		}
 		if name == "Host" {
@@ -128,9 +128,9 @@ func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.Hea
 	}
 }
 
-// take notes the Content-Length and whether the client waits for 100 Continue. It returns false if
-// the field is not allowed in HTTP/2 or its value is invalid.
-func (m *requestMemory) take(name, value string) bool {
+// checkField records Content-Length and Expect. It returns false if a field is not allowed in HTTP/2 or if its value is
+// invalid.
+func (m *requestMemory) checkField(name, value string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
 		return false // HTTP/2 has no such fields

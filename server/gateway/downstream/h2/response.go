@@ -13,17 +13,17 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
-// A response is the response to a request. It is reused for other requests.
+// A response is the http.ResponseWriter of one request. It is reused for other requests.
 type response struct {
 	stream *stream
 	header http.Header
-	block  []byte // header block that is incomplete or was not sent yet
+	block  []byte // the header block, until it is sent
 	out    []byte // bytes of the body that were not sent yet
 
 	responsewriter.Preset
 	responsewriter.Timeout
 	status    int   // 0 until the handler has written the header
-	bodyless  bool  // there is no body, because of the status or of HEAD
+	bodyless  bool  // no body is sent, because of the status or the method HEAD
 	forbidden bool  // writing a body is an error, because of the status
 	sent      bool  // the header was sent
 	ended     bool  // the end of the stream was sent
@@ -34,9 +34,9 @@ type response struct {
 const (
 	// outBuffered is the number of bytes of a body that are buffered before they are sent.
 	outBuffered = 16 << 10
-	// sniffed is the number of bytes at the beginning of a body that determine its Content-Type.
-	sniffed = 512
-	// keptBlock is the maximum size of a header block whose memory is used again.
+	// sniffLen is the number of bytes at the beginning of a body that determine its Content-Type.
+	sniffLen = 512
+	// keptBlock is the maximum size of a header block whose memory is reused.
 	keptBlock = 4 << 10
 )
 
@@ -76,7 +76,7 @@ func (w *response) shrink() {
 // Header returns the header of the response.
 func (w *response) Header() http.Header { return w.header }
 
-// WriteHeader begins the response, or sends an interim one.
+// WriteHeader begins the response, or sends an interim response.
 func (w *response) WriteHeader(status int) {
 	if status < 100 || status > 999 || status == http.StatusSwitchingProtocols {
 		panic("h2: status " + strconv.Itoa(status) + ": want one of three digits, but not 101")
@@ -120,8 +120,8 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	case w.err != nil:
 		return 0, w.err
 	case w.bodyless:
-		if len(w.out) < sniffed { // for the Content-Type
-			w.out = append(w.out, p[:min(len(p), sniffed-len(w.out))]...)
+		if len(w.out) < sniffLen { // to detect the Content-Type
+			w.out = append(w.out, p[:min(len(p), sniffLen-len(w.out))]...)
 		}
 		return len(p), nil
 	case len(w.out)+len(p) <= outBuffered:
@@ -131,9 +131,9 @@ func write[T string | []byte](w *response, p T) (int, error) {
 		w.out = append(w.out, p...)
 		w.sendBuffered(false, !w.isWhole())
 	default:
-		if short := sniffed - len(w.out); short > 0 && !w.sent && !w.NoSniff {
-			w.out = append(w.out, p[:short]...)
-			p = p[short:]
+		if missing := sniffLen - len(w.out); missing > 0 && !w.sent && !w.NoSniff {
+			w.out = append(w.out, p[:missing]...)
+			p = p[missing:]
 		}
 		w.sendBuffered(false, false)
 		w.send(part{data: []byte(p), flush: !w.isWhole()})
@@ -144,8 +144,8 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	return n, nil
 }
 
-// isWhole reports whether the handler has written as much as its Content-Length. Then it usually returns soon, which
-// sends the rest without another flush.
+// isWhole reports whether the handler has written the whole body. Then no flush is needed, because the handler usually
+// returns soon.
 func (w *response) isWhole() bool { return w.Length == w.written }
 
 // bodyIncomplete reports whether the handler has written less than its Content-Length.
