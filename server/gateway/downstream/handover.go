@@ -53,9 +53,9 @@ func (h *handover) Close() error {
 // Addr returns the address of the server's listener.
 func (h *handover) Addr() net.Addr { return h.addr }
 
-// handOver passes the connection to net/http, with the bytes that were read and not used. It returns false if the
-// handover is closed. If a request has begun, Server.Shutdown still waits until net/http responds, because
-// http.Server.Shutdown drops requests that net/http has just read.
+// handOver passes the connection to net/http, with the bytes that were read but not used. It returns false if the
+// handover is closed. If a request has begun, Server.Shutdown waits until net/http responds, because
+// http.Server.Shutdown would close the connection of a request that net/http has only just read.
 func (c *conn) handOver() bool {
 	c.clearReadDeadline()
 	c.link.clearWriteDeadline()
@@ -72,8 +72,8 @@ func (c *conn) handOver() bool {
 		return given
 	}
 	replayed := &replayedConn{Conn: c.link.rwc, rest: bytes.Clone(rest), plain: !bytes.HasPrefix(rest, http2Preface)}
-	// net/http waits until it has as many bytes as the HTTP/2 preface. A shorter request is invalid: net/http refuses it
-	// without using the line breaks that are added here.
+	// net/http waits for as many bytes as the HTTP/2 preface has. A shorter request is always invalid. Add line breaks,
+	// so that net/http refuses it immediately.
 	for len(replayed.rest) < len(http2Preface) {
 		replayed.rest = append(replayed.rest, '\n')
 	}
@@ -88,7 +88,7 @@ func (c *conn) handOver() bool {
 type replayedConn struct {
 	net.Conn
 	rest    []byte // the bytes to return first
-	plain   bool   // it is not HTTP/2
+	plain   bool   // the connection is not HTTP/2
 	framing framingScanner
 	from    atomic.Pointer[conn] // the conn that Shutdown waits for; nil after net/http has responded
 }
@@ -124,7 +124,7 @@ func (r *replayedConn) Close() error {
 	return r.Conn.Close()
 }
 
-// responded ends the server's wait for the connection.
+// responded ends the wait of Server.Shutdown for the connection.
 func (r *replayedConn) responded() {
 	if r.from.Load() == nil {
 		return
@@ -134,10 +134,10 @@ func (r *replayedConn) responded() {
 	}
 }
 
-// CloseWrite is called by net/http after an error, so that its response arrives.
+// CloseWrite is called by net/http after it has refused a request, so that the client receives the response.
 func (r *replayedConn) CloseWrite() error { return conns.CloseWrite(r.Conn) }
 
-// NetConn returns the connection below, for conns.Of.
+// NetConn returns the wrapped connection, for conns.Of.
 func (r *replayedConn) NetConn() net.Conn { return r.Conn }
 
 // A replayedTLSConn is a replayedConn with TLS.

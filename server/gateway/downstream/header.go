@@ -28,14 +28,14 @@ func (w *response) appendFields(omit func(name string) bool) {
 
 // appendTrailers appends the trailers.
 func (w *response) appendTrailers() {
-	var late []string
+	var unannounced []string
 	for name := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && http1.IsToken(name) && !http1.FramesMessage(name) {
-			late = append(late, name)
+			unannounced = append(unannounced, name)
 		}
 	}
-	slices.Sort(late)
-	for _, name := range late {
+	slices.Sort(unannounced)
+	for _, name := range unannounced {
 		for _, value := range w.header[http.TrailerPrefix+name] {
 			w.out = appendField(w.out, name, value)
 		}

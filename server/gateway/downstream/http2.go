@@ -9,10 +9,10 @@ import (
 	"github.com/headgate/headgate/server/gateway/downstream/h2"
 )
 
-// protocolHTTP2 is the name of HTTP/2 in TLS.
+// protocolHTTP2 is the name of HTTP/2 in TLS handshakes (ALPN).
 const protocolHTTP2 = "h2"
 
-// Defaults of http.HTTP2Config that are used here.
+// Defaults of fields of http.HTTP2Config, as in net/http.
 const (
 	defaultStreams     = 250
 	defaultPingTimeout = 15 * time.Second
@@ -33,7 +33,7 @@ func (s *Server) newHTTP2() *h2.Server {
 	}
 }
 
-// closeHTTP2 ends the goroutines that wait for requests.
+// closeHTTP2 ends the idle goroutines of the HTTP/2 server.
 func (s *Server) closeHTTP2() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,13 +47,13 @@ var _ h2.States = (*conn)(nil)
 // http2Begin is the part of the preface that looks like an HTTP/1.1 request.
 var http2Begin = []byte("PRI * HTTP/2.0\r\n\r\n")
 
-// isHTTP2 reports whether a connection without TLS begins with HTTP/2, and NetHTTP allows that.
+// isHTTP2 reports whether a connection without TLS begins with HTTP/2 and NetHTTP allows unencrypted HTTP/2.
 func (c *conn) isHTTP2() bool {
 	p := c.server.NetHTTP.Protocols
 	return c.server.tls == nil && !c.used && p != nil && p.UnencryptedHTTP2() && bytes.HasPrefix(c.in.bytes(), http2Begin)
 }
 
-// serveHTTP2 serves an HTTP/2 connection. rest has the bytes that were already read. It runs in a new goroutine,
+// serveHTTP2 serves an HTTP/2 connection. rest has the bytes that were already read. It must run in a new goroutine,
 // because the stack of a goroutine that has done a TLS handshake stays large.
 func (c *conn) serveHTTP2(rest []byte) {
 	defer func() { c.end(recover(), true) }()

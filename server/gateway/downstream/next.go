@@ -62,8 +62,8 @@ func (c *conn) next() readResult {
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
-		// The client has just got its response. If other goroutines run first, its next request may arrive before fill reads,
-		// so that fill does not block.
+		// The client has just got its response. Its next request may arrive while other goroutines run. Then fill does not
+		// block.
 		runtime.Gosched()
 		switch err := c.fill(timeout); {
 		case err == nil:
@@ -74,10 +74,10 @@ func (c *conn) next() readResult {
 		}
 	}
 	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
-		return connEnded // the server has closed it
+		return connEnded // the server has closed the connection
 	}
 	scanned := 0
-	begun := time.Duration(0) // when the head began to arrive in pieces; 0 if it has not
+	begun := time.Duration(0) // when the first piece of the head arrived; 0 if the head may be complete
 	for {
 		b := c.in.bytes()
 		end := http1.HeadEnd(b, &scanned)
@@ -87,9 +87,9 @@ func (c *conn) next() readResult {
 		case end > 0:
 			return c.parse(b[:end])
 		case isNoRequest(b):
-			return forNetHTTP // net/http also refuses it before the rest has arrived
+			return forNetHTTP // net/http also refuses the request before the rest has arrived
 		}
-		// The head arrives in pieces. The timeout is for all of them together.
+		// The head arrives in pieces. HeaderTimeout limits the time for all pieces together.
 		now := c.server.now()
 		if begun == 0 {
 			begun = now
@@ -118,7 +118,7 @@ func isNoRequest(b []byte) bool {
 // parse waits for the connection's turn, and parses the head of its next request.
 func (c *conn) parse(b []byte) readResult {
 	c.turn.Begin(c.server.Turns)
-	c.acquireExchange() // only now, so that connections that wait for their turn need no memory for it
+	c.acquireExchange() // after the wait, so that connections that wait for their turn need no memory for an exchange
 	if !c.current.head.parse(b) {
 		return forNetHTTP
 	}
@@ -128,7 +128,7 @@ func (c *conn) parse(b []byte) readResult {
 // accept creates the request of a parsed head.
 func (c *conn) accept(b []byte) readResult {
 	m := &c.current.requestMemory
-	if string(b) != m.text { // clients often repeat a request
+	if string(b) != m.text { // clients often repeat a request, which saves the allocation
 		m.text = string(b)
 	}
 	if n := len(m.head.fields); cap(m.values) < n {
@@ -157,7 +157,7 @@ func (c *conn) accept(b []byte) readResult {
 	return requestRead
 }
 
-// fill reads more bytes. It waits for at most timeout, or without a limit if that is 0.
+// fill reads more bytes. It waits for at most timeout, or without a limit if timeout is 0.
 func (c *conn) fill(timeout time.Duration) error {
 	if c.watcher.readErr != nil {
 		return c.watcher.readErr
@@ -167,7 +167,8 @@ func (c *conn) fill(timeout time.Duration) error {
 		end = c.server.now() + timeout
 	}
 	for expired := false; ; expired = true {
-		// Keep an earlier deadline, and set the later one only if the earlier one expires. So most requests set none.
+		// To save work, keep an earlier deadline if there is one, and set the later deadline only when the earlier one
+		// expires.
 		if timeout == 0 {
 			c.clearReadDeadline()
 		} else if c.deadline.at == 0 || c.deadline.at > end || expired {
@@ -195,7 +196,7 @@ func (c *conn) read() error {
 
 // A readDeadline is the deadline for reading.
 type readDeadline struct {
-	at        time.Duration // by the server's clock; 0 if there is none
+	at        time.Duration // the deadline, by Server.now; 0 if there is none
 	byHandler atomic.Bool   // the handler has set another deadline
 }
 

@@ -3,29 +3,29 @@ package downstream
 import "sync"
 
 const (
-	maxHead  = 16 << 10 // bytes of the longest head of a request that this package serves
-	keptHead = 4 << 10  // bytes of the longest head whose memory is reused
+	maxHead  = 16 << 10 // maximum size of the head of a request that this package serves
+	keptHead = 4 << 10  // maximum size of a head whose memory is reused
 
-	fewFields  = 8  // entries of a new header: up to 8 entries of a map fit into one allocation
-	manyFields = 64 // fields of the largest header whose memory is reused
+	fewFields  = 8  // initial size of header maps; a map of up to 8 entries takes one allocation
+	manyFields = 64 // maximum number of fields of a header whose memory is reused
 )
 
 // A readBuffer has the bytes that were read and not yet used. While it is empty, it needs no memory.
 type readBuffer struct {
 	pool *sync.Pool // of *[maxHead]byte
 	buf  []byte
-	r, w int // the next byte to use, and the end of the bytes that were read
+	r, w int // the unused bytes are buf[r:w]
 }
 
 func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 func (b *readBuffer) empty() bool   { return b.r == b.w }
 func (b *readBuffer) use(n int)     { b.r += n }
 
-// maxBlanks is how many bytes of line breaks may follow a body: some clients send a line break. net/http has the same
-// limit.
+// maxBlanks is the maximum number of bytes of line breaks after the body of a POST, which some clients send. net/http
+// has the same limit.
 const maxBlanks = 4
 
-// skipBlanks skips line breaks, at most *left bytes, and subtracts what it has skipped from *left.
+// skipBlanks skips line breaks, at most *left bytes, and subtracts the number of skipped bytes from *left.
 func (b *readBuffer) skipBlanks(left *int) {
 	for *left > 0 && b.r < b.w && (b.buf[b.r] == '\r' || b.buf[b.r] == '\n') {
 		b.r++
@@ -33,7 +33,7 @@ func (b *readBuffer) skipBlanks(left *int) {
 	}
 }
 
-// full reports whether there is no room behind the last byte read.
+// full reports whether there is no room after the last byte that was read.
 func (b *readBuffer) full() bool { return b.buf != nil && b.w == len(b.buf) }
 
 // release returns the memory of an empty buffer to the pool.

@@ -9,20 +9,20 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A requestHead is a parsed request line and header. It has the positions of their parts in the bytes that were read.
+// A requestHead is a parsed request line and header. Its spans are positions in the bytes of the head.
 type requestHead struct {
 	method, target http1.Span
 	host           http1.Span
 	fields         []http1.Field
-	length         int64 // of the body; 0 if there is none
+	length         int64 // length of the body; 0 if there is none
 	closes         bool  // the client wants the connection closed after the response
 	plainPath      bool  // the path needs no decoding
 	query          int   // the position of ? in the target; -1 if there is none
 	noCache        bool  // Pragma is no-cache
 }
 
-// parse parses a complete head. It returns false if the request is not served here. It converts field names to
-// canonical form in b itself, which makes no difference to net/http.
+// parse parses a complete head. It returns false if net/http must serve the request. It converts field names to
+// canonical form in b itself; if net/http serves the request, it reads these names in the same way.
 func (h *requestHead) parse(b []byte) bool {
 	*h = requestHead{fields: h.fields[:0], query: -1}
 	pos := h.parseLine(b)
@@ -33,7 +33,7 @@ func (h *requestHead) parse(b []byte) bool {
 		next := bytes.IndexByte(b[pos:], '\n') + pos
 		end := next - 1
 		if end < pos || b[end] != '\r' {
-			return false // a line that ends in LF alone
+			return false // the line ends in LF without CR
 		}
 		if end == pos {
 			break
@@ -47,7 +47,8 @@ func (h *requestHead) parse(b []byte) bool {
 	return h.host.To > 0
 }
 
-// parseLine parses the request line, and returns where the next line begins, or 0 if the request is not served here.
+// parseLine parses the request line, and returns the position of the next line, or 0 if net/http must serve the
+// request.
 func (h *requestHead) parseLine(b []byte) int {
 	next := bytes.IndexByte(b, '\n') + 1
 	end := next - 2
@@ -92,7 +93,7 @@ func (h *requestHead) parseLine(b []byte) int {
 	return next
 }
 
-// addField adds a header line. It returns false if the request is not served here.
+// addField adds a header line. It returns false if net/http must serve the request.
 func (h *requestHead) addField(b []byte, f http1.Field) bool {
 	name, value := f.Name.Bytes(b), f.Value.Bytes(b)
 	switch string(name) {
@@ -122,7 +123,7 @@ func (h *requestHead) addField(b []byte, f http1.Field) bool {
 	return true
 }
 
-// seen reports whether there was a header of this name.
+// seen reports whether an earlier line has this name.
 func (h *requestHead) seen(b []byte, name string) bool {
 	return slices.ContainsFunc(h.fields, func(f http1.Field) bool { return string(f.Name.Bytes(b)) == name })
 }
@@ -156,7 +157,7 @@ func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []st
 	}
 	if h.noCache && r.Header["Pragma"][0] == "no-cache" {
 		if _, ok := r.Header["Cache-Control"]; !ok {
-			r.Header["Cache-Control"] = []string{"no-cache"} // it means the same, as in net/http
+			r.Header["Cache-Control"] = []string{"no-cache"} // net/http does the same
 		}
 	}
 	r.ContentLength, r.Close = h.length, h.closes

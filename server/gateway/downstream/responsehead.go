@@ -37,12 +37,12 @@ func (w *response) beginHead() {
 	}
 }
 
-// frame completes the header with the type and the framing of the body, in front of the part of the body that is in
-// out. whole reports whether that is all of the body.
+// frame completes the header with the type and the framing of the body. out already has the beginning of the body, so
+// frame inserts these fields in front of it. whole means that out has the whole body.
 func (w *response) frame(whole bool) {
 	w.framed = true
-	var room [128]byte
-	end := room[:0]
+	var buffer [128]byte
+	end := buffer[:0]
 	if !w.NoSniff && len(w.out) > w.body {
 		end = append(end, "Content-Type: "...)
 		end = append(end, http.DetectContentType(w.out[w.body:])...)

@@ -18,14 +18,14 @@ import (
 // A Server serves HTTP/1.1 and HTTP/2, and passes connections that it does not serve itself to net/http. Serve can be
 // called once, and fields must not change after that.
 type Server struct {
-	// Handler serves requests. It must not keep them.
+	// Handler serves requests. It must not keep a request after it has returned.
 	Handler http.Handler
-	// NetHTTP serves the requests that this package does not serve. Its Handler should be the same. If its TLSConfig is
-	// set, all clients use TLS.
+	// NetHTTP serves the requests that this package does not serve. It should have the same Handler. If its TLSConfig is
+	// set, all clients must use TLS.
 	NetHTTP *http.Server
 	// OnlyNetHTTP makes NetHTTP serve all requests, for comparison.
 	OnlyNetHTTP bool
-	// HeaderTimeout bounds the header of a request, and the TLS handshake. 0: no bound.
+	// HeaderTimeout bounds the time to receive the header of a request, and the TLS handshake. 0: no bound.
 	HeaderTimeout time.Duration
 	// IdleTimeout bounds how long a connection may wait for its next request. 0: no bound.
 	IdleTimeout time.Duration
@@ -40,7 +40,7 @@ type Server struct {
 	// handOverAfter is how long a connection waits for its next request before a new goroutine waits instead. Default
 	// defaultHandOverAfter; other values are for tests.
 	handOverAfter time.Duration
-	epoch         time.Time // of the clock
+	epoch         time.Time // the time 0 of now
 	tls           *tls.Config
 	handover      *handover
 	http2         *h2.Server
@@ -54,7 +54,7 @@ type Server struct {
 	begun       bool
 	listener    net.Listener
 	conns       map[*conn]struct{}
-	netHTTPRuns sync.WaitGroup // of NetHTTP.Serve
+	netHTTPRuns sync.WaitGroup // waits for NetHTTP.Serve
 }
 
 var errUsed = errors.New("downstream: Serve is running already")
@@ -94,7 +94,7 @@ func (s *Server) begin(l net.Listener) error {
 	}
 	closeAmbiguous(s.NetHTTP)
 	s.http2 = s.newHTTP2()
-	s.netHTTPRuns.Add(1) // while mu is held: a Shutdown that begins later waits for it, an earlier one has set ending
+	s.netHTTPRuns.Add(1) // while mu is held, so that it precedes Wait in Shutdown
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (s *Server) Serve(l net.Listener) error {
 	// Connections, including those of NetHTTP, are served until Shutdown.
 	select {
 	case failed := <-netHTTP:
-		err = errors.Join(err, failed) // before Shutdown it returns only if it could not start
+		err = errors.Join(err, failed) // before Shutdown, NetHTTP.Serve returns only if it could not start
 	default:
 	}
 	if s.ending.Load() {
@@ -124,7 +124,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// A temporaryError is an error of Accept, such as that of too many open files, after which another call may succeed.
+// A temporaryError is an error of Accept after which another call may succeed, such as too many open files.
 type temporaryError interface{ Temporary() bool }
 
 func (s *Server) accept(l net.Listener) error {
@@ -139,7 +139,6 @@ func (s *Server) accept(l net.Listener) error {
 		if temporary, ok := err.(temporaryError); !ok || !temporary.Temporary() || s.ending.Load() {
 			return err
 		}
-		// Usually there are too many open files.
 		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
 		s.logf("downstream: accept: %v; trying again in %v", err, wait)
 		time.Sleep(wait)
@@ -166,8 +165,8 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long Shutdown waits for the first request of a connection, which may have been sent already.
-// net/http waits for the same time.
+// freshTime is how long Shutdown waits for the first request of a new connection, because the client may have already
+// sent it. net/http waits for the same time.
 const freshTime = 5 * time.Second
 
 // Shutdown closes the listener and idle connections, and waits until all other connections have become idle and are
@@ -186,7 +185,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			timer.Reset(wait)
 		}
 	}
-	// Only now, because the connections above could still be passed to NetHTTP.
+	// This must be last, because closeIdle waits for connections that may be passed to NetHTTP.
 	err := s.NetHTTP.Shutdown(ctx)
 	if err == nil {
 		s.netHTTPRuns.Wait()
@@ -195,7 +194,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// stop ends Accept, and closes connections after their current request.
+// stop ends Accept. From then on, connections are closed after their current request.
 func (s *Server) stop() {
 	s.ending.Store(true)
 	s.NetHTTP.SetKeepAlivesEnabled(false)

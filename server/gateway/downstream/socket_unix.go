@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
 )
 
-// A socket reads from and writes to a connection without TLS. It needs a read buffer only when bytes have arrived. It
+// A socket reads from and writes to a connection without TLS. While it waits for bytes, it needs no read buffer. It
 // sets a write deadline only if a write blocks, because setting one is expensive.
 type socket struct {
 	conn     net.Conn
@@ -100,9 +100,9 @@ func (s *socket) writeSome(fd uintptr) bool {
 			s.out = s.out[n:]
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
-			if by := s.timeout.WriteDeadline(); !by.IsZero() {
+			if deadline := s.timeout.WriteDeadline(); !deadline.IsZero() {
 				s.deadlineSet = true
-				_ = s.conn.SetWriteDeadline(by) // if the connection is closed, writing fails
+				_ = s.conn.SetWriteDeadline(deadline) // if the connection is closed, writing fails
 			}
 			return false
 		default:

@@ -22,7 +22,7 @@ type watcher struct {
 	readErr  error         // the error with which the client disconnected
 }
 
-// begin allows handlers to watch the connection, until endWatch.
+// begin allows the handler to start the watch, until endWatch is called.
 func (w *watcher) begin() {
 	w.mu.Lock()
 	w.serving = true
@@ -41,8 +41,8 @@ func (c *conn) ContextValue(key any) any {
 	}
 }
 
-// WatchClient implements requestcontext.Owner. It watches the connection from now on, or once the body of the request
-// has been read.
+// WatchClient implements requestcontext.Owner. It starts the watch. If the body of the request was not read yet, the
+// watch starts when it has been read.
 func (c *conn) WatchClient() {
 	c.watcher.mu.Lock()
 	defer c.watcher.mu.Unlock()
@@ -59,9 +59,9 @@ func (c *conn) watch() {
 	switch {
 	case !w.wanted:
 		return
-	case w.done != nil || w.stopping || w.readErr != nil: // there is one, or the client has disconnected
+	case w.done != nil || w.stopping || w.readErr != nil: // the goroutine already runs, or the client has disconnected
 		return
-	case c.current.bodyLeft() > 0: // the next bytes are part of the request: the handler reads them
+	case c.current.bodyLeft() > 0: // the next bytes are part of the body, which the handler reads
 		return
 	case c.in.full(): // no room for the next bytes
 		return
@@ -72,8 +72,8 @@ func (c *conn) watch() {
 	go c.readAhead(done, c.current.Context, c.in.room())
 }
 
-// readAhead reads the bytes that arrive before the response has ended. Usually none arrive until the client
-// disconnects.
+// readAhead reads bytes that arrive before the response has ended. Usually no bytes arrive, so Read returns only when
+// the client disconnects.
 func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room []byte) {
 	defer close(done)
 	n, err := c.link.rwc.Read(room)
@@ -81,7 +81,7 @@ func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room [
 	w.mu.Lock()
 	c.in.added(n)
 	stopped := w.stopping && errors.Is(err, os.ErrDeadlineExceeded)
-	disconnected := err != nil && n == 0 && !stopped // an error after n bytes is returned again by the next read
+	disconnected := err != nil && n == 0 && !stopped // with n > 0, the next read returns the error again
 	if disconnected {
 		w.readErr = err
 	}
@@ -91,7 +91,7 @@ func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room [
 	}
 }
 
-// endWatch is the counterpart of begin. It stops the watching goroutine, if there is one, and waits until it has ended.
+// endWatch undoes begin. It stops the watching goroutine, if there is one, and waits until it has ended.
 func (c *conn) endWatch() {
 	w := &c.watcher
 	w.mu.Lock()

@@ -44,8 +44,8 @@ func (w *response) appendHeader() {
 	}
 }
 
-// appendValues encodes the values of a field, unless HTTP/2 has no such field. It omits unannounced trailers: their
-// names contain a colon (http.TrailerPrefix), so they are no tokens.
+// appendValues encodes the values of a field. It omits fields that HTTP/2 does not allow, and unannounced trailers,
+// whose names are not tokens because they contain a colon (http.TrailerPrefix).
 func (w *response) appendValues(name string, lines []string) {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":

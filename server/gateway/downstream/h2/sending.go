@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxQueued is the number of queued bytes from which on writes of handlers wait.
+	// maxQueued is the maximum number of queued bytes. Handlers wait when it is reached.
 	maxQueued = 64 << 10
-	// maxControl is the maximum number of queued bytes of control frames, which respond to frames of the client. A
-	// client that causes more is disconnected.
+	// maxControl is the maximum number of queued bytes of control frames, which respond to frames of the client. A client
+	// that causes more is disconnected.
 	maxControl = 64 << 10
-	// flushRounds is the maximum number of writes by the goroutine of a handler, which also sends
-	// frames of others.
+	// flushRounds is the maximum number of writes by the goroutine of a handler, because a write also sends frames of
+	// other handlers.
 	flushRounds = 4
 	// writeSize is the maximum number of bytes that are sent with one deadline.
 	writeSize = 16 << 10
@@ -23,11 +23,11 @@ const (
 
 // sending is the state of sending. It is guarded by Conn.mu.
 type sending struct {
-	window   int64 // how many bytes of bodies the client allows on the connection
+	window   int64 // number of body bytes that the client still accepts on the connection
 	queued   *outBuffer
 	spare    *outBuffer    // nil, or a buffer without frames
 	control  int           // bytes of control frames in queued
-	flushing bool          // a goroutine is sending, or is about to
+	flushing bool          // a goroutine is sending, or is about to send
 	waiting  []*stream     // streams that wait for the queue or the window of the connection
 	deadline time.Duration // the write deadline that is set; 0 if there is none
 }
@@ -57,11 +57,11 @@ func (c *Conn) queueControl(frames []byte) {
 
 func (s *sending) empty() bool { return s.queued == nil || len(s.queued.frames) == 0 }
 
-// full reports whether handlers must wait before they queue more.
+// full reports whether handlers must wait before they queue more frames.
 func (s *sending) full() bool { return s.queued != nil && len(s.queued.frames) >= maxQueued }
 
-// flushSoon lets another goroutine send what is queued. The reading goroutine never writes itself: a client that does
-// not read before it has sent something would block both sides. c.mu is held.
+// flushSoon sends the queued frames in a new goroutine. The reading goroutine must not write itself: if the client does
+// not read while it sends, both sides would block. c.mu is held.
 func (c *Conn) flushSoon() {
 	if !c.sending.flushing && !c.sending.empty() {
 		c.sending.flushing = true
@@ -69,15 +69,15 @@ func (c *Conn) flushSoon() {
 	}
 }
 
-// flushAlone sends what is queued, in its own goroutine.
+// flushAlone sends the queued frames. It runs in its own goroutine.
 func (c *Conn) flushAlone() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flushRounds(0)
 }
 
-// flush sends what is queued, unless another goroutine sends it. The caller holds c.mu, which flush
-// releases while it sends.
+// flush sends the queued frames, unless another goroutine is sending. The caller holds c.mu, which flush releases while
+// it sends.
 func (c *Conn) flush() {
 	if !c.sending.flushing && !c.sending.empty() {
 		c.sending.flushing = true
@@ -85,8 +85,8 @@ func (c *Conn) flush() {
 	}
 }
 
-// flushRounds sends until nothing is queued. After the given number of rounds a new goroutine continues, so
-// that a handler is not delayed by the frames of others; 0 means no limit.
+// flushRounds sends until no frame is queued. After the given number of rounds a new goroutine continues, so that
+// frames of other handlers do not delay a handler; 0 means no limit.
 func (c *Conn) flushRounds(rounds int) {
 	s := &c.sending
 	for n := 1; !s.empty(); n++ {
@@ -123,8 +123,8 @@ func (c *Conn) flushRounds(rounds int) {
 	}
 }
 
-// flushLast sends what is queued before the connection ends. If hasDeadline, it keeps the write deadline that the
-// caller has set. c.mu is held.
+// flushLast sends the queued frames before the connection ends. If hasDeadline is set, it keeps the write deadline that
+// the caller has set. c.mu is held.
 func (c *Conn) flushLast(hasDeadline bool) {
 	for c.sending.flushing {
 		c.ended.Wait()
@@ -164,8 +164,7 @@ func (c *Conn) write(b []byte) error {
 	limit := c.server.WriteTimeout
 	for len(b) > 0 {
 		if limit > 0 {
-			// Setting a deadline costs time, so one is kept for several writes while at least three
-			// quarters of it are left.
+			// Setting a deadline costs time, so keep the deadline while at least three quarters of the time are left.
 			if now := c.now(); c.sending.deadline-now < limit-limit/4 {
 				c.sending.deadline = now + limit
 				_ = c.link.Conn.SetWriteDeadline(c.epoch.Add(now + limit)) // if the connection is closed, writing fails

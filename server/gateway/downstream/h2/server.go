@@ -19,13 +19,14 @@ type Server struct {
 	MaxStreams int
 	// MaxHeaderBytes is the maximum size of a header, with 32 bytes for each field. Required.
 	MaxHeaderBytes int
-	// HeaderTimeout bounds the beginning of a connection, and each header block from its first byte on. 0: no bound.
+	// HeaderTimeout bounds the time to receive the preface and the first frame of a connection, and the time to receive
+	// each header block. 0: no bound.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds how long a connection may have no streams. A client that has streams and sends nothing for
+	// IdleTimeout bounds the time that a connection has no streams. A client that has streams but sends nothing for
 	// IdleTimeout gets a ping, which it must acknowledge within PingTimeout. 0: no bound.
 	IdleTimeout, PingTimeout time.Duration
-	// WriteTimeout bounds how long a write of a handler may wait for the client. A handler can set another deadline.
-	// 0: no bound.
+	// WriteTimeout bounds the time that a write of a handler waits for the client. A handler can set another deadline. 0:
+	// no bound.
 	WriteTimeout time.Duration
 	// Date returns the value of the Date header. Required.
 	Date func() string
@@ -45,9 +46,9 @@ func (s *Server) Close() { s.workers.close() }
 
 // A Link is a connection to serve.
 type Link struct {
-	// Conn is the connection. With TLS it is the *tls.Conn. Serve closes it.
+	// Conn is the connection; with TLS, it is the *tls.Conn. Serve closes it.
 	Conn net.Conn
-	// Rest has bytes of the client that were already read from Conn.
+	// Rest has bytes that were already read from Conn.
 	Rest []byte
 	// Remote is the address of the client.
 	Remote string
@@ -57,7 +58,7 @@ type Link struct {
 	States States
 }
 
-// States is notified of what a connection is doing. Its methods must not block.
+// States is notified when a connection becomes busy or idle. Its methods must not block.
 type States interface {
 	// Busy is called when a connection without requests gets one. It returns false if the connection is being closed.
 	Busy() bool
@@ -65,7 +66,7 @@ type States interface {
 	Idle(denied bool)
 }
 
-// A chunk holds a part of a body that was received and not yet read.
+// A chunk has a part of a body that was received and not yet read.
 type chunk [4 << 10]byte
 
 func (s *Server) chunk() *chunk {
@@ -75,10 +76,10 @@ func (s *Server) chunk() *chunk {
 	return new(chunk)
 }
 
-// An outBuffer holds frames to send.
+// An outBuffer has frames to send.
 type outBuffer struct{ frames []byte }
 
-// keptOut is the maximum size of an outBuffer that is used again.
+// keptOut is the maximum size of an outBuffer that is reused.
 const keptOut = 2 * maxQueued
 
 func (s *Server) out() *outBuffer {

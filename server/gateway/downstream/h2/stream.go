@@ -24,7 +24,7 @@ type stream struct {
 
 	// Guarded by conn.mu.
 	body      *body // nil if the request has none
-	window    int64 // how many bytes of the response's body the client allows to be sent
+	window    int64 // number of bytes of the response's body that the client still accepts
 	wake      sync.Cond
 	waits     bool        // the stream is in conn.sending.waiting
 	timer     *time.Timer // wakes a write at its deadline; nil if there was none
@@ -34,12 +34,11 @@ type stream struct {
 
 var _ requestcontext.Owner = (*stream)(nil)
 
-// WatchClient implements requestcontext.Owner. It does nothing, because the reading goroutine
-// always watches the connection.
+// WatchClient implements requestcontext.Owner. It does nothing, because the reading goroutine always notices when the
+// client disconnects.
 func (st *stream) WatchClient() {}
 
-// ContextValue implements requestcontext.Owner. It returns the values that contexts of net/http
-// have.
+// ContextValue implements requestcontext.Owner. It has the same values as contexts of net/http.
 func (st *stream) ContextValue(key any) any {
 	switch key {
 	case http.LocalAddrContextKey:
@@ -81,7 +80,7 @@ func (st *stream) open(b *headerBlock) {
 	st.conn.server.workers.serve(st)
 }
 
-// serve lets the handler respond to the request.
+// serve calls the handler and ends the stream.
 func (st *stream) serve() {
 	completed := false
 	defer func() {
@@ -174,21 +173,20 @@ func (st *stream) cancel(err error) {
 		st.body.fail(err)
 	}
 	st.wake.Broadcast()
-	// Functions that wait for the end of the context run in other goroutines, so Cancel may be called
-	// with the lock held.
+	// Cancel may be called with the lock held, because it runs the functions of AfterFunc in other goroutines.
 	st.request.Context.Cancel()
 }
 
 // A part is a part of a response to send.
 type part struct {
 	block   []byte // header block; nil for none
-	interim bool   // the block is that of an interim response
+	interim bool   // block is the header of an interim response
 	data    []byte
 	end     bool // the part ends the stream
-	flush   bool // send it now, with everything that is queued
+	flush   bool // send the part now, with all queued frames
 }
 
-// send sends a part of the response. It waits until all data are queued, at most until the deadline.
+// send queues a part of the response. It waits until all data are queued, but not longer than the write deadline.
 func (st *stream) send(p part) error {
 	c := st.conn
 	c.mu.Lock()
@@ -196,15 +194,14 @@ func (st *stream) send(p part) error {
 	if st.err != nil {
 		return st.err
 	}
-	var by time.Time // set when the first wait begins
+	var deadline time.Time // set when the first wait begins
 	if p.block != nil {
-		// Without this wait, a client that reads nothing could cause any number of responses without a body
-		// to be queued.
+		// Without this wait, a client that does not read could fill the queue with responses that have no body.
 		for c.sending.full() {
-			if by.IsZero() {
-				by = st.response.WriteDeadline()
+			if deadline.IsZero() {
+				deadline = st.response.WriteDeadline()
 			}
-			if err := st.await(by, false); err != nil {
+			if err := st.await(deadline, false); err != nil {
 				return err
 			}
 		}
@@ -219,10 +216,10 @@ func (st *stream) send(p part) error {
 			p.data = rest
 			continue
 		}
-		if by.IsZero() {
-			by = st.response.WriteDeadline()
+		if deadline.IsZero() {
+			deadline = st.response.WriteDeadline()
 		}
-		if err := st.await(by, true); err != nil {
+		if err := st.await(deadline, true); err != nil {
 			return err
 		}
 	}
@@ -232,10 +229,10 @@ func (st *stream) send(p part) error {
 	return st.err
 }
 
-// await waits until more can be queued or something else has changed; callers check again and call it in a loop. If
-// needsWindow, it also waits until the windows allow data. The caller holds conn.mu, which await releases while it
-// waits.
-func (st *stream) await(by time.Time, needsWindow bool) error {
+// await waits until more can be queued. If needsWindow is set, it also waits until the windows allow data. It may
+// return early, so callers must check the condition and call it in a loop. The caller holds conn.mu, which await
+// releases while it waits.
+func (st *stream) await(deadline time.Time, needsWindow bool) error {
 	c := st.conn
 	c.flush()
 	if st.err != nil {
@@ -244,8 +241,8 @@ func (st *stream) await(by time.Time, needsWindow bool) error {
 	if !c.sending.full() && (!needsWindow || c.sending.window > 0 && st.window > 0) {
 		return nil
 	}
-	if !by.IsZero() {
-		left := time.Until(by)
+	if !deadline.IsZero() {
+		left := time.Until(deadline)
 		if left <= 0 {
 			if c.streams[st.id] == st {
 				c.reset(st.id, http2.ErrCodeInternal)

@@ -18,10 +18,10 @@ type Line struct {
 	Took                      time.Duration
 	ID, Client                string
 	Method, Host, Path        string
-	Query                     string // empty: not logged, as are an empty Route and Upstream
+	Query                     string // like Route and Upstream, not logged if it is empty
 	Protocol, Route, Upstream string
 	Status                    int
-	Sent                      int64 // bytes of the body
+	Sent                      int64 // bytes of the body sent to the client
 	Retries                   int
 	Aborted                   bool
 	Err                       error
@@ -30,8 +30,8 @@ type Line struct {
 // Options configure a Logger. All but Batch are required.
 type Options struct {
 	Logger    *slog.Logger
-	Batch     func(write func()) // must call write, which writes several lines; nil: write is called directly
-	Every     int                // one of this many successful requests is logged
+	Batch     func(write func()) // wraps write, which writes several lines, and must call it; nil for no wrapper
+	Every     int                // one in Every successful requests is logged
 	PerSecond int                // maximum number of lines per second
 	Queue     int                // maximum number of lines that wait to be written
 }
@@ -66,8 +66,8 @@ func (l *Logger) Add(line Line) {
 	}
 }
 
-// gatherTime is how long Run waits for more lines after the first, so that it writes many at once. Starting a goroutine
-// and a system call for each line would cost more than formatting it.
+// gatherTime is how long Run waits for more lines after the first, so that it writes many lines at once. Otherwise
+// waking the goroutine and calling the system for each line would cost more than formatting it.
 const gatherTime = 5 * time.Millisecond
 
 // Run writes lines until the context ends. Then it writes the lines that are still queued and returns.

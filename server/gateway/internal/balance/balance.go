@@ -16,15 +16,15 @@ type Options struct {
 	EjectAfter int
 	// EjectFor is the duration of the first ejection. Each further ejection lasts twice as long, up to 16 times EjectFor.
 	EjectFor time.Duration
-	// SlowReturn is the time in which the share of an upstream that returns grows from a tenth to its full share. Negative
-	// for the full share immediately.
+	// SlowReturn is the time in which the share of a returning upstream grows from a tenth of its turns to all of them.
+	// Negative for the full share immediately.
 	SlowReturn time.Duration
-	// DownAfter is the number of consecutive failed health checks after which an upstream is down, UpAfter the number of
-	// consecutive successful ones after which it is up again.
+	// DownAfter is the number of consecutive failed health checks after which an upstream is down. UpAfter is the number
+	// of consecutive successful checks after which it is up again.
 	DownAfter, UpAfter int
 }
 
-// A Clock returns the time since some fixed moment. A Group reads it only if it needs the time.
+// A Clock returns the time since some fixed moment. A Group reads it only when it needs the time, which is rare.
 type Clock interface{ Now() time.Duration }
 
 // A Group has the upstreams of one route, known by their index. It is safe for concurrent use.
@@ -39,7 +39,7 @@ func New(n int, o Options) *Group { return &Group{options: o, members: make([]me
 
 // A member is the state of an upstream.
 type member struct {
-	state atomic.Uint32 // a combination of isDown, isEjected and isReturning; 0 if it gets its full share
+	state atomic.Uint32 // a combination of isDown, isEjected and isReturning; 0 if the upstream gets its full share
 
 	failed, ejections, checks, checksFailed atomic.Int64
 
@@ -47,20 +47,20 @@ type member struct {
 	failures   int           // consecutive failed requests
 	ejected    int           // consecutive ejections
 	ejectedTo  time.Duration // when the ejection ends
-	returnedAt time.Duration // when it got requests again
+	returnedAt time.Duration // when the upstream began to get requests again
 	differing  int           // consecutive checks whose result differs from isDown
 	lastErr    error
 }
 
 // States of a member. Several can be set at once.
 const (
-	isDown      uint32 = 1 << iota // its health checks fail
-	isEjected                      // requests to it have failed
-	isReturning                    // it does not get its full share yet
+	isDown      uint32 = 1 << iota // health checks of the upstream fail
+	isEjected                      // the upstream gets no requests because requests to it have failed
+	isReturning                    // the upstream does not get its full share yet
 )
 
-// Tried is a set of upstreams, by index. It has 64 bits. In a larger Group, several upstreams share a bit: when one
-// of them was tried, the others are not tried either.
+// Tried is a set of indices of upstreams. It has 64 bits. In a larger Group, several upstreams share a bit. When one of
+// them was tried, the others are not tried either.
 type Tried uint64
 
 // Add adds an upstream.
@@ -113,7 +113,7 @@ func (g *Group) Pick(c Clock, tried Tried) int {
 	return ejected
 }
 
-// current returns the state of a member. First it ends an ejection or a slow return whose time has passed.
+// current returns the state of a member. Before that, it ends an ejection or a slow return whose time has passed.
 func (g *Group) current(m *member, now time.Duration) uint32 {
 	state := m.state.Load()
 	if state == 0 || state&isDown != 0 {
@@ -143,8 +143,8 @@ func (g *Group) beginReturn(m *member, now time.Duration) {
 	}
 }
 
-// takesTurn decides randomly whether a returning upstream takes its turn. At first it takes a tenth of its turns, and
-// at the end of SlowReturn all of them.
+// takesTurn decides randomly whether a returning upstream takes its turn. The probability grows from a tenth to 1
+// during SlowReturn.
 func (g *Group) takesTurn(m *member, now time.Duration) bool {
 	m.mu.Lock()
 	since := now - m.returnedAt
@@ -157,7 +157,7 @@ func (g *Group) takesTurn(m *member, now time.Duration) bool {
 func (g *Group) Succeeded(i int) {
 	m := &g.members[i]
 	if m.failed.Load() == 0 {
-		return // saves the lock: no request has failed, so failures is 0
+		return // no request has ever failed, so failures is 0, and the lock is not needed
 	}
 	m.mu.Lock()
 	m.failures = 0
@@ -190,7 +190,8 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	return true
 }
 
-// RecordCheck records the result of a health check. It reports whether the upstream has become down or up because of it.
+// RecordCheck records the result of a health check. It reports whether the check has changed whether the upstream is
+// down.
 func (g *Group) RecordCheck(i int, err error, now time.Duration) (changed bool) {
 	m := &g.members[i]
 	m.checks.Add(1)
@@ -230,8 +231,7 @@ type Stats struct {
 	Ejected bool
 	// Returning reports whether the upstream gets requests again, but not its full share yet.
 	Returning bool
-	// Failed counts failed requests, Ejections ejections, Checks health checks, and ChecksFailed failed health checks, all
-	// since New.
+	// Totals since New: failed requests, ejections, health checks, and failed health checks.
 	Failed, Ejections, Checks, ChecksFailed int64
 	// LastErr is the last error of a request or a check, or nil if there was none.
 	LastErr error

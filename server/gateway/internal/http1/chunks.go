@@ -6,17 +6,16 @@ import (
 	"io"
 )
 
-// Chunks decodes a chunked body (RFC 9112 section 7.1), up to its trailers. The zero value is at the beginning of a
-// body.
+// Chunks decodes a chunked body (RFC 9112 section 7.1), up to its trailers. The zero value is ready to decode a body.
 type Chunks struct {
-	left     uint64 // bytes of the current chunk's data
-	atEnd    bool   // the CRLF after the data is next
+	left     uint64 // bytes of the current chunk's data that were not decoded yet
+	atEnd    bool   // the next bytes are the CRLF after a chunk's data
 	overhead int64  // bytes that are not data, minus the allowance for them
 }
 
 const (
-	// maxChunkLine bounds the line in front of a chunk, which has its size and extensions. Extensions are
-	// ignored.
+	// maxChunkLine is the maximum length of the line in front of a chunk, which has its size and extensions. Extensions
+	// are ignored.
 	maxChunkLine = 4096
 	// maxOverhead and the allowances in begin are the same as in net/http. They allow chunks of single bytes, but not
 	// long extensions with little data.
@@ -105,7 +104,7 @@ func (c *Chunks) begin(line []byte) error {
 	return nil
 }
 
-// maxChunk bounds the size of a chunk, so that sums of sizes do not overflow.
+// maxChunk is the maximum size of a chunk. It prevents overflow of sums of sizes.
 const maxChunk = 1 << 60
 
 func parseHex(digits []byte) (n uint64, ok bool) {

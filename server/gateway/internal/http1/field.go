@@ -25,7 +25,7 @@ func nameBytes(form func([]byte) []byte) (table [256]byte) {
 	return table
 }
 
-// A Span is a part of a head, from From up to To.
+// A Span is the part of a head from index From up to, but not including, index To.
 type Span struct{ From, To int }
 
 // Bytes returns the part of b.
@@ -34,7 +34,7 @@ func (s Span) Bytes(b []byte) []byte { return b[s.From:s.To] }
 // Text returns the part of text.
 func (s Span) Text(text string) string { return text[s.From:s.To] }
 
-// A Field is a header line: where its name and value are in the head.
+// A Field has the positions of a header line's name and value in the head.
 type Field struct{ Name, Value Span }
 
 // Reasons why a field is refused.
@@ -112,8 +112,8 @@ func IsToken(s string) bool {
 // IsTokenByte reports whether a byte may be in a token.
 func IsTokenByte(c byte) bool { return inWord[c] != 0 }
 
-// IsValue reports whether a field value may contain all bytes of s: visible characters, spaces, tabs, and bytes above
-// ASCII.
+// IsValue reports whether a field value may contain all bytes of s. Visible characters, spaces, tabs and bytes above
+// ASCII are allowed.
 func IsValue[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {

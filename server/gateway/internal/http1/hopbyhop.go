@@ -30,8 +30,8 @@ var reservedNames = func() (byLength [20][]string) {
 	return byLength
 }()
 
-// IsReserved reports whether a proxy does not forward a field of this name but sets it itself if necessary:
-// hop-by-hop fields, Host, Expect and Content-Length. The name may be in any case.
+// IsReserved reports whether a field is hop-by-hop, Host, Expect or Content-Length. A proxy does not forward these
+// fields, but sets them itself if necessary. The name may be in any case.
 func IsReserved(name string) bool {
 	if len(name) >= len(reservedNames) {
 		return false
@@ -44,8 +44,8 @@ func IsReserved(name string) bool {
 	return false
 }
 
-// IsPlainConnection reports whether the lines of a Connection field name no other field. It is a fast check of
-// the common values: it may return false although no other field is named.
+// IsPlainConnection reports whether the lines of a Connection field name no other field. It recognizes only the common
+// values, so it may return false even if no other field is named.
 func IsPlainConnection(lines []string) bool {
 	switch len(lines) {
 	case 0:
@@ -58,8 +58,8 @@ func IsPlainConnection(lines []string) bool {
 	}
 }
 
-// RemoveNominated removes the fields that Connection names. It reports whether Connection names Upgrade: otherwise
-// the field Upgrade has no effect.
+// RemoveNominated removes the fields that Connection names. It reports whether Connection names Upgrade. If it does
+// not, the field Upgrade has no effect.
 func RemoveNominated(h http.Header) (upgrade bool) {
 	for option := range Elements(h["Connection"]...) {
 		switch {
@@ -73,8 +73,8 @@ func RemoveNominated(h http.Header) (upgrade bool) {
 	return upgrade
 }
 
-// RemoveHopByHop removes from the header of a response the fields that concern one connection only, and the fields
-// that Connection names. It keeps Proxy-Authenticate.
+// RemoveHopByHop removes hop-by-hop fields and the fields that Connection names from the header of a response. It keeps
+// Proxy-Authenticate, which a service may send to clients.
 func RemoveHopByHop(h http.Header) {
 	if len(h["Connection"]) > 0 {
 		RemoveNominated(h)

@@ -19,8 +19,8 @@ func MayTrail(canonical string) bool {
 	return IsToken(canonical) && !IsReserved(canonical) && !notInTrailer[canonical]
 }
 
-// FramesMessage reports whether a field, given by its canonical name, says where a message ends, so that it cannot come
-// after the body.
+// FramesMessage reports whether a field, given by its canonical name, determines where a message ends. Such a field
+// cannot come after the body.
 func FramesMessage(canonical string) bool {
 	return canonical == "Transfer-Encoding" || canonical == "Content-Length" || canonical == "Trailer"
 }

@@ -1,4 +1,4 @@
-// Package lograte bounds how many log lines are written per second, so that clients cannot flood the log.
+// Package lograte limits the number of log lines per second, so that clients cannot flood the log.
 package lograte
 
 import (
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Limit bounds the number of log lines per second. It is not safe for concurrent use.
+// A Limit limits the number of log lines per second. It is not safe for concurrent use.
 type Limit struct {
 	perSecond int
-	second    int64 // the current second, since 1970
+	second    int64 // the current second, counted since 1970
 	passed    int   // lines that were allowed in this second
 	dropped   int64 // lines that were dropped since the last allowed one
 }

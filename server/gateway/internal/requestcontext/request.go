@@ -9,8 +9,8 @@ type Request struct {
 	template http.Request // copied to HTTP by Prepare: has the protocol, context and header
 }
 
-// NewRequest returns a Request of a protocol such as HTTP/1.1. Call Prepare before it is used. fields is how many
-// header fields are expected.
+// NewRequest returns a Request of a protocol such as HTTP/1.1. Call Prepare before each use. fields is the expected
+// number of header fields.
 func NewRequest(proto string, major, minor, fields int) Request {
 	r := Request{template: http.Request{
 		Proto: proto, ProtoMajor: major, ProtoMinor: minor, Header: make(http.Header, fields), Body: http.NoBody,

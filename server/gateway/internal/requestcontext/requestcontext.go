@@ -1,5 +1,5 @@
-// Package requestcontext has the context of the requests that the gateway's own HTTP servers read. A context is
-// reused for the next request unless a goroutine may still wait for its end.
+// Package requestcontext has the contexts of requests in the gateway's own HTTP servers. A context is reused for the
+// next request, unless a goroutine may still wait for its end.
 package requestcontext
 
 import (
@@ -11,22 +11,21 @@ import (
 
 // An Owner serves the request.
 type Owner interface {
-	// WatchClient is called when the end of the context is first waited for. From then on, the Owner must call Cancel when
-	// the client disconnects.
+	// WatchClient is called at the first call of Done or AfterFunc. From then on, the Owner must call Cancel when the
+	// client disconnects.
 	WatchClient()
 	// ContextValue returns the value of the context for a key; nil if there is none.
 	ContextValue(key any) any
 }
 
-// A Context is the context of a request. It ends when the request has ended or its client has disconnected. The Owner
-// is asked to watch the client only when Done or AfterFunc is called. Call Reuse before each request, including the
-// first.
+// A Context is the context of a request. It ends when the request has ended or its client has disconnected. Call Reuse
+// before each request, including the first.
 type Context struct {
 	owner Owner
 
 	ended  atomic.Bool // err is set; saves the lock in Err
 	mu     sync.Mutex
-	used   bool // a goroutine may wait for the end, so the context is not reused
+	used   bool // a goroutine may wait for the end, so the context must not be reused
 	done   chan struct{}
 	err    error
 	afters map[*func()]struct{}
@@ -59,7 +58,7 @@ func (x *Context) Done() <-chan struct{} {
 	return x.done
 }
 
-// use notes that a goroutine waits for the end, and asks the owner to watch the client. x.mu is held.
+// use records that a goroutine waits for the end, and asks the owner to watch the client. x.mu is held.
 func (x *Context) use() {
 	if !x.used && x.err == nil {
 		x.used = true
@@ -133,8 +132,8 @@ func (x *Context) Cancel() {
 	x.endLocked()
 }
 
-// Reuse prepares the context for a request. It returns false if that is impossible because a goroutine may wait for the
-// end of an earlier one.
+// Reuse prepares the context for a request. It returns false if the context cannot be reused, because a goroutine may
+// still wait for its end.
 func (x *Context) Reuse(o Owner) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 // length is the length of a created id: 120 bits, 5 in each character.
 const length = 24
 
-// An id has the text of an id and the slice of lines for a header, so that both are one allocation.
+// An id has the text of an id and the value for a header, so that one allocation is enough for both.
 type id struct {
 	lines [1]string
 	text  [length]byte
 }
 
-// New returns a random id, as the value of a field in an http.Header. Others may be able to guess it.
+// New returns a random id, as a value in an http.Header. It is not secret: others may be able to guess it.
 func New() []string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	created := new(id)

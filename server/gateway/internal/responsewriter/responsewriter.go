@@ -22,18 +22,18 @@ type ResponseWriter interface {
 	SetHeaderLines(lines []byte, replaced []string)
 	// TryAddHeaderLine adds a line to those of SetHeaderLines, or ignores it if its name is in replaced. The name must be
 	// in canonical form, and name and value must be valid. They are copied, so they may refer to a buffer. It returns
-	// false if it cannot add the line: if the field must be set in Header, or the header was already written.
+	// false if the header was already written, or if the field must be set in Header instead.
 	TryAddHeaderLine(name, value string) bool
-	// BoundsWrites reports whether the server's WriteTimeout bounds writes, so that handlers need not set a deadline.
+	// BoundsWrites reports whether the server limits the time of writes itself, so that handlers need not set a deadline.
 	BoundsWrites() bool
 }
 
-// Preset is the part of a response's header that the handler has set: its header lines in wire format, and what
-// these lines and Header state about the body.
+// Preset has the header lines that the handler has set in wire format, and the information about the body from these
+// lines and from Header.
 type Preset struct {
 	Lines    []byte
-	Replaced []string // names of fields in Header that are omitted, because Lines replace them
-	NoSniff  bool     // the Content-Type is not detected: Lines or Header have one, or a Content-Encoding
+	Replaced []string // names of fields in Header that Lines replace
+	NoSniff  bool     // the Content-Type is not detected, because Lines or Header have it, or a Content-Encoding
 	Dated    bool     // Lines or Header have a Date
 	Length   int64    // the Content-Length; -1 if there is none
 	Trailers []string // names of the announced trailers
@@ -118,13 +118,13 @@ func (p *Preset) TakePreset(h http.Header) {
 	}
 }
 
-// A Timeout bounds how long a write may take.
+// A Timeout limits the time of writes, by a deadline of the handler or by a limit for each write.
 type Timeout struct {
-	until time.Time     // the deadline; zero if limit applies
-	limit time.Duration // how long a client may accept no bytes; 0 for no bound
+	until time.Time     // the handler's deadline; zero if limit applies
+	limit time.Duration // how long a client may accept no bytes; 0 for no limit
 }
 
-// NewTimeout returns a Timeout that bounds how long a client may accept no bytes; 0 for no bound.
+// NewTimeout returns a Timeout with the given limit on the time that a client accepts no bytes; 0 for no limit.
 func NewTimeout(limit time.Duration) Timeout { return Timeout{limit: limit} }
 
 // SetWriteDeadline sets a deadline for writing that replaces the limit.

@@ -41,7 +41,7 @@ func writeHeader(w http.ResponseWriter, response *http.Response) (announced int)
 		h[name] = append(h[name], lines...)
 	}
 	if _, ok := h["Content-Type"]; !ok {
-		h["Content-Type"] = nil // otherwise the server guesses one
+		h["Content-Type"] = nil // prevents that the server detects a type
 	}
 	if len(response.Trailer) > 0 {
 		names := slices.Collect(maps.Keys(response.Trailer))
@@ -69,7 +69,7 @@ func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, sta
 	for {
 		stall.Reset(t.stall)
 		got, err := response.Body.Read(buffer[:])
-		stall.Stop() // the wait for a slow client does not count
+		stall.Stop() // the time of a slow client does not count
 		if got > 0 {
 			sent, failed := w.Write(buffer[:got])
 			n += int64(sent)
@@ -96,7 +96,7 @@ func writeTrailers(w http.ResponseWriter, trailers http.Header, announced int) {
 		return
 	}
 	if announced == 0 {
-		// Only a chunked response can have trailers, and flushing makes it one.
+		// Only a chunked response can have trailers. A flush makes the response chunked.
 		_ = http.NewResponseController(w).Flush() // it fails only if the client has disconnected
 	}
 	h := w.Header()

@@ -11,7 +11,7 @@ import (
 // A Target is the address of an upstream and the protocol that it uses.
 type Target struct {
 	Network string // tcp or unix
-	Address string // to dial
+	Address string // address to dial
 	Host    string // the default Host header
 	Name    string // the host name that the certificate must have
 	TLS     bool

@@ -25,10 +25,10 @@ type Options struct {
 	Target Target
 	// TLS is the configuration for a Target with TLS.
 	TLS *tls.Config
-	// DialTimeout bounds connecting, HeaderTimeout the time to the header of a response, and StallTimeout each wait for
-	// more of its body.
+	// DialTimeout bounds connecting, HeaderTimeout bounds the wait for the header of a response, and StallTimeout bounds
+	// each wait for more of its body.
 	DialTimeout, HeaderTimeout, StallTimeout time.Duration
-	// IdleTimeout is how long idle connections are kept, and MaxIdle how many.
+	// IdleTimeout is how long an idle connection is kept, and MaxIdle the maximum number of idle connections.
 	IdleTimeout time.Duration
 	MaxIdle     int
 	// DisableKeepAlives opens a connection for each HTTP/1.1 request.
@@ -209,7 +209,7 @@ func (t *Transport) CheckHealth(ctx context.Context, path, host string) error {
 // Reasons why a request fails.
 var (
 	errStalled       = errors.New("the upstream has stopped sending its response")
-	errSwitched      = errors.New("the upstream switched protocols without being asked")
+	errSwitched      = errors.New("the upstream switched protocols without a request to do so")
 	errOtherProtocol = errors.New("the upstream switched to another protocol than the requested one")
 	errNoConnection  = errors.New("the upstream's connection cannot be written to")
 )
@@ -273,8 +273,8 @@ func (t *Transport) relayError(ctx context.Context, err error) error {
 	}
 }
 
-// contextError returns an *upstream.Error for a context that has ended. After a timeout it blames the upstream;
-// otherwise the client has disconnected.
+// contextError returns an *upstream.Error for a context that has ended: because the upstream was too slow, or because
+// the client has disconnected.
 func (t *Transport) contextError(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errStalled) || errors.Is(cause, context.DeadlineExceeded) {

@@ -1,5 +1,5 @@
-// Package tunnel connects a client and an upstream after an upgrade, such as to WebSocket. It copies bytes in both
-// directions until both sides have ended, one side has failed, no bytes have passed for too long, or the set of tunnels
+// Package tunnel connects a client and an upstream after an upgrade, for example to WebSocket. It copies bytes in both
+// directions until both sides have ended, one side has failed, no bytes were sent for too long, or the set of tunnels
 // is closed.
 package tunnel
 
@@ -32,12 +32,12 @@ type Set struct {
 	epoch   time.Time
 
 	reserved, total   atomic.Int64
-	idled, aged, shut atomic.Int64 // closed because of IdleTimeout, MaxAge and CloseAll
+	idled, aged, shut atomic.Int64 // tunnels closed because of IdleTimeout, MaxAge and CloseAll
 
 	mu      sync.Mutex
 	tunnels map[*Tunnel]struct{}
 	closed  bool
-	empty   chan struct{} // closed when the last tunnel is removed; nil unless Wait waits for that
+	empty   chan struct{} // closed when the last tunnel is removed; nil unless Wait waits for it
 }
 
 // NewSet returns a Set without tunnels.
@@ -72,19 +72,19 @@ func (s *Set) Reserve() bool {
 // Release returns a reservation.
 func (s *Set) Release() { s.reserved.Add(-1) }
 
-// A Tunnel is the connection of a client that has been upgraded, and its other end at the upstream.
+// A Tunnel has the two connections of an upgraded request: to the client and to the upstream.
 type Tunnel struct {
 	set       *Set
 	client    net.Conn
 	upstream  io.ReadWriteCloser
-	active    atomic.Int64 // when bytes last passed, in ns since set.epoch
+	active    atomic.Int64 // when bytes were last copied, in ns since set.epoch
 	closeOnce sync.Once
 
 	mu   sync.Mutex
 	idle *time.Timer
 }
 
-// Add adds a tunnel between two connections, or returns nil if the Set is closed. Remove must follow.
+// Add adds a tunnel between two connections, or returns nil if the Set is closed. The caller must call Remove later.
 func (s *Set) Add(client net.Conn, upstream io.ReadWriteCloser) *Tunnel {
 	t := &Tunnel{set: s, client: client, upstream: upstream}
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (s *Set) Wait(ctx context.Context) error {
 	}
 }
 
-// CloseAll closes all tunnels. From then on, Add adds none.
+// CloseAll closes all tunnels and the Set.
 func (s *Set) CloseAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (t *Tunnel) closeBoth() {
 	_ = t.upstream.Close()
 }
 
-// Copy copies bytes in both directions until the tunnel ends. The buffer of early has bytes that the client has sent
-// before Copy. Copy returns the number of bytes that were sent to the client.
+// Copy copies bytes in both directions until the tunnel ends. early has buffered bytes that the client sent before Copy
+// was called. Copy returns the number of bytes sent to the client.
 func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	s := t.set
 	t.active.Store(int64(s.now()))
@@ -185,7 +185,7 @@ func (t *Tunnel) Copy(early *bufio.Reader) int64 {
 	return n
 }
 
-// closeIfIdle closes the tunnel if no bytes have passed for IdleTimeout. Otherwise it sets the timer again.
+// closeIfIdle closes the tunnel if no bytes were copied for IdleTimeout. Otherwise it sets the timer again.
 func (t *Tunnel) closeIfIdle() {
 	if left := t.set.options.IdleTimeout - (t.set.now() - time.Duration(t.active.Load())); left > 0 {
 		t.mu.Lock()
@@ -198,8 +198,8 @@ func (t *Tunnel) closeIfIdle() {
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// copyOneWay copies the bytes of one direction until from ends, and then closes the sending side of to. If something
-// fails, it closes the tunnel.
+// copyOneWay copies the bytes of one direction until from ends, and then closes the sending side of to. After an error,
+// it closes the tunnel.
 func (t *Tunnel) copyOneWay(to io.Writer, from io.Reader) (n int64) {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)

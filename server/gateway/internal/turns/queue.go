@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// perCore is the limit of turns for each core. As many connections keep a core busy while clients and
-	// upstreams respond promptly.
+	// perCore is the limit of turns for each core. This number of connections keeps a core busy, if clients and upstreams
+	// respond promptly.
 	perCore = 100
 	// The cores count as busy if at least busyShare of their time is used, and as idle if less than idleShare is
 	// used.
@@ -17,29 +17,29 @@ const (
 	idleShare = 0.8
 	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit is raised or ends.
 	maxIdle = 2
-	// maxRaises is how often a limit that leaves cores idle while connections wait is doubled. Then it ends.
+	// maxRaises is how often the limit is doubled if cores are idle while connections wait. After that, the limit ends.
 	maxRaises = 4
-	// freeTime is how long there is no limit after even the largest limit has left cores idle.
+	// freeTime is the time without a limit after even the largest limit has left cores idle.
 	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
 	maxRequests = 6
 	// maxTime is how long a turn lasts. A request that takes longer continues without a turn.
 	maxTime = 50 * time.Millisecond
-	// quickTime is how long a request may take if the next request of its connection is to take a turn. A connection
-	// that mostly waits for a slow upstream uses the caches little, so it needs no turn.
+	// quickTime is the duration above which a request is slow. After a slow request, the next request of the connection
+	// needs no turn: it probably also waits for a slow upstream, so it uses the caches little.
 	quickTime = 10 * time.Millisecond
-	// promptTime is how long after a response a connection may keep its turn without sending the next request.
+	// promptTime is the time after a response in which the client must send its next request to keep the turn.
 	promptTime = 15 * time.Millisecond
-	// fairWait: while the first connection in the queue has waited for this long, turns end after one request.
+	// fairWait is the wait of the first connection in the queue from which on turns end after one request.
 	fairWait = 100 * time.Millisecond
-	// maxWait is the longest wait of a connection. After it, the connection is served without a turn.
+	// maxWait is the longest wait of a connection. After this time, the connection is served without a turn.
 	maxWait = 150 * time.Millisecond
 	// sweepInterval is the time between two sweeps, which end turns and waits that have lasted too long.
 	sweepInterval = 5 * time.Millisecond
 )
 
-// A Queue gives turns to connections, in the order in which they ask. The zero value is ready to use and has no limit.
+// A Queue gives turns to connections, in the order of their requests. The zero value is ready to use and has no limit.
 // It is safe for concurrent use.
 type Queue struct {
 	limited atomic.Bool // limit is not 0
@@ -48,7 +48,7 @@ type Queue struct {
 	limit     int       // maximum number of turns at the same time; 0 if there is no limit
 	active    int       // number of turns
 	idle      int       // consecutive calls of Adjust with idle cores
-	freeUntil time.Time // there is no limit before that time
+	freeUntil time.Time // there is no limit before this time
 	holders   list      // connections that have a turn; the oldest turn is first
 	waiting   list      // connections that wait for a turn
 	timer     *time.Timer

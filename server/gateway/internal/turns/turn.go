@@ -2,18 +2,18 @@ package turns
 
 import "time"
 
-// A Turn is the permission of one connection to have requests served while the number of such connections is limited.
-// The zero value is ready to use. Its methods must not be called by several goroutines at once.
+// A Turn is the state of one connection in a Queue. The connection has a turn while held is set. The zero value is
+// ready to use. Its methods must not be called by several goroutines at once.
 type Turn struct {
 	mustEnd bool          // the number of turns was limited in Begin, so End and Leave must update the turn
-	prompt  bool          // the client sent its latest request promptly after the response before it
+	prompt  bool          // the client sent its latest request promptly after the previous response
 	used    bool          // Begin was called before, so this is not the connection's first request
 	slow    bool          // the last request took longer than quickTime
 	began   time.Time     // when serving the request began
 	ready   chan struct{} // receives when a wait ends
 
-	// The queue's mutex guards these.
-	held      bool
+	// The queue's mutex guards the following fields.
+	held      bool      // the connection has a turn
 	serving   bool      // a request is being served
 	left      int       // requests that the turn still allows
 	since     time.Time // when the turn or the wait began
@@ -30,18 +30,18 @@ func (t *Turn) Begin(q *Queue) {
 		t.Leave(q) // the turn may still be held, if the limit has ended since the last request
 		return
 	}
-	if first { // many connections send only one request
+	if first { // the first request needs no turn, because many connections send only one request
 		return
 	}
 	t.mustEnd = true
 	now := time.Now()
 	t.began = now
-	if t.slow { // it needs no turn: see quickTime
+	if t.slow { // a slow connection needs no turn; see quickTime
 		return
 	}
 	q.mu.Lock()
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
-	if q.waiting.first == nil && q.active >= q.limit { // sweep runs only while connections wait, so old turns may be left
+	if q.waiting.first == nil && q.active >= q.limit { // no sweep has ended old turns, because no connection waited
 		q.expire(now)
 	}
 	switch {
@@ -103,7 +103,7 @@ func (t *Turn) Leave(q *Queue) {
 	}
 }
 
-// A list is a linked list of turns. A turn is in one list at most.
+// A list is a linked list of turns. A turn is in at most one list.
 type list struct {
 	first, last *Turn
 	length      int
