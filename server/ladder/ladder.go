@@ -1,5 +1,5 @@
-// Package ladder sends requests to one limit in steps of growing rates. It retries each request until it is admitted,
-// and compares the duration of each step with the least time that the limit allows.
+// Package ladder tests a limit with steps of growing request rates. It retries each request until it is admitted, and
+// compares the duration of each step with the shortest time that the limit allows.
 package ladder
 
 import (
@@ -22,10 +22,10 @@ type Step struct {
 	Rate     int // per second
 }
 
-// DefaultSteps is the ladder: from far below a limit of 20/s to far above it.
+// DefaultSteps has rates from far below a limit of 20/s to far above it.
 var DefaultSteps = []Step{{10, 1}, {20, 2}, {50, 5}, {100, 10}, {200, 20}, {250, 25}, {500, 50}, {1000, 100}}
 
-// The bounds of a step.
+// The maximum size of steps, and the maximum number of steps.
 const (
 	maxRequests = 1_000_000
 	maxRate     = 100_000
@@ -45,20 +45,20 @@ func ParseStep(text string) (Step, error) {
 
 func (s Step) String() string { return fmt.Sprintf("%d@%d", s.Requests, s.Rate) }
 
-// arrival returns when request i of the step is sent, counted from the step's start. The first one is sent one interval
-// after the start, so that a step without denials lasts Requests/Rate.
+// arrival returns the time from the start of the step at which request i is sent. The first request is sent one
+// interval after the start, so that a step without denials lasts Requests/Rate.
 func (s Step) arrival(i int) time.Duration {
 	return time.Duration(float64(i+1) / float64(s.Rate) * float64(time.Second))
 }
 
-// Oracle returns the least time that a step takes if at most burst + rate·t units may pass in a time t. The last
-// request passes when it is sent, or when there are enough units for all requests. Oracle does not depend on the
+// Oracle returns the shortest time of a step if at most burst + rate·t units may be admitted in a time t. The last
+// request is admitted when it is sent, or when there are enough units for all requests. Oracle does not depend on the
 // algorithm of the limit.
 func Oracle(s Step, l headgate.Limit) time.Duration {
-	sent := s.arrival(s.Requests - 1)
+	lastSent := s.arrival(s.Requests - 1)
 	missing := float64(int64(s.Requests) - l.Capacity())
-	came := s.arrival(0) + time.Duration(missing/float64(l.Count)*float64(l.Period))
-	return max(sent, came)
+	enoughUnits := s.arrival(0) + time.Duration(missing/float64(l.Count)*float64(l.Period))
+	return max(lastSent, enoughUnits)
 }
 
 // A Result is the outcome of one step.
@@ -77,7 +77,7 @@ type Result struct {
 	Oracle   float64 `json:"oracle_seconds"`
 	// Within reports whether the step ended within one period of the oracle's time.
 	Within bool `json:"within_one_period"`
-	// PerSecond has the requests that passed in each second.
+	// PerSecond has the number of requests admitted in each second.
 	PerSecond []int `json:"passed_per_second"`
 }
 
@@ -92,13 +92,12 @@ type Options struct {
 	Limit headgate.Limit
 	// Steps are run one after the other.
 	Steps []Step
-	// Clock is the time of requests.
+	// Clock provides the time and sleeps until requests are due.
 	Clock Clock
-	// InFlight is how many requests are tried at the same time. Default 1, which is all that a VirtualClock allows. A
-	// slow target, such as a service behind a gateway, needs more.
+	// InFlight is the number of requests that are tried at the same time. Default 1, which is the maximum for a
+	// VirtualClock. A slow target, such as a service behind a gateway, needs more.
 	InFlight int
-	// Client is the first part of the names of the clients. Each step has its own client, none of whose units are
-	// used.
+	// Client is the first part of the names of the clients. Each step has its own client, which has not used any units.
 	Client string
 	// Progress, if set, is called after each admitted request.
 	Progress func(Result)
@@ -109,7 +108,7 @@ func (o *Options) validate() error {
 		return err
 	}
 	if o.Limit.Period == 0 {
-		return fmt.Errorf("%s has no rate to climb against", o.Limit.Algorithm)
+		return fmt.Errorf("%s limits have no rate, so they cannot be tested with growing rates", o.Limit.Algorithm)
 	}
 	if len(o.Steps) == 0 || len(o.Steps) > maxSteps {
 		return fmt.Errorf("got %d steps, want 1 to %d", len(o.Steps), maxSteps)
@@ -117,7 +116,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Run runs the steps and returns their results. If ctx ends, it returns what was measured until then and its error.
+// Run runs the steps and returns their results. If ctx ends, it returns the results so far and the error of ctx.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -135,11 +134,11 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 	return results, nil
 }
 
-// takeTimeout bounds one decision.
+// takeTimeout limits the time of one decision.
 const takeTimeout = 15 * time.Second
 
-// run runs one step. Requests wait in a queue: only the first Options.InFlight are retried. The others need not be
-// tried, because they have the same cost and would be denied as well.
+// run runs one step. Requests wait in a queue, and only the first Options.InFlight of them are retried. The others need
+// not be tried, because they have the same cost and would also be denied.
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
 	c := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
@@ -164,7 +163,7 @@ func (o *Options) run(ctx context.Context, s Step, client string) (Result, error
 	return r, err
 }
 
-// A stepRun is one step under way.
+// A stepRun is a step that is being run.
 type stepRun struct {
 	o      *Options
 	step   Step
@@ -173,11 +172,11 @@ type stepRun struct {
 
 	mu     sync.Mutex
 	sent   int           // number of requests that have left the queue
-	last   time.Duration // when the last request passed
+	last   time.Duration // when the last request was admitted, counted from the start
 	result Result
 }
 
-// send sends requests of the queue, one after the other, until there are none left.
+// send sends requests of the queue, one after the other, until the queue is empty.
 func (c *stepRun) send(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -198,7 +197,7 @@ func (c *stepRun) send(ctx context.Context) error {
 	}
 }
 
-// add counts a request that passed.
+// add counts an admitted request.
 func (c *stepRun) add(passed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +208,7 @@ func (c *stepRun) add(passed time.Duration) {
 	}
 }
 
-// add counts a request that passed. last is the time at which the latest request passed.
+// add counts an admitted request. last is the time of the latest admission so far.
 func (r *Result) add(passed, last time.Duration) {
 	r.Admitted++
 	r.Seconds = last.Seconds()
@@ -221,7 +220,7 @@ func (r *Result) add(passed, last time.Duration) {
 	r.PerSecond[second]++
 }
 
-// admit retries a request until it is admitted, and returns when it passes, counted from the start.
+// admit retries a request until it is admitted, and returns the time of the admission, counted from the start.
 func (c *stepRun) admit(ctx context.Context) (time.Duration, error) {
 	o := c.o
 	for {
@@ -252,14 +251,14 @@ func (o *Options) take(ctx context.Context, client string) (target.Outcome, erro
 	return o.Target.Take(ctx, client)
 }
 
-// A Clock is the time of a run.
+// A Clock provides the time of a run.
 type Clock interface {
 	Now() time.Time
-	// SleepUntil returns at the time at, or earlier with the error of ctx.
+	// SleepUntil sleeps until the time at. If ctx ends earlier, it returns the error of ctx.
 	SleepUntil(ctx context.Context, at time.Time) error
 }
 
-// SystemClock is the real time.
+// SystemClock is the system's clock.
 type SystemClock struct{}
 
 var _ Clock = SystemClock{}
@@ -267,7 +266,7 @@ var _ Clock = SystemClock{}
 // Now returns the time.
 func (SystemClock) Now() time.Time { return time.Now() }
 
-// SleepUntil returns at the time at, or earlier with the error of ctx.
+// SleepUntil implements Clock.
 func (SystemClock) SleepUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -279,8 +278,8 @@ func (SystemClock) SleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// A VirtualClock jumps to the time that a caller sleeps until. Create one with NewVirtualClock.
-type VirtualClock struct{ unixMicro atomic.Int64 } // stores read it from their own goroutines too
+// A VirtualClock does not wait: SleepUntil sets its time. Create one with NewVirtualClock.
+type VirtualClock struct{ unixMicro atomic.Int64 } // atomic, because goroutines of stores read it too
 
 var _ Clock = (*VirtualClock)(nil)
 

@@ -1,5 +1,5 @@
-// Package loadgen sends requests to a limiter at a rate that does not depend on its responses, and measures latency
-// from the time at which each request should have been sent.
+// Package loadgen sends requests to a limiter at a rate that does not depend on its responses. It measures the latency
+// of each request from the time at which the request was due, not from the time at which it was sent.
 package loadgen
 
 import (
@@ -30,18 +30,18 @@ type Options struct {
 	// Rate is the number of requests per second. Default 0: each connection sends its next request when it has the
 	// response to the previous one, so that the target is saturated.
 	Rate float64
-	// Poisson sends at random times with that average rate, instead of at equal intervals.
+	// Poisson sends requests at random times with the average rate Rate, instead of at equal intervals.
 	Poisson bool
-	// Duration is for how long requests are due.
+	// Duration is the time in which requests are due.
 	Duration time.Duration
-	// Drain is how long after Duration requests are still sent that were due, but found all connections busy. Default
-	// DefaultDrain.
+	// Drain is the time after Duration in which late requests are still sent. Requests are late if all connections were
+	// busy. Default DefaultDrain.
 	Drain time.Duration
 	// Connections is the maximum number of requests in flight. Default DefaultConnections.
 	Connections int
-	// Clients is the number of clients that requests are spread over, uniformly. Default DefaultClients.
+	// Clients is the number of clients. Each request is of a random client. Default DefaultClients.
 	Clients int
-	// Timeout bounds one request. Default DefaultTimeout.
+	// Timeout is the timeout of a request. Default DefaultTimeout.
 	Timeout time.Duration
 	// Prefix is the first part of the clients' names.
 	Prefix string
@@ -89,7 +89,7 @@ func (o *Options) validate() error {
 type Run struct {
 	o      Options
 	stats  *stats
-	coarse time.Duration // how long before the end of a wait the timer is replaced by pause
+	coarse time.Duration // the last part of a wait, for which pause is used because timers are not precise
 
 	mu       sync.Mutex
 	schedule schedule
@@ -131,7 +131,7 @@ func (r *Run) Do(ctx context.Context) Report {
 	return r.Report()
 }
 
-// next returns when the next request is due, counted from the start, or false if the duration has passed.
+// next returns when the next request is due, counted from the start. It returns false if the duration has passed.
 func (r *Run) next() (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *Run) send(ctx context.Context, start time.Time, sender int) {
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
-				return // interrupted before it was due
+				return // the request is not due yet, so it does not count as unsent
 			}
 		}
 		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
@@ -173,36 +173,36 @@ func (r *Run) saturate(ctx context.Context, start time.Time, sender int) {
 
 func (r *Run) request(ctx context.Context, start, due time.Time, sender int) {
 	name := r.o.Prefix + strconv.Itoa(rand.IntN(r.o.Clients))
-	limited, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	takeCtx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	sent := time.Now()
-	outcome, err := r.o.Target.Take(limited, name)
-	answered := time.Now()
+	outcome, err := r.o.Target.Take(takeCtx, name)
+	responded := time.Now()
 	cancel()
 	if err != nil && ctx.Err() != nil {
-		return // the run has ended; the target has not failed
+		return // the run has ended; this is not an error of the target
 	}
 	r.stats.add(sender, answer{
-		outcome: outcome, err: err, at: answered.Sub(start), latency: answered.Sub(due), service: answered.Sub(sent),
+		outcome: outcome, err: err, at: responded.Sub(start), latency: responded.Sub(due), service: responded.Sub(sent),
 	})
 }
 
-// countUnsent counts requests that were due before the end but never sent. They have waited until now, so ignoring
-// them would hide the worst latencies.
+// countUnsent counts requests that were due before the end but were never sent. They have waited until now, so without
+// them the report would omit the longest latencies.
 func (r *Run) countUnsent(start time.Time) {
-	ran := r.stats.elapsed()
+	elapsed := r.stats.elapsed()
 	for range MaxUnsent {
 		due, ok := r.next()
-		if !ok || due > ran {
+		if !ok || due > elapsed {
 			return
 		}
 		r.stats.addUnsent(time.Since(start.Add(due)))
 	}
 }
 
-// MaxUnsent bounds the requests that are counted as not sent.
+// MaxUnsent is the maximum number of requests that are counted as unsent.
 const MaxUnsent = 10_000_000
 
-// A schedule says when requests are due.
+// A schedule computes when requests are due.
 type schedule struct {
 	rate    float64
 	poisson bool

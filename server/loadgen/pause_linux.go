@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// coarse is the time by which timers of the runtime may be late. An idle runtime waits in whole milliseconds.
+// coarse is how late timers of the Go runtime may be. While no goroutine runs, the runtime waits in whole milliseconds.
 const coarse = 1500 * time.Microsecond
 
-// pause waits for a short time, more precisely than a timer. A signal may end it early.
+// pause waits for a short time, more precisely than a timer. A signal may end the wait early.
 func pause(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&t, nil) // after an early return, the caller waits again

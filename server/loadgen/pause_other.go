@@ -4,7 +4,7 @@ package loadgen
 
 import "time"
 
-// coarse is the time by which timers of the runtime may be late. It is unknown on this system.
+// coarse is 0, because it is unknown how late timers of the Go runtime may be on this system.
 const coarse = 0
 
 // pause waits for a short time.

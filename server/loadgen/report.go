@@ -9,13 +9,13 @@ import (
 // A Report has the results of a run, which may still be running.
 type Report struct {
 	Target string `json:"target"`
-	// Rate is the intended rate, 0 for a saturated target.
+	// Rate is the intended rate, or 0 for a saturated target.
 	Rate        float64 `json:"rate_per_second"`
 	Connections int     `json:"connections"`
 	Clients     int     `json:"clients"`
 	Seconds     float64 `json:"seconds"`
-	// Sent counts requests that got a response or failed. Unsent counts requests that were due, but found all
-	// connections busy until the end.
+	// Sent counts requests that got a response or failed. Unsent counts requests that were due but were not sent, because
+	// all connections were busy until the end.
 	Sent     int64 `json:"sent"`
 	Unsent   int64 `json:"unsent"`
 	Admitted int64 `json:"admitted"`
@@ -26,7 +26,7 @@ type Report struct {
 	FirstError string `json:"first_error,omitempty"`
 	// Achieved is the number of decisions per second, without failed requests.
 	Achieved float64 `json:"achieved_per_second"`
-	// Latency is measured from the time at which a request was due, Service from the time at which it was sent.
+	// Latency is measured from the time at which a request was due, and Service from the time at which it was sent.
 	Latency Latency `json:"latency"`
 	Service Latency `json:"service"`
 	// PerSecond is the number of responses in each second.
@@ -50,7 +50,7 @@ type Percentile struct {
 // percentiles are the percentiles that a Latency contains.
 var percentiles = []float64{50, 75, 90, 95, 99, 99.9, 99.99}
 
-// At returns the time of a percentile that is in Percentiles.
+// At returns the time of a percentile, or 0 if it is not in Percentiles.
 func (l Latency) At(percentile float64) time.Duration {
 	for _, p := range l.Percentiles {
 		if p.Percentile == percentile {

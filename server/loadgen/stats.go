@@ -16,16 +16,16 @@ const (
 	significantDigits = 3
 )
 
-// shards is the number of parts of the statistics. With several parts, senders rarely wait for each other.
+// shards is the number of parts of the statistics. There are several, so that senders rarely wait for each other.
 const shards = 8
 
-// An answer is one request and its outcome.
+// An answer is the outcome of one request.
 type answer struct {
 	outcome target.Outcome
 	err     error
-	at      time.Duration // since the start
-	latency time.Duration // since it was due
-	service time.Duration // since it was sent
+	at      time.Duration // time of the response, counted from the start of the run
+	latency time.Duration // time from when the request was due
+	service time.Duration // time from when the request was sent
 }
 
 // stats are the figures of a run.
@@ -41,7 +41,7 @@ type stats struct {
 // counts are the numbers of requests by outcome.
 type counts struct{ admitted, denied, degraded, errors int64 }
 
-// A part is the statistics of some of the senders.
+// A part has the statistics of some of the senders.
 type part struct {
 	mu        sync.Mutex
 	counts    counts
@@ -78,7 +78,7 @@ func (s *stats) end(at time.Time) {
 	s.ended = at
 }
 
-// elapsed returns how long the run took, or takes.
+// elapsed returns the duration of the run so far.
 func (s *stats) elapsed() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *stats) elapsed() time.Duration {
 
 // record adds a time to a histogram. Times beyond the range of the histogram count as longestLatency.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // it cannot fail, because the value is in range
+	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // cannot fail, because the value is in range
 }
 
 func (s *stats) add(sender int, a answer) {

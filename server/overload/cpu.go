@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// CPUShare returns a function that returns the share of its cores that this process has used since its last call, from
-// 0 to about 1. On systems without getrusage it is always 0. It must not be called by several goroutines concurrently.
+// CPUShare returns a function that measures this process. The function returns the share of the cores' time that was
+// used since its last call, from 0 to about 1. On systems without getrusage it returns 0. It is not safe for concurrent
+// use.
 func CPUShare() func() float64 {
-	before, at := cpuTime(), time.Now()
+	lastUsed, lastCall := cpuTime(), time.Now()
 	return func() float64 {
 		used, now := cpuTime(), time.Now()
-		defer func() { before, at = used, now }()
-		wall := now.Sub(at) * time.Duration(runtime.GOMAXPROCS(0))
-		if wall <= 0 {
+		defer func() { lastUsed, lastCall = used, now }()
+		available := now.Sub(lastCall) * time.Duration(runtime.GOMAXPROCS(0))
+		if available <= 0 {
 			return 0
 		}
-		return float64(used-before) / float64(wall)
+		return float64(used-lastUsed) / float64(available)
 	}
 }

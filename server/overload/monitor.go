@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A Stage is how much work is shed. Each stage includes the ones before it.
+// A Stage determines which work is stopped. Each stage includes the earlier stages.
 type Stage uint32
 
-// The stages, in their order.
+// The stages, in their order. The comments say which work each stage stops.
 const (
 	Nothing  Stage = iota
 	Console        // the console and the documentation
@@ -33,7 +33,7 @@ func (s Stage) String() string {
 	return "unknown"
 }
 
-// waits are the waits for a core at which each stage begins.
+// waits has the wait for a core at which each stage begins.
 var waits = [numStages]time.Duration{
 	Console: 50 * time.Millisecond, Explain: 100 * time.Millisecond, Detail: 200 * time.Millisecond,
 	Requests: 500 * time.Millisecond,
@@ -42,24 +42,25 @@ var waits = [numStages]time.Duration{
 const (
 	// interval is how often the load is measured.
 	interval = 100 * time.Millisecond
-	// highIntervals is the number of consecutive intervals with a long wait after which a stage begins. A single one may
-	// be due to a pause of the process.
+	// highIntervals is the number of consecutive intervals with a long wait after which a stage begins. A single long
+	// wait may be caused by a pause of the process.
 	highIntervals = 3
-	// lowIntervals is the number of consecutive intervals with less than half of the stage's wait after which it ends.
+	// lowIntervals is the number of consecutive intervals with less than half of a stage's wait after which the stage
+	// ends.
 	lowIntervals = 10
-	// shareStep is how much the share of refused requests grows or shrinks per interval. maxShare is its maximum: some
-	// requests must pass, so that the wait still shows the load.
+	// shareStep is the change of the share of refused requests per interval. maxShare is the maximum of the share. It is
+	// below 1, because some requests must be decided so that the wait still shows the load.
 	shareStep = 0.05
 	maxShare  = 0.95
 )
 
 // Options are the parameters of New. The zero value is ready to use.
 type Options struct {
-	// Wait returns how long goroutines have waited for a core since it was last called. Default SchedulerWait.
+	// Wait returns how long goroutines have waited for a core since its last call. Default SchedulerWait.
 	Wait func() time.Duration
-	// Busy returns the share of its cores that this process has used since it was last called. Default CPUShare.
+	// Busy returns the share of the cores' time that this process has used since its last call. Default CPUShare.
 	Busy func() float64
-	// Measured is called in each interval with what Busy returns. Default: neither is called.
+	// Measured is called in each interval with the result of Busy. If it is nil, Busy is not called. Default nil.
 	Measured func(busy float64)
 	// Random returns a random number from 0 to 1. Default math/rand/v2.
 	Random func() float64
@@ -74,7 +75,7 @@ type Monitor struct {
 	options Options
 
 	stage atomic.Uint32
-	share atomic.Uint64 // of requests that are refused, in shareUnits
+	share atomic.Uint64 // share of requests that are refused, in 1/shareUnits
 	wait  atomic.Int64
 	shed  [numStages]atomic.Int64
 
@@ -83,7 +84,7 @@ type Monitor struct {
 	current   float64 // the share of requests that are refused, from 0 to maxShare
 }
 
-// shareUnits is the value of Monitor.share that stands for all requests.
+// shareUnits is the value of Monitor.share that means all requests.
 const shareUnits = 1 << 20
 
 // New returns a Monitor. It sheds nothing until Run is called.
@@ -130,7 +131,7 @@ func (m *Monitor) measure() {
 		m.stage.Store(uint32(stage))
 		m.options.Logger.Warn("overloaded, shedding work", "stage", stage.String(), "wait", wait.String())
 	case m.low >= lowIntervals:
-		m.options.Logger.Info("less load, work is not shed any more", "stage", stage.String(), "wait", wait.String())
+		m.options.Logger.Info("less load, no longer shedding work", "stage", stage.String(), "wait", wait.String())
 		stage--
 		m.low = 0
 		m.stage.Store(uint32(stage))
@@ -144,7 +145,7 @@ func (m *Monitor) measure() {
 	m.share.Store(uint64(m.current * shareUnits))
 }
 
-// nextCount counts consecutive intervals for which a condition holds.
+// nextCount returns the number of consecutive intervals in which a condition holds. n is the previous number.
 func nextCount(n int, holds bool) int {
 	if holds {
 		return n + 1
@@ -152,7 +153,7 @@ func nextCount(n int, holds bool) int {
 	return 0
 }
 
-// Sheds reports whether work of a stage is shed now, and counts it.
+// Sheds reports whether the work of a stage must be stopped now. If so, it counts the work as shed.
 func (m *Monitor) Sheds(s Stage) bool {
 	if Stage(m.stage.Load()) < s {
 		return false
@@ -161,7 +162,8 @@ func (m *Monitor) Sheds(s Stage) bool {
 	return true
 }
 
-// Refuses reports whether a request is refused, and counts it. It is for engine.Config.Refuse.
+// Refuses decides randomly whether a request must be refused, and counts refused requests. It is for
+// engine.Config.Refuse.
 func (m *Monitor) Refuses() bool {
 	share := m.share.Load()
 	if share == 0 || m.options.Random()*shareUnits >= float64(share) {
@@ -176,9 +178,9 @@ type Stats struct {
 	Stage Stage
 	// Wait is how long goroutines waited for a core in the last interval.
 	Wait time.Duration
-	// Share is the share of requests that is refused.
+	// Share is the share of requests that are refused.
 	Share float64
-	// Shed counts what was shed, by stage.
+	// Shed counts the pieces of work that were not done, by stage.
 	Shed map[Stage]int64
 }
 

@@ -10,12 +10,12 @@ const (
 	schedulerLatencies = "/sched/latencies:seconds"
 	// quantile is the share of waits that are at most as long as the wait that SchedulerWait returns.
 	quantile = 0.9
-	// minWaits is the number of waits below which the load counts as none.
+	// minWaits is the minimum number of waits; with fewer waits, the result is 0.
 	minWaits = 10
 )
 
-// SchedulerWait returns a function that returns how long goroutines have waited for a core since its last call: nine of
-// ten waited at most that long. It must not be called by several goroutines concurrently.
+// SchedulerWait returns a function that measures this process. The function returns how long goroutines have waited for
+// a core since its last call: nine of ten waits were at most that long. It is not safe for concurrent use.
 func SchedulerWait() func() time.Duration {
 	sample := []metrics.Sample{{Name: schedulerLatencies}}
 	var before []uint64
@@ -38,8 +38,8 @@ func SchedulerWait() func() time.Duration {
 	}
 }
 
-// quantileOf returns the lower bound of the bucket of a histogram in which the quantile is. The bucket of counts[i] is
-// from buckets[i] to buckets[i+1] seconds.
+// quantileOf returns the quantile of a histogram, as the lower bound of its bucket. The bucket of counts[i] is from
+// buckets[i] to buckets[i+1] seconds.
 func quantileOf(counts []uint64, buckets []float64) time.Duration {
 	var total, below uint64
 	for _, n := range counts {

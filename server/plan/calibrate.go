@@ -22,12 +22,12 @@ const measured = "measured on this machine"
 // maxCounterKeys is the maximum number of keys with which the memory of a node is measured.
 const maxCounterKeys = 1_000_000
 
-// NodeCounters returns the number of counters of a node that gets requests of all clients in its region.
+// NodeCounters returns the number of counters in a node that gets requests of all clients of its region.
 func (in *Input) NodeCounters() float64 { return in.Clients * float64(in.Limits) / float64(in.Regions) }
 
-// MeasureCounters measures the memory per counter of a node with the given number of counters. Each time a table
-// grows, its size doubles, so a table with half as many keys is equally full. MeasureCounters halves the number until
-// it is at most maxCounterKeys, and measures that table.
+// MeasureCounters measures the memory per counter of a node with the given number of counters. If the number is large,
+// it halves it until it is at most maxCounterKeys. The result is the same, because tables double in size when they
+// grow, so a table with half as many keys is equally full.
 func MeasureCounters(ctx context.Context, c *Constants, counters float64) error {
 	for counters > maxCounterKeys {
 		counters /= 2
@@ -53,31 +53,31 @@ func MeasureCounters(ctx context.Context, c *Constants, counters float64) error 
 	return nil
 }
 
-// senders is how many requests are in flight while throughput is measured.
+// senders is the number of requests in flight while throughput is measured.
 const senders = 64
 
-// MeasureNode measures the decisions per second of a target, as bench load --rate max does. lasts is the
-// duration.
-func MeasureNode(ctx context.Context, c *Constants, t target.Target, lasts time.Duration) error {
-	answered, err := saturate(ctx, t, lasts)
+// MeasureNode measures the decisions per second of a target for the given time, like bench load --rate max.
+func MeasureNode(ctx context.Context, c *Constants, t target.Target, duration time.Duration) error {
+	throughput, err := saturate(ctx, t, duration)
 	if err != nil {
 		return fmt.Errorf("measure a node: %w", err)
 	}
-	c.NodeDecisions.Value = answered
+	c.NodeDecisions.Value = throughput
 	c.NodeDecisions.Source = measured + ": bench load --rate max, over gRPC"
 	return nil
 }
 
-// rounds is the number of parts of a measurement of throughput. The result is their median, so that it does not
-// depend on parts in which the machine was busy with something else.
+// rounds is the number of parts of a measurement of throughput. The result is the median of the parts, so that it does
+// not depend on parts in which the machine was busy with other work.
 const rounds = 5
 
-// saturate returns the number of requests per second that a target decides, after a warm-up.
-func saturate(ctx context.Context, t target.Target, lasts time.Duration) (float64, error) {
-	var answered []float64
+// saturate measures the number of requests per second that a target decides. It drops the first part, which is a
+// warm-up.
+func saturate(ctx context.Context, t target.Target, duration time.Duration) (float64, error) {
+	var throughputs []float64
 	for range 1 + rounds {
 		run, err := loadgen.New(loadgen.Options{
-			Target: t, Duration: lasts / rounds, Connections: senders, Prefix: "plan-",
+			Target: t, Duration: duration / rounds, Connections: senders, Prefix: "plan-",
 		})
 		if err != nil {
 			return 0, err
@@ -89,9 +89,9 @@ func saturate(ctx context.Context, t target.Target, lasts time.Duration) (float6
 		case r.Errors > 0:
 			return 0, fmt.Errorf("%d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
 		}
-		answered = append(answered, r.Achieved)
+		throughputs = append(throughputs, r.Achieved)
 	}
-	return median(answered[1:]), nil
+	return median(throughputs[1:]), nil
 }
 
 func median(list []float64) float64 {
@@ -99,29 +99,29 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// MeasureShard measures a Redis server: the calls per second with one limit, as bench load --rate max does; how much
-// more work calls with several limits are; and the round trip of one call at a time. t and store use the same server.
+// MeasureShard measures a Redis server: the calls per second with one limit, like bench load --rate max; the additional
+// work of calls with several limits; and the round trip of one call at a time. t and store must use the same server.
 func MeasureShard(
-	ctx context.Context, c *Constants, t target.Target, store headgate.Limiter, limits int, lasts time.Duration,
+	ctx context.Context, c *Constants, t target.Target, store headgate.Limiter, limits int, duration time.Duration,
 ) error {
-	answered, err := saturate(ctx, t, lasts)
+	throughput, err := saturate(ctx, t, duration)
 	if err != nil {
 		return fmt.Errorf("measure Redis: %w", err)
 	}
-	alone, err := callsPerSecond(ctx, store, 1, 1, lasts/4)
+	sequential, err := callsPerSecond(ctx, store, 1, 1, duration/4)
 	if err != nil {
 		return err
 	}
-	c.ShardCalls.Value, c.ShardCalls.Source = answered, measured+": bench load --rate max, redis-store"
-	c.RoundTrip.Value, c.RoundTrip.Source = 1e6/alone, measured+": one call at a time, loopback"
+	c.ShardCalls.Value, c.ShardCalls.Source = throughput, measured+": bench load --rate max, redis-store"
+	c.RoundTrip.Value, c.RoundTrip.Source = 1e6/sequential, measured+": one call at a time, loopback"
 	if limits == 1 {
 		return nil
 	}
-	one, err := callsPerSecond(ctx, store, 1, senders, lasts)
+	one, err := callsPerSecond(ctx, store, 1, senders, duration)
 	if err != nil {
 		return err
 	}
-	several, err := callsPerSecond(ctx, store, limits, senders, lasts)
+	several, err := callsPerSecond(ctx, store, limits, senders, duration)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,9 @@ func MeasureShard(
 
 // callsPerSecond returns the calls per second of several goroutines. Each call has the given number of limits.
 func callsPerSecond(
-	ctx context.Context, store headgate.Limiter, limits, goroutines int, lasts time.Duration,
+	ctx context.Context, store headgate.Limiter, limits, goroutines int, duration time.Duration,
 ) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, lasts+shardTimeout)
+	ctx, cancel := context.WithTimeout(ctx, duration+shardTimeout)
 	defer cancel()
 	var calls atomic.Int64
 	errs := make([]error, goroutines)
@@ -144,7 +144,7 @@ func callsPerSecond(
 		workers.Go(func() {
 			checks := make([]headgate.Check, limits)
 			var decisions []headgate.Decision
-			for i := 0; time.Since(start) < lasts && ctx.Err() == nil; i++ {
+			for i := 0; time.Since(start) < duration && ctx.Err() == nil; i++ {
 				client := "client-" + strconv.Itoa(g) + "-" + strconv.Itoa(i%1000)
 				for l := range checks {
 					checks[l] = headgate.Check{
@@ -168,5 +168,5 @@ func callsPerSecond(
 	return float64(calls.Load()) / took.Seconds(), ctx.Err()
 }
 
-// shardTimeout is how much longer than planned a measurement of Redis may take.
+// shardTimeout is how much longer than its duration a measurement of Redis may take.
 const shardTimeout = 10 * time.Second

@@ -16,13 +16,12 @@ type Constants struct {
 	// ShardCalls is the number of calls per second of a Redis shard, with one limit in each call and 64 calls in
 	// flight. bench load and --calibrate measure the same.
 	ShardCalls Constant `json:"shard_calls"`
-	// LimitWork is the additional work for each further limit in a call, as a share of the work of a call with
-	// one limit.
+	// LimitWork is the additional work of each further limit in a call, as a share of the work of a call with one limit.
 	LimitWork Constant `json:"limit_work"`
 	// NodeBytes and ShardBytes are the memory of one counter in a node and in Redis.
 	NodeBytes  Constant `json:"node_bytes"`
 	ShardBytes Constant `json:"shard_bytes"`
-	// CallBytes is the number of bytes that a call sends to and receives from Redis.
+	// CallBytes is the number of bytes of a call to Redis, sent and received.
 	CallBytes Constant `json:"call_bytes"`
 	// UpdateBytes is the number of bytes that a node sends to its peers for each decision in async mode.
 	UpdateBytes Constant `json:"update_bytes"`
@@ -32,7 +31,7 @@ type Constants struct {
 	RoundTrip Constant `json:"round_trip"`
 }
 
-// DefaultMachine is what the defaults were measured on.
+// DefaultMachine is the machine on which the defaults were measured.
 const DefaultMachine = "two cores of an Intel Xeon"
 
 // Defaults returns constants measured on DefaultMachine.

@@ -18,25 +18,25 @@ const (
 	Async Mode = "async"
 )
 
-// Modes are all modes.
+// Modes lists all modes.
 var Modes = []Mode{Exact, Lease, Async}
 
 // Input describes the load and the machines.
 type Input struct {
-	// Clients is how many clients are active in a day, each with its own counters.
+	// Clients is the number of clients that are active in a day. Each has its own counters.
 	Clients float64 `json:"clients"`
 	// Average and Peak are requests per second.
 	Average float64 `json:"average_per_second"`
 	Peak    float64 `json:"peak_per_second"`
 	// Limits is the number of limits of each request.
 	Limits int `json:"limits"`
-	// Limit is the limit of one client, from which over-admission is calculated.
+	// Limit is the limit of one client. Over-admission is calculated from it.
 	Limit headgate.Limit `json:"-"`
 	// Offered is the highest rate of requests of a client, as a multiple of its limit.
 	Offered float64 `json:"offered"`
 	Mode    Mode    `json:"mode"`
 	Regions int     `json:"regions"`
-	// RegionDelay is the time that a message takes between regions, one way.
+	// RegionDelay is the one-way latency between regions.
 	RegionDelay time.Duration `json:"-"`
 	// Utilization is the share of a machine's capacity that is used at peak.
 	Utilization float64 `json:"utilization"`
@@ -77,7 +77,7 @@ func (in Input) Validate() error {
 	return in.Limit.Validate()
 }
 
-// A Line is one step of the arithmetic.
+// A Line is one step of the calculation.
 type Line struct {
 	Section string  `json:"section"`
 	Name    string  `json:"name"`
@@ -86,7 +86,7 @@ type Line struct {
 	Unit    string  `json:"unit"`
 }
 
-// A Plan is the arithmetic and its results.
+// A Plan has the steps of the calculation and the results.
 type Plan struct {
 	Input     Input      `json:"input"`
 	Limit     string     `json:"limit"`

@@ -12,14 +12,14 @@ type bodyMode uint8
 
 const (
 	noBody   bodyMode = iota
-	buffered          // sent with the head, in one write; it can be sent again
-	streamed          // sent as it arrives, by a second goroutine, so that the response can be read meanwhile
+	buffered          // sent with the head in one write; it can be sent again
+	streamed          // sent as it arrives, by a second goroutine, so that the response can be read at the same time
 )
 
 // requestBody describes the body of a request.
 type requestBody struct {
 	mode            bodyMode
-	length          int64 // -1 if it is not known; then the body is sent in chunks
+	length          int64 // -1 if it is unknown, so that the body must be sent in chunks
 	expectsContinue bool  // the client waits for 100 Continue
 }
 
@@ -54,8 +54,8 @@ func (b *requestBody) appendBody(dst []byte, r io.Reader) ([]byte, error) {
 	return dst, err
 }
 
-// isIdempotent reports whether a request may be processed twice (RFC 9110 section 9.2.2). As with net/http, that is
-// true for any method with an idempotency key.
+// isIdempotent reports whether a request may be processed twice (RFC 9110 section 9.2.2). Like net/http, it returns
+// true for any method if the request has an idempotency key.
 func isIdempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:

@@ -15,8 +15,8 @@ type Head struct {
 	Target string
 	// Host is the Host header. Default: the request's Host.
 	Host string
-	// Fields replace the request's headers and trailers of the same names. Several fields of one name are all sent. A
-	// field without a value is not sent, so it only removes the request's own. The request's header map is not changed.
+	// Fields replace the request's headers and trailers of the same names. If several have the same name, all are sent. A
+	// field without a value is not sent, so it removes the request's header. The request's header map is not changed.
 	Fields []Field
 }
 
@@ -71,7 +71,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 			dst = http1.AppendField(dst, name, value)
 		}
 	}
-	// The upstream may send trailers if the client accepts them, since they are forwarded.
+	// Trailers are forwarded to the client, so the upstream may send them if the client accepts them.
 	if te := r.Header["Te"]; te != nil && http1.HasElement(te, "trailers") {
 		dst = append(dst, "TE: trailers\r\n"...)
 	}
@@ -129,7 +129,7 @@ func isHost(host string) bool {
 	return true
 }
 
-// appendFraming appends the headers that say where the request ends.
+// appendFraming appends the headers that determine where the request ends.
 func (b *requestBody) appendFraming(dst []byte, method string, r *http.Request, h *Head) []byte {
 	switch {
 	case b.mode == noBody:

@@ -78,7 +78,7 @@ func (h *responseHead) parseStatus(line []byte) (http10 bool, err error) {
 	return minor == '0', nil
 }
 
-// A lineEnding says how lines may end.
+// A lineEnding determines how lines may end.
 type lineEnding bool
 
 const (
@@ -120,8 +120,7 @@ func parseFields(block []byte, pos int, fields []http1.Field, ending lineEnding)
 	}
 }
 
-// readFields interprets the fields that concern framing and the connection, and removes the hop-by-hop fields from
-// h.fields.
+// readFields reads the fields about framing and the connection, and removes the hop-by-hop fields from h.fields.
 func (h *responseHead) readFields(block []byte, http10 bool) error {
 	var closes, keeps, hasEncoding bool
 	endToEnd := h.fields[:0]

@@ -13,17 +13,17 @@ type Outcome struct {
 	// Status is the status of the response, or 0 if there was no response.
 	Status int
 	// Sent is true if the response's head was passed to the ResponseWriter. If Forward also returned an error, the
-	// response is incomplete, and the caller must panic with http.ErrAbortHandler so that the client notices. If Sent is
-	// false, the caller must respond with the error's Status.
+	// response is incomplete, and the caller must panic with http.ErrAbortHandler so that the client notices. If Forward
+	// returned an error and Sent is false, the caller must respond with the error's Status.
 	Sent bool
-	// Bytes is how many bytes of the response's body were passed to the client.
+	// Bytes is the number of bytes of the response's body that were passed to the client.
 	Bytes int64
-	// Reused is true if the connection had served another request before. Retried is true if the request was sent again
-	// on a new connection.
+	// Reused is true if the connection had served an earlier request. Retried is true if the request was sent again on a
+	// new connection.
 	Reused, Retried bool
-	// Repeatable is true if Forward returned an error and the caller may send the request to another upstream: no
-	// response has arrived or timed out, the body can still be read from the start, and either no part of the request was
-	// sent or the request is idempotent.
+	// Repeatable is true if Forward returned an error and the caller may send the request to another upstream. This
+	// requires that no part of a response has arrived, that the upstream has not timed out, and that the body can still
+	// be read from the start. Also, no part of the request was sent, or the request is idempotent.
 	Repeatable bool
 }
 
@@ -42,7 +42,7 @@ type roundTrip struct {
 	nothingSent bool    // it is certain that no part of the request was sent
 
 	buffer   readBuffer
-	headSize int // of the head at the beginning of buffer
+	headSize int // size of the head at the beginning of buffer
 	head     responseHead
 	received bool // a part of a response has arrived
 	interim  struct{ bytes, count int }
@@ -56,9 +56,9 @@ type roundTrip struct {
 // context ends.
 type deadlines struct {
 	started      time.Time   // when the connection was obtained
-	headDeadline time.Time   // for the response's head; zero if there is none
-	provisional  bool        // the connection's deadline is the provisional one: see setFirstDeadline
-	inBody       bool        // the response's head was passed on
+	headDeadline time.Time   // deadline for the response's head; zero if there is none
+	provisional  bool        // the connection has a provisional deadline; see setFirstDeadline
+	inBody       bool        // the response's head was passed on to the client
 	unwatchCtx   func() bool // ends the watch; nil if the context is not watched
 }
 
@@ -67,9 +67,9 @@ type deadlines struct {
 // Hop-by-hop headers, including those that Connection names, are not sent. Headers of the response are added to those
 // in w.
 //
-// Another goroutine may read the request's body while w is in use, so the body must not use w, as the body of
-// http.MaxBytesReader does. The writer w, or the writer that its Unwrap method returns, must support
-// http.ResponseController as those of net/http do.
+// Another goroutine may read the request's body while w is in use. So the body must not use w; the body of
+// http.MaxBytesReader does, and is not allowed. The writer w, or the writer that its Unwrap method returns, must
+// support http.ResponseController like the writers of net/http.
 func (p *Pool) Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, h Head) (Outcome, error) {
 	rt := p.roundTrips.Get().(*roundTrip)
 	rt.ctx, rt.w, rt.r, rt.overrides = ctx, w, r, h
@@ -97,7 +97,7 @@ func (rt *roundTrip) forward() *Error {
 	if !closedWhenReused || !rt.mayRepeat() {
 		return fault
 	}
-	// The upstream has probably closed the idle connection before it received the request.
+	// The upstream has probably closed the idle connection before the request arrived.
 	rt.outcome.Retried, rt.outcome.Reused = true, false
 	rt.unwatch()
 	rt.c = nil
@@ -274,7 +274,7 @@ func (rt *roundTrip) end() {
 	h := &rt.head
 	clear(h.announcedTrailers[:cap(h.announcedTrailers)])
 	clear(h.connectionNames[:cap(h.connectionNames)])
-	// Only the allocated memory is kept.
+	// Keep only allocated memory.
 	*rt = roundTrip{
 		pool: rt.pool, request: rt.request[:0], buffer: rt.buffer, head: h.emptyCopy(),
 	}

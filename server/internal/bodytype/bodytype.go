@@ -1,4 +1,4 @@
-// Package bodytype reads Content-Type the same way on every listener that takes JSON or YAML.
+// Package bodytype interprets Content-Type headers, in the same way for all listeners that accept JSON or YAML.
 package bodytype
 
 import (
@@ -11,9 +11,9 @@ type Type uint8
 
 // The types of a body.
 const (
-	// Unknown is a type that no listener reads.
+	// Unknown is a type that no listener accepts.
 	Unknown Type = iota
-	// Unset means that the caller did not choose a type. The body itself shows its format.
+	// Unset means that the caller did not choose a type, so the format must be detected from the body.
 	Unset
 	JSON
 	YAML
@@ -21,9 +21,9 @@ const (
 	NDJSON
 )
 
-// Of returns the type that a Content-Type header names. HTTP clients send application/x-www-form-urlencoded (curl -d)
-// or text/plain (fetch) when their user chose nothing, so both count as Unset. Cross-origin pages can send these types
-// without asking first: a listener must refuse such pages by their origin, not by the type of the body.
+// Of returns the type for a Content-Type header. By default, HTTP clients send application/x-www-form-urlencoded (curl
+// -d) or text/plain (fetch), so both count as Unset. Web pages of other origins can send these types without a
+// preflight request. So a listener must refuse such pages by their origin, not by the type of the body.
 func Of(contentType string) Type {
 	switch contentType {
 	case "application/json":

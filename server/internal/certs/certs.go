@@ -83,7 +83,7 @@ type loadedCerts struct {
 	authorities *x509.CertPool // nil if there are none
 }
 
-// Load reads the pairs, and the CA certificates for clients if authorities names a file.
+// Load reads the pairs. If authorities is not empty, it is a file with the CA certificates for client certificates.
 func Load(files []Files, authorities string) (*Set, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no certificate")
@@ -95,7 +95,7 @@ func Load(files []Files, authorities string) (*Set, error) {
 	return s, nil
 }
 
-// reload reads the files and uses them if all are valid and one has changed.
+// reload reads the files. If all are valid and at least one has changed, it uses them.
 func (s *Set) reload() (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,8 +122,8 @@ func (s *Set) reload() (changed bool, err error) {
 	return changed, nil
 }
 
-// Get returns the first certificate that the client supports for its server name, or the first of all. It is for
-// tls.Config.GetCertificate.
+// Get returns the first certificate that the client supports for its server name. If there is none, it returns the
+// first certificate. Get is for tls.Config.GetCertificate.
 func (s *Set) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pairs := s.inUse.Load().pairs
 	for _, pair := range pairs {
@@ -134,7 +134,7 @@ func (s *Set) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return pairs[0], nil
 }
 
-// Authorities returns the CAs for clients, nil if there are none.
+// Authorities returns the CAs for client certificates, or nil if there are none.
 func (s *Set) Authorities() *x509.CertPool { return s.inUse.Load().authorities }
 
 // Config returns a server configuration that always uses the current set. If there are authorities, clients must have
@@ -150,14 +150,14 @@ func (s *Set) Config(minVersion uint16) *tls.Config {
 		current := c.Clone()
 		current.GetConfigForClient = nil
 		current.ClientCAs = s.Authorities()
-		// Without tickets, a client of a removed authority must show its certificate again.
+		// Without tickets, clients must send their certificate again, so that those of a removed authority are refused.
 		current.SessionTicketsDisabled = true
 		return current, nil
 	}
 	return c
 }
 
-// Each calls f for each certificate in use with the file that it is from.
+// Each calls f for each certificate in use, with its file.
 func (s *Set) Each(f func(file string, c *tls.Certificate)) {
 	for i, pair := range s.inUse.Load().pairs {
 		f(s.files[i].CertFile, pair)
@@ -170,7 +170,7 @@ func (s *Set) Loaded() int64 { return s.loaded.Load() }
 // Failed returns how often loading failed.
 func (s *Set) Failed() int64 { return s.failed.Load() }
 
-// Reload checks the files, uses changed ones, and logs it.
+// Reload reads the files, uses them if they have changed, and logs the result. It logs an error only once.
 func (s *Set) Reload(log *slog.Logger) error {
 	changed, err := s.reload()
 	switch isNew := s.isNewError(err); {
@@ -184,7 +184,7 @@ func (s *Set) Reload(log *slog.Logger) error {
 	return err
 }
 
-// isNewError reports whether an error differs from the last one, so that the log is not filled with it.
+// isNewError reports whether an error differs from the last one. It prevents that the same error is logged repeatedly.
 func (s *Set) isNewError(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

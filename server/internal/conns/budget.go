@@ -4,19 +4,19 @@ import "sync/atomic"
 
 // A Share is the part of the process's file descriptors that one listener may use. The zero value has no limit.
 type Share struct {
-	// Reserved is the number of descriptors for this listener alone.
+	// Reserved is the number of descriptors that only this listener may use.
 	Reserved int
-	// Shared is the number that all listeners share; nil for no limit.
+	// Shared has the descriptors that all listeners share; nil for no limit.
 	Shared *Budget
 }
 
-// A Budget is the number of file descriptors that listeners share. It is safe for concurrent use.
+// A Budget has the file descriptors that listeners share. It is safe for concurrent use.
 type Budget struct {
 	total int
 	free  atomic.Int64
 }
 
-// NewBudget returns a Budget. The descriptors that are reserved for single listeners are not part of it.
+// NewBudget returns a Budget of shared descriptors. It does not include those that are reserved for single listeners.
 func NewBudget(shared int) *Budget {
 	b := &Budget{total: max(shared, 0)}
 	b.free.Store(int64(b.total))
@@ -45,8 +45,8 @@ func (c *Conns) giveDescriptor() {
 	}
 }
 
-// TakeDescriptor takes a descriptor for something other than an accepted connection, such as the upstream connection of
-// an upgrade. It reports whether one was free. GiveDescriptor gives it back.
+// TakeDescriptor takes a descriptor for another purpose than an accepted connection, such as the upstream connection of
+// an upgrade. It reports whether one was free. The caller must give it back with GiveDescriptor.
 func (c *Conns) TakeDescriptor() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

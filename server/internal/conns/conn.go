@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A Kind is what a connection is doing, which decides whether it may be closed to make room for others.
+// A Kind is the state of a connection. It determines whether the connection may be closed to make room for others.
 type Kind uint8
 
-// The kinds, from the last to the first that is closed.
+// The kinds of connections. Later kinds are closed first.
 const (
 	// Busy connections serve a request. They are never closed to make room.
 	Busy Kind = iota
@@ -35,34 +35,35 @@ const claimed uint32 = kinds
 // unusedFor is how long a new connection without a request is protected.
 const unusedFor = time.Second
 
-// A Holder serves a connection and reports its kind, instead of Conn.SetKind.
+// A Holder serves a connection and reports its kind. It replaces calls of Conn.SetKind.
 type Holder interface {
 	// ConnKind returns the current kind. It must not block.
 	ConnKind() Kind
-	// ClaimConn reports whether the connection is still of that kind. If so, it must serve no further request, and is
-	// closed. ClaimConn must not block.
+	// ClaimConn reports whether the connection is still of the given kind. If it is, the Holder must serve no further
+	// request on it, because it will be closed. ClaimConn must not block.
 	ClaimConn(Kind) bool
 }
 
-// A Conn is an accepted connection, which counts until it is closed.
+// A Conn is an accepted connection. It counts until it is closed.
 type Conn struct {
 	net.Conn
 	conns  *Conns
 	opened time.Duration
 	state  atomic.Uint32 // a Kind, or claimed
 
-	// The rest is guarded by conns.mu.
+	// The following fields are guarded by conns.mu.
 	holder   Holder        // nil if state has the kind
 	peer     *peer         // nil after the connection was removed
-	inPeer   *list.Element // of peer.conns
-	inAll    *list.Element // of conns.all
+	inPeer   *list.Element // element of peer.conns
+	inAll    *list.Element // element of conns.all
 	upgraded bool
 }
 
-// A wrapper is a connection over another, such as *tls.Conn.
+// A wrapper is a connection that wraps another one, such as *tls.Conn.
 type wrapper interface{ NetConn() net.Conn }
 
-// Of returns the Conn below wrappers such as *tls.Conn, or nil if there is none.
+// Of returns the Conn that nc wraps, directly or indirectly, or nc itself if it is a Conn. It returns nil if there is
+// none.
 func Of(nc net.Conn) *Conn {
 	for {
 		switch c := nc.(type) {
@@ -76,22 +77,21 @@ func Of(nc net.Conn) *Conn {
 	}
 }
 
-// Close closes the connection, which then no longer counts.
+// Close closes the connection. From then on, it does not count.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.conns.remove(c)
 	return err
 }
 
-// SetHolder sets the Holder that reports the kind of the connection. With nil, SetKind sets the kind, as it does at
-// first.
+// SetHolder sets the Holder that reports the kind of the connection. Without a Holder, SetKind sets the kind.
 func (c *Conn) SetHolder(h Holder) {
 	c.conns.mu.Lock()
 	defer c.conns.mu.Unlock()
 	c.holder = h
 }
 
-// SetState records which connections are idle. It is a ConnState for an http.Server whose connections are Conns.
+// SetState sets the kind of a connection. It is the ConnState function for an http.Server whose connections are Conns.
 func SetState(nc net.Conn, state http.ConnState) {
 	conn := Of(nc)
 	switch {
@@ -103,7 +103,7 @@ func SetState(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// SetKind sets what the connection is doing.
+// SetKind sets the kind of the connection, unless it is being closed to make room.
 func (c *Conn) SetKind(k Kind) {
 	for {
 		before := c.state.Load()
@@ -131,7 +131,7 @@ func (c *Conn) kind(now time.Duration) Kind {
 	return k
 }
 
-// claim claims the connection for closing, and reports whether it is still of kind k. conns.mu is held.
+// claim marks the connection as being closed if it is still of kind k, and reports whether it is. conns.mu is held.
 func (c *Conn) claim(k Kind) bool {
 	if c.holder != nil {
 		return c.holder.ClaimConn(k)
@@ -143,7 +143,7 @@ func (c *Conn) claim(k Kind) bool {
 var ErrTooMany = errors.New("too many connections of this address")
 
 // SetAddr sets the address of the client behind a load balancer. It returns ErrTooMany if that address has too many
-// connections; the caller then closes this one.
+// connections; the caller must then close this connection.
 func (c *Conn) SetAddr(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
 	s := c.conns
@@ -154,7 +154,7 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.peer == nil {
-		return nil // it was removed
+		return nil // the connection was removed
 	}
 	to := s.peer(Network(addr))
 	if to == c.peer {
@@ -166,14 +166,14 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 		s.recordRefusal(addressFull, to.addr, to.conns.Len())
 		return ErrTooMany
 	}
-	if c.peer != nil { // otherwise it was removed while reclaim had released the mutex
+	if c.peer != nil { // the connection was not removed while reclaim had released the mutex
 		s.leavePeer(c)
 		s.joinPeer(c, s.peer(to.addr))
 	}
 	return nil
 }
 
-// SetUpgraded marks a connection that no longer serves requests. It still counts for its address, but not for the
+// SetUpgraded marks a connection as upgraded to another protocol. It still counts for its address, but not for the
 // listener.
 func (c *Conn) SetUpgraded() {
 	c.conns.mu.Lock()
@@ -189,7 +189,7 @@ var (
 	_ io.ReaderFrom = (*Conn)(nil)
 )
 
-// SyscallConn implements syscall.Conn by the connection below.
+// SyscallConn implements syscall.Conn with the wrapped connection.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if raw, ok := c.Conn.(syscall.Conn); ok {
 		return raw.SyscallConn()
@@ -197,7 +197,7 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// A HalfCloser is a connection whose sending side can be closed alone, such as *net.TCPConn.
+// A HalfCloser is a connection whose sending side can be closed separately, such as *net.TCPConn.
 type HalfCloser interface{ CloseWrite() error }
 
 var _ HalfCloser = (*Conn)(nil)
@@ -216,9 +216,10 @@ func CloseWrite(c io.Writer) error {
 // lingerTime is how long Linger waits for the end of the connection.
 const lingerTime = 500 * time.Millisecond
 
-// Linger is called before a connection is closed whose client may still send: closing it while bytes are on their way
-// would discard the response. Linger closes the sending side, and discards what arrives on raw, the connection below,
-// until the client has closed it too.
+// Linger must be called before a connection is closed if the client may still be sending. Otherwise bytes that arrive
+// after the close would reset the connection, and the client might not receive the response. Linger closes the sending
+// side of c. Then it discards the bytes that arrive on raw, which is the connection that c wraps, until the client
+// closes it.
 func Linger(c, raw net.Conn) {
 	if CloseWrite(c) != nil {
 		return
@@ -232,5 +233,5 @@ func Linger(c, raw net.Conn) {
 	}
 }
 
-// ReadFrom implements io.ReaderFrom, with sendfile if the connection below supports it.
+// ReadFrom implements io.ReaderFrom. It uses sendfile if the wrapped connection supports it.
 func (c *Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }

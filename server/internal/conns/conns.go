@@ -39,20 +39,20 @@ type Conns struct {
 
 	mu     sync.Mutex
 	all    list.List            // of *Conn, in the order of their arrival
-	open   int                  // connections, without upgraded ones
-	used   int                  // descriptors
+	open   int                  // number of connections that are not upgraded
+	used   int                  // number of descriptors in use
 	peers  map[netip.Addr]*peer // the peers that PerAddress applies to, by Network
 	exempt peer                 // connections that PerAddress does not apply to
 	counts Counts
 	report report
 
 	reclaimFailed time.Duration                 // when the last attempt to reclaim connections of any peer failed
-	candidates    [kinds][weightClasses][]*Conn // connections that could be reclaimed; only the memory is kept
+	candidates    [kinds][weightClasses][]*Conn // reused by reclaim and reclaimAny; empty between calls
 }
 
-// Counts are since New.
+// Counts are totals since New.
 type Counts struct {
-	// Accepted and Refused count new connections. Reclaimed counts those that were closed to make room for others.
+	// Accepted and Refused count new connections. Reclaimed counts connections that were closed to make room for others.
 	Accepted, Refused, Reclaimed int64
 }
 
@@ -60,7 +60,7 @@ type Counts struct {
 type peer struct {
 	addr          netip.Addr
 	conns         list.List     // of *Conn, in the order of their arrival
-	reclaimFailed time.Duration // when the last attempt to reclaim one of them failed
+	reclaimFailed time.Duration // when the last attempt to reclaim one of the connections failed
 }
 
 // New returns Conns without connections.
@@ -80,7 +80,7 @@ func New(o Options) *Conns {
 	return &Conns{options: o, epoch: time.Now(), peers: make(map[netip.Addr]*peer), reclaimFailed: -retryAfter}
 }
 
-// Open returns the number of connections, without upgraded ones.
+// Open returns the number of connections that are not upgraded.
 func (c *Conns) Open() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Conns) Counts() Counts {
 
 func (c *Conns) now() time.Duration { return time.Since(c.epoch) }
 
-// Listener returns a listener that accepts connections within the limits, as *Conn, and closes others.
+// Listener returns a listener whose Accept returns connections within the limits as *Conn. It closes other connections.
 func (c *Conns) Listener(l net.Listener) net.Listener { return &listener{Listener: l, conns: c} }
 
 type listener struct {
@@ -116,8 +116,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Admit counts a connection, until it is closed. It returns nil if there are too many, and has then closed it. exempt
-// says that PerAddress does not apply, or that the address is not known yet.
+// Admit counts a connection until it is closed. If there are too many connections, it closes nc and returns nil. exempt
+// means that PerAddress does not apply, or that the client's address is not known yet; see Conn.SetAddr.
 func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	addr := addrOf(nc.RemoteAddr())
 	exempt = exempt || !addr.IsValid() || c.options.Exempt != nil && c.options.Exempt(addr)
@@ -141,7 +141,7 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 		return nil
 	}
 	if !exempt {
-		from = c.peer(addr) // again: it may have been removed while c.mu was released
+		from = c.peer(addr) // again, because the peer may have been removed while c.mu was released
 	}
 	c.open++
 	c.counts.Accepted++
@@ -150,11 +150,11 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	return conn
 }
 
-// refuse closes a connection that is too many.
+// refuse closes a connection that exceeds a limit.
 func (c *Conns) refuse(nc net.Conn) {
 	if text := c.options.Refusal; text != "" {
 		_ = nc.SetWriteDeadline(time.Now().Add(time.Millisecond)) // enough for a line in an empty buffer
-		_, _ = nc.Write([]byte(text))                             // the client may not get it
+		_, _ = nc.Write([]byte(text))                             // it does not matter if the client does not get it
 	} else if tcp, ok := nc.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // resets the connection, without waiting for the client
 	}
@@ -228,14 +228,14 @@ func addrOf(addr net.Addr) netip.Addr {
 // ipv6Bits is the usual length of the IPv6 prefix of one customer.
 const ipv6Bits = 64
 
-// Network returns the address by which connections are counted: that of the /64 network for IPv6, else the address
-// itself.
+// Network returns the address by which connections are counted. For IPv6, this is the address of the /64 network, and
+// otherwise addr itself.
 func Network(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr
 	}
 	p, err := addr.Prefix(ipv6Bits)
-	if err != nil { // an IPv6 address always has one
+	if err != nil { // impossible, because every IPv6 address has a /64 network
 		return addr
 	}
 	return p.Addr()

@@ -2,5 +2,5 @@
 
 package conns
 
-// DescriptorLimit returns how many files and connections the process may have open, 0 if that is not known.
+// DescriptorLimit returns how many files and connections the process may have open, or 0 if this is unknown.
 func DescriptorLimit() int { return 0 }

@@ -29,9 +29,9 @@ func Join(addr net.Addr) string {
 	return addr.String()
 }
 
-// Listen opens a listener on host:port, or on a Unix socket for unix: and a path. It replaces a socket that an earlier
-// process has not removed, but not one that is in use. The process's umask sets the permissions of the socket, which is
-// removed when the listener is closed.
+// Listen opens a listener on host:port, or on a Unix socket if addr is unix: and a path. It replaces a socket that an
+// earlier process has not removed, but not a socket that is in use. The umask of the process determines the permissions
+// of the socket. The socket is removed when the listener is closed.
 func Listen(addr string) (net.Listener, error) {
 	network, address := Split(addr)
 	if network == "unix" {
@@ -40,10 +40,10 @@ func Listen(addr string) (net.Listener, error) {
 	return net.Listen(network, address)
 }
 
-// dialTimeout bounds the test whether a process listens on a socket.
+// dialTimeout limits the time to test whether a process listens on a socket.
 const dialTimeout = time.Second
 
-// removeStale removes a socket that no process listens on, and no other file.
+// removeStale removes path if it is a socket on which no process listens.
 func removeStale(path string) {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -55,6 +55,6 @@ func removeStale(path string) {
 		return
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) { // a socket in use with a full backlog returns EAGAIN
-		_ = os.Remove(path) // if it fails, net.Listen says so
+		_ = os.Remove(path) // if this fails, net.Listen returns an error
 	}
 }

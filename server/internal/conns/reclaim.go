@@ -11,17 +11,17 @@ type refusal string
 
 const (
 	notRefused    refusal = ""
-	addressFull   refusal = "address"     // its address has too many
-	listenerFull  refusal = "listener"    // the listener has too many
+	addressFull   refusal = "address"     // the address has too many connections
+	listenerFull  refusal = "listener"    // the listener has too many connections
 	noDescriptors refusal = "descriptors" // no file descriptor is left for this listener
 )
 
-// retryAfter is the pause after an attempt to reclaim has failed. Without it, each new connection of a flood would cost
-// a search through all others.
+// retryAfter is the pause after a failed attempt to reclaim connections. Without it, each new connection of a flood
+// would cost a search through all connections.
 const retryAfter = 100 * time.Millisecond
 
-// makeRoom makes room for one more connection of a peer, and takes a descriptor for it. It returns why that is
-// impossible, or notRefused. c.mu is held, but released meanwhile.
+// makeRoom makes room for one more connection of a peer, and takes a descriptor for it. If this is impossible, it
+// returns the reason, otherwise notRefused. c.mu is held, but may be released during the call.
 func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
 	if from != &c.exempt && from.conns.Len() >= c.options.PerAddress && !c.reclaim(from, now) {
 		return addressFull
@@ -35,14 +35,16 @@ func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
 	return notRefused
 }
 
-// weightClasses is the number of classes of peers by their number of connections, in powers of two.
+// weightClasses is the number of weight classes. The weight of a connection is the number of connections of its peer;
+// each power of two is a class.
 const weightClasses = 32
 
-// batch is how many connections are reclaimed together, so that few new connections of a flood cost a search.
+// batch returns how many connections are reclaimed together. Each search reclaims several connections, so that not
+// every new connection of a flood costs a search.
 func (c *Conns) batch() int { return max(1, min(c.options.Max/64, 64)) }
 
-// reclaim closes some connections of a peer, and reports whether it has closed any. c.mu is held, but released
-// meanwhile.
+// reclaim closes some connections of a peer, and reports whether it has closed any. c.mu is held, but may be released
+// during the call.
 func (c *Conns) reclaim(p *peer, now time.Duration) bool {
 	if now-p.reclaimFailed < retryAfter {
 		return false
@@ -61,16 +63,16 @@ func (c *Conns) reclaim(p *peer, now time.Duration) bool {
 	return false
 }
 
-// reclaimAny closes some connections of addresses that have more connections than a peer, and reports whether it has
-// closed any. It closes denied ones first, then unused, then idle ones, and among these first those of the addresses
-// with the most. c.mu is held, but released meanwhile.
+// reclaimAny closes some connections of peers that have more connections than the peer to, and reports whether it has
+// closed any. It closes denied connections first, then unused, then idle ones. Within each kind, it closes those of the
+// peers with the most connections first. c.mu is held, but may be released during the call.
 func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 	if now-c.reclaimFailed < retryAfter {
 		return false
 	}
-	have := to.conns.Len()
+	minWeight := to.conns.Len() + 1
 	if to == &c.exempt {
-		have = 0
+		minWeight = 1
 	}
 	limit := c.batch()
 	for e := c.all.Front(); e != nil; e = e.Next() {
@@ -79,7 +81,7 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 		if conn.peer == &c.exempt {
 			weight = 1
 		}
-		if weight <= have {
+		if weight < minWeight {
 			continue
 		}
 		if k := conn.kind(now); k != Busy {
@@ -96,7 +98,8 @@ func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
 }
 
 // closeCandidates closes up to limit of the connections in c.candidates, and reports whether it has closed any. c.mu is
-// held, but released while connections are closed, which may block until their reader has noticed.
+// held, but released while connections are closed, because Close may block until the reader of the connection has
+// noticed.
 func (c *Conns) closeCandidates(limit int) bool {
 	var chosen []*Conn
 	for k := kinds - 1; k > int(Busy); k-- {
@@ -133,8 +136,8 @@ type report struct {
 	refused, reclaimed int64
 }
 
-// recordRefusal counts a refused connection of an address that has count others, and logs the counts at most once per
-// reportEvery. c.mu is held.
+// recordRefusal counts a refused connection of an address that has count other connections. It logs the counts at most
+// once per reportEvery. c.mu is held.
 func (c *Conns) recordRefusal(reason refusal, addr netip.Addr, count int) {
 	r := &c.report
 	r.refused++

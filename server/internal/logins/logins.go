@@ -1,4 +1,5 @@
-// Package logins counts wrong tokens by address, over all listeners, and refuses addresses with too many.
+// Package logins counts wrong tokens by address, over all listeners. It refuses tokens of addresses that have sent too
+// many wrong ones.
 package logins
 
 import (
@@ -17,58 +18,58 @@ import (
 // DefaultLimit is the default of Options.Limit.
 var DefaultLimit = headgate.PerMinute(10)
 
-// maxBytes bounds the memory for addresses.
+// maxBytes limits the memory for addresses.
 const maxBytes = 8 << 20
 
 // Options are the settings of a Throttle. The zero value is usable.
 type Options struct {
-	// Limit bounds the wrong tokens of an address. Default DefaultLimit.
+	// Limit is the limit on wrong tokens of one address. Default DefaultLimit.
 	Limit headgate.Limit
 	// Logger logs wrong tokens, at most one line per second. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// A Throttle counts the wrong tokens of addresses. All listeners of a process that accept a token share one, so that a
-// guess costs the same on each. It is safe for concurrent use.
+// A Throttle counts the wrong tokens of addresses. All listeners of a process that accept tokens share one Throttle, so
+// that a client gets no more guesses by using several listeners. It is safe for concurrent use.
 type Throttle struct {
 	options Options
 	store   *memstore.Store
 	started time.Time
 
-	// refusedUntil is when the last refusal ends, as a time since started. Until then, addresses are looked up; at 0, no
-	// address is refused, and a check costs one load.
+	// refusedUntil is when the last refusal ends, as a duration since started. Before that time, Denied must look up each
+	// address. If it is 0, no address is refused, and Denied costs only one load.
 	refusedUntil atomic.Int64
 
 	mu         sync.Mutex
 	failed     int64
 	recent     []Failure // oldest first
 	lastLogged time.Time // time of the last log line
-	unlogged   int64     // failures since then
+	unlogged   int64     // failures since the last log line
 }
 
 // A Failure is a login that failed.
 type Failure struct {
 	Time time.Time `json:"time"`
-	// From is the address, empty for a Unix socket.
+	// From is the client's address. It is empty for a Unix socket.
 	From string `json:"from"`
 	// Listener is the name of the listener: admin, api, grpc or resp.
 	Listener string `json:"listener,omitempty"`
-	// Denied reports that the address had failed too often, so its token was not compared.
+	// Denied reports whether the token was refused because the address had failed too often.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// A Kind says how a login failed. Kinds are counted separately.
+// A Kind is the kind of a wrong token. Kinds are counted separately.
 type Kind string
 
 const (
 	// Guess is a token that may be a guess.
 	Guess Kind = "login "
-	// Revoked is a token that cannot be guessed and was probably valid once. A node that keeps sending one does not
-	// lock out operators on its host.
+	// Revoked is a token that has too many random bits for a guess, so it was probably valid earlier. It is counted
+	// separately, so that a node with an old token does not lock out operators on the same host.
 	Revoked Kind = "old login "
 )
 
-// New returns a Throttle. Close it after use.
+// New returns a Throttle. It must be closed.
 func New(o Options) (*Throttle, error) {
 	if o.Limit == (headgate.Limit{}) {
 		o.Limit = DefaultLimit
@@ -89,8 +90,8 @@ func New(o Options) (*Throttle, error) {
 // Close frees the Throttle's memory.
 func (t *Throttle) Close() error { return t.store.Close() }
 
-// Denied returns how long tokens from an address are refused, 0 if they are not. It must be called before a token is
-// compared: a refused address must not learn whether its guess was right.
+// Denied returns how long tokens from an address are refused, or 0 if they are not. It must be called before a token is
+// compared, so that a refused address cannot find out whether its guess was right.
 func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from netip.Addr) time.Duration {
 	until := t.refusedUntil.Load()
 	if until == 0 {
@@ -112,7 +113,8 @@ func (t *Throttle) Denied(ctx context.Context, listener string, kind Kind, from 
 	return retry
 }
 
-// Failed counts a wrong token. It returns how long tokens from the address are refused now, 0 if they are not.
+// Failed counts a wrong token. It returns how long tokens from the address are refused from now on, or 0 if they are
+// not.
 func (t *Throttle) Failed(ctx context.Context, listener string, kind Kind, from netip.Addr) time.Duration {
 	d, err := t.store.Take(ctx, headgate.Check{Key: key(kind, from), Limit: t.options.Limit, Cost: 1})
 	denied := err != nil || !d.Allowed
@@ -135,7 +137,7 @@ func (t *Throttle) refuseUntil(end time.Duration) {
 	}
 }
 
-// maxRecent is how many failures are kept.
+// maxRecent is the maximum number of failures in a Report.
 const maxRecent = 100
 
 // A Report has the failed logins since the process started, on all listeners.
@@ -181,7 +183,8 @@ func (t *Throttle) record(f Failure, err error) {
 	}
 }
 
-// key returns the counter key of an address: for IPv6 its /64 network. All clients of Unix sockets share one.
+// key returns the counter key of an address. For IPv6, it is the key of the /64 network. All clients of Unix sockets
+// have the same key.
 func key(kind Kind, from netip.Addr) string {
 	from = from.Unmap()
 	if from.Is6() {

@@ -1,4 +1,5 @@
-// Package otlptest has a receiver of OpenTelemetry traces for tests: the services of a collector, over gRPC and HTTP.
+// Package otlptest has a receiver of OpenTelemetry traces for tests. It accepts traces over gRPC and HTTP, like a
+// collector.
 package otlptest
 
 import (
@@ -24,7 +25,7 @@ import (
 type Receiver struct {
 	collector.UnimplementedTraceServiceServer
 
-	// GRPC and HTTP are the URLs of the receiver, as headgate serve --traces takes them.
+	// GRPC and HTTP are the URLs of the receiver, for headgate serve --traces.
 	GRPC, HTTP string
 
 	t     testing.TB
@@ -57,7 +58,7 @@ func Start(t testing.TB) *Receiver {
 	t.Cleanup(func() {
 		web.Close()
 		calls.Stop()
-		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it served
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // ErrServerStopped: stopped before Serve
 			t.Errorf("receiver: %v", err)
 		}
 	})
@@ -102,14 +103,14 @@ func (r *Receiver) serveHTTP(w http.ResponseWriter, q *http.Request) {
 func (r *Receiver) add(q *collector.ExportTraceServiceRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, of := range q.ResourceSpans {
-		for _, scope := range of.ScopeSpans {
+	for _, group := range q.ResourceSpans {
+		for _, scope := range group.ScopeSpans {
 			for _, s := range scope.Spans {
 				r.spans = append(r.spans, Span{
 					Name: s.Name, Trace: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId),
 					Parent: hex.EncodeToString(s.ParentSpanId), State: s.TraceState, Kind: s.Kind,
 					Failed:     s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR,
-					Attributes: values(s.Attributes), Resource: values(of.GetResource().GetAttributes()),
+					Attributes: values(s.Attributes), Resource: values(group.GetResource().GetAttributes()),
 				})
 			}
 		}
@@ -136,7 +137,7 @@ func (r *Receiver) Spans() []Span {
 	return append([]Span(nil), r.spans...)
 }
 
-// Only returns the only span with a name and a parent; without one, the test fails.
+// Only returns the span with the given name and parent. If there is not exactly one, it fails the test.
 func (r *Receiver) Only(name, parent string) Span {
 	r.t.Helper()
 	var found []Span

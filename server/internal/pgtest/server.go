@@ -26,8 +26,8 @@ import (
 
 // Options configure a server. The zero Options are good for most tests.
 type Options struct {
-	// Durable makes the server sync its writes to disk. Default false: it is faster, and only a crash of the machine
-	// would show the difference.
+	// Durable makes the server sync its writes to disk. Default false, which is faster, and makes a difference only if
+	// the machine crashes.
 	Durable bool
 	// Config has additional lines for postgresql.conf.
 	Config []string
@@ -35,7 +35,7 @@ type Options struct {
 
 const (
 	host = "127.0.0.1"
-	// startTimeout bounds the start of a server.
+	// startTimeout limits the time to start a server.
 	startTimeout = 60 * time.Second
 )
 
@@ -71,7 +71,7 @@ func Start(t testing.TB, o Options) *Server {
 		if err = s.launch(); err == nil {
 			return s
 		}
-		// Another process may have taken the port meanwhile.
+		// Another process may have taken the port since freePort has found it.
 		if try == 5 || !strings.Contains(err.Error(), "could not bind") {
 			t.Fatalf("pgtest: %v", err)
 		}
@@ -92,7 +92,7 @@ func (s *Server) prepare() error {
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return fmt.Errorf("PostgreSQL does not run as root: %w", err)
+		return fmt.Errorf("PostgreSQL refuses to run as root, and there is no user postgres: %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Server) Restart() {
 		if err == nil {
 			return
 		}
-		// The old connection processes must end by themselves before it can start.
+		// The server can start only when the connection processes of the killed server have ended.
 		if !strings.Contains(err.Error(), "still in use") || time.Now().After(deadline) {
 			s.t.Fatalf("pgtest: %v", err)
 		}

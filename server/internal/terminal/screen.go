@@ -1,4 +1,4 @@
-// Package terminal draws text, colours and charts that are redrawn in place.
+// Package terminal writes colored text to a terminal, and draws charts that are redrawn in place.
 package terminal
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Style is a text style of the terminal, as the parameters of its SGR sequence.
+// A Style is a text style of the terminal. Its value has the parameters of the escape sequence (SGR).
 type Style string
 
 // The styles.
@@ -20,21 +20,21 @@ const (
 	Red   Style = "31"
 	Cyan  Style = "36"
 	Amber Style = "33"
-	Mixed Style = "32;41" // green on red: a block shows both
+	Mixed Style = "32;41" // green on red, for a partial block that shows both colors
 )
 
 // A Screen writes lines, and frames that replace the previous frame if Live is set.
 type Screen struct {
 	// W receives the text.
 	W io.Writer
-	// Live reports whether W supports colours and redrawing.
+	// Live means that W supports colors and redrawing.
 	Live bool
 
-	drawn int // number of lines of the frame that can be redrawn
+	drawn int // number of lines of the previous frame; 0 if it cannot be redrawn
 }
 
-// CanRedraw reports whether w is a terminal that supports redrawing and whose user wants colours, by these variables of the
-// environment.
+// CanRedraw reports whether w is a terminal that supports colors and redrawing, and the environment variables do not
+// disable them (NO_COLOR, TERM=dumb).
 func CanRedraw(w io.Writer, environ []string) bool {
 	for _, pair := range environ {
 		if name, value, _ := strings.Cut(pair, "="); name == "NO_COLOR" && value != "" || pair == "TERM=dumb" {
@@ -55,11 +55,11 @@ func IsDevice(w io.Writer) bool {
 }
 
 // Paint returns the text in a style, if the screen supports it.
-func (s *Screen) Paint(as Style, text string) string {
+func (s *Screen) Paint(style Style, text string) string {
 	if !s.Live || text == "" {
 		return text
 	}
-	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
 // Line writes a permanent line.
@@ -78,7 +78,7 @@ func (s *Screen) Title(text string) {
 // Draw replaces the previous frame, in one write so that it does not flicker. It needs a live screen.
 func (s *Screen) Draw(frame []string) {
 	var b strings.Builder
-	b.WriteString("\r") // over the ^C that a terminal may have echoed
+	b.WriteString("\r") // overwrites the ^C that a terminal may have echoed
 	if s.drawn > 0 {
 		b.WriteString("\x1b[" + strconv.Itoa(s.drawn) + "A")
 	}

@@ -1,5 +1,5 @@
-// Package watch reports when a file, or a file of a directory, may have changed: written in place, replaced by an
-// editor, or by a symbolic link that is swapped somewhere on its path, as Kubernetes does for a ConfigMap.
+// Package watch reports when a file, or a file in a directory, may have changed. It notices files that are written in
+// place, files that are replaced, and symbolic links on the path that are replaced, as Kubernetes does for a ConfigMap.
 package watch
 
 import (
@@ -22,32 +22,32 @@ const (
 	DefaultPoll          = 10 * time.Second
 )
 
-// maxWaits bounds the wait for a file that keeps changing, as a multiple of Settle or SettleInPlace.
+// maxWaits limits the wait for a file that keeps changing, as a multiple of Settle or SettleInPlace.
 const maxWaits = 10
 
 // Options configure File and Dir. The zero Options are good for most uses.
 type Options struct {
 	// Settle is the time without further changes before a change is reported. Default DefaultSettle.
 	Settle time.Duration
-	// SettleInPlace is used instead of Settle for a file that is written in place. It is longer, because a program that
-	// pauses while writing leaves a file that may be valid but incomplete. A file that is replaced by a rename is complete
-	// immediately. Default DefaultSettleInPlace, at least Settle.
+	// SettleInPlace replaces Settle for a file that is written in place. It is longer, because while a program pauses
+	// between two writes, the file may be valid but incomplete. A file that is replaced by a rename is complete
+	// immediately. Default DefaultSettleInPlace, but at least Settle.
 	SettleInPlace time.Duration
-	// Poll is the poll interval, for file systems without change notifications (NFS, some container mounts). Default
-	// DefaultPoll.
+	// Poll is the time between two checks of the file, for file systems without change notifications (NFS, some container
+	// mounts). Default DefaultPoll.
 	Poll time.Duration
 	// Logger logs when change notifications do not work. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// File calls changed whenever the file at path may have changed, never concurrently, until ctx ends. It also calls it
-// when the watch begins, for earlier changes, and may call it without a change. The file need not exist.
+// File calls changed whenever the file at path may have changed, until ctx ends. It makes one call at a time. The first
+// call is when the watch begins, for earlier changes. There may be calls without a change. The file need not exist.
 func File(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed}, path)
 }
 
-// Dir does the same as File for all files of a directory, including added and removed ones. Subdirectories do not
-// count, unless a symbolic link in the directory points into one.
+// Dir does the same as File for all files in a directory, including added and removed files. It ignores subdirectories,
+// unless a symbolic link in the directory points into one.
 func Dir(ctx context.Context, path string, o Options, changed func()) error {
 	return start(ctx, &watcher{options: o, changed: changed, isDir: true}, path)
 }
@@ -90,10 +90,10 @@ type watcher struct {
 	options Options
 	changed func()
 	notify  *fsnotify.Watcher // nil if there is none
-	steps   map[string]bool   // the symbolic links on the path to the files, and the files
+	steps   map[string]bool   // the symbolic links on the paths to the files, and the files
 	dir     string            // the resolved directory, if isDir is set
-	watched map[string]bool   // directories
-	seen    string
+	watched map[string]bool   // directories for which notify sends events
+	seen    string            // the fingerprint at the last call of changed
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -114,11 +114,11 @@ func (w *watcher) run(ctx context.Context) {
 		if first.IsZero() {
 			first = now
 		}
-		span := w.options.Settle
+		settle := w.options.Settle
 		if inPlace {
-			span = w.options.SettleInPlace
+			settle = w.options.SettleInPlace
 		}
-		settled.Reset(min(span, max(0, maxWaits*span-now.Sub(first))))
+		settled.Reset(min(settle, max(0, maxWaits*settle-now.Sub(first))))
 	}
 	for {
 		select {
@@ -150,14 +150,14 @@ func (w *watcher) run(ctx context.Context) {
 		case <-poll.C:
 			w.follow()
 			if w.fingerprint() != w.seen && first.IsZero() {
-				inPlace = true // possibly
+				inPlace = true // the file may have been written in place
 				wait()
 			}
 		}
 	}
 }
 
-// follow finds the current steps to the files, and watches their directories.
+// follow updates w.steps to the current paths of the files, and watches the directories of these paths.
 func (w *watcher) follow() {
 	w.steps, w.dir = make(map[string]bool), ""
 	steps(w.path, w.steps)
@@ -181,11 +181,11 @@ func (w *watcher) follow() {
 	}
 	for dir := range w.watched {
 		if !wanted[dir] {
-			_ = w.notify.Remove(dir) // it may not exist anymore
+			_ = w.notify.Remove(dir) // fails if the directory was removed
 			delete(w.watched, dir)
 		}
 	}
-	// A watched directory may have been removed and created again, so all are added each time.
+	// A watched directory may have been removed and created again, so add all directories each time.
 	for dir := range wanted {
 		if err := w.notify.Add(dir); err == nil {
 			w.watched[dir] = true
@@ -197,11 +197,11 @@ func (w *watcher) follow() {
 	}
 }
 
-// maxLinks bounds the symbolic links followed, like the system's limit.
+// maxLinks is the maximum number of symbolic links to follow. Linux has the same limit.
 const maxLinks = 40
 
-// steps adds to found the paths whose change may change the target of a path: every symbolic link on it, and its end.
-// A missing file is a step too, because it may be created.
+// steps adds the steps of a path to found. A change of a step may change the target of the path. The steps are the
+// symbolic links on the path and the file at its end. A missing file is a step too, because it may be created.
 func steps(path string, found map[string]bool) {
 	at := string(filepath.Separator)
 	if volume := filepath.VolumeName(path); volume != "" {
@@ -237,7 +237,7 @@ func steps(path string, found map[string]bool) {
 	found[at] = true
 }
 
-// entries returns the files of the directory in order; none if they do not count.
+// entries returns the files in the directory, sorted by name. It returns none if a single file is watched.
 func (w *watcher) entries() []string {
 	if w.dir == "" {
 		return nil
@@ -255,8 +255,8 @@ func (w *watcher) entries() []string {
 	return paths
 }
 
-// fingerprint returns a text that changes with the path, the size or the time of the file, or of a file of the
-// directory.
+// fingerprint returns a text that changes when the resolved path, the size or the modification time of a watched file
+// changes.
 func (w *watcher) fingerprint() string {
 	seen := fingerprintOf(w.path)
 	for _, path := range w.entries() {

@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/client"
 )
 
-// callTimeout bounds calls over gRPC. It is longer than that of a service, so that a slow node is measured.
+// callTimeout is the timeout of gRPC calls. It is longer than services would use, so that slow responses are measured
+// too.
 const callTimeout = 10 * time.Second
 
 func openGRPC(u *url.URL, o Options) (Target, error) {
@@ -33,7 +34,7 @@ func openGRPC(u *url.URL, o Options) (Target, error) {
 	return &limiterTarget{limiter: c.Store(), limit: o.Limit, closer: c.Close}, nil
 }
 
-// A ruleTarget asks for decisions by a rule, over gRPC.
+// A ruleTarget gets decisions by a rule, over gRPC.
 type ruleTarget struct {
 	client *client.Client
 	rule   string
@@ -41,8 +42,8 @@ type ruleTarget struct {
 
 var _ Target = (*ruleTarget)(nil)
 
-func (t *ruleTarget) Take(ctx context.Context, who string) (Outcome, error) {
-	a, err := t.client.RateLimit(ctx, client.Request{Rule: t.rule, User: who, APIKey: who})
+func (t *ruleTarget) Take(ctx context.Context, name string) (Outcome, error) {
+	a, err := t.client.RateLimit(ctx, client.Request{Rule: t.rule, User: name, APIKey: name})
 	switch {
 	case err != nil:
 		return Outcome{}, err

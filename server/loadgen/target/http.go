@@ -16,7 +16,7 @@ import (
 // decisionPath is the path of the decision API.
 const decisionPath = "/v1/ratelimit"
 
-// maxResponse bounds how much of a response is read.
+// maxResponse is the maximum number of bytes of a response that are read.
 const maxResponse = 1 << 20
 
 // newHTTPClient returns a client with a bounded number of connections that stay open.
@@ -49,7 +49,7 @@ func openHTTP(u *url.URL, o Options) (Target, error) {
 	return &decisionTarget{client: newHTTPClient(o.Connections), url: u.String(), rule: o.Rule, token: o.Token}, nil
 }
 
-// A gatewayTarget sends GET requests through a gateway. The client is in X-API-Key.
+// A gatewayTarget sends GET requests through a gateway. The header X-API-Key names the client.
 type gatewayTarget struct {
 	client *http.Client
 	url    string
@@ -84,7 +84,7 @@ func (t *gatewayTarget) Close() error {
 	return nil
 }
 
-// A decisionTarget asks the decision API over HTTP. The client is both the user and the API key.
+// A decisionTarget calls the decision API over HTTP. The client's name is both the user and the API key.
 type decisionTarget struct {
 	client           *http.Client
 	url, rule, token string
@@ -107,7 +107,7 @@ type decisionResponse struct {
 	Degraded     bool  `json:"degraded"`
 }
 
-// errNever is the error of a request that would be denied at any time.
+// errNever is returned if a request would be denied at any time.
 var errNever = errors.New("the rule never lets a request of cost 1 pass")
 
 func (t *decisionTarget) Take(ctx context.Context, client string) (Outcome, error) {

@@ -54,7 +54,7 @@ func throttleArguments(l headgate.Limit) ([]string, error) {
 	}, nil
 }
 
-// A respTarget asks a node over RESP: with HG.TAKE if there is a rule, otherwise with CL.THROTTLE.
+// A respTarget gets decisions from a node over RESP. It sends HG.TAKE if there is a rule, otherwise CL.THROTTLE.
 type respTarget struct {
 	client   rueidis.Client
 	rule     string

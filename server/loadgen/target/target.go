@@ -1,4 +1,5 @@
-// Package target asks limiters for decisions: a store in this process, Redis, or a node over HTTP, gRPC or RESP.
+// Package target gets decisions from different limiters: a store in this process, a store in Redis, or a node over
+// HTTP, gRPC or RESP.
 package target
 
 import (
@@ -18,21 +19,21 @@ const Memory = "memory"
 
 // An Outcome is the decision about one request.
 type Outcome struct {
-	// Allowed reports whether the request may pass, after Delay.
+	// Allowed reports whether the request is allowed, after Delay.
 	Allowed bool
-	// Degraded reports whether a policy decided because something was unreachable.
+	// Degraded reports whether a policy decided because the store or the service was unreachable.
 	Degraded bool
 	// Delay is how long to hold an allowed request.
 	Delay time.Duration
-	// RetryAfter is when a denied request may pass.
+	// RetryAfter is the time after which a denied request may be allowed.
 	RetryAfter time.Duration
-	// Coarse reports whether RetryAfter is in whole seconds, so that the request may pass much earlier.
+	// Coarse reports whether RetryAfter is rounded up to whole seconds, so that the request may be allowed much earlier.
 	Coarse bool
 }
 
 // A Target decides requests. It is safe for concurrent use.
 type Target interface {
-	// Take asks for one unit on behalf of a client. The context has a deadline.
+	// Take requests one unit for a client. The context must have a deadline.
 	Take(ctx context.Context, client string) (Outcome, error)
 	// Close ends connections.
 	Close() error
@@ -50,7 +51,7 @@ type Options struct {
 	Limit headgate.Limit
 	// Token authenticates to the decision service. Default none.
 	Token string
-	// Connections bounds the connections. Default 1.
+	// Connections is the maximum number of connections. Default 1.
 	Connections int
 	// Now is the clock of a store in this process. Default time.Now.
 	Now func() time.Time
@@ -98,13 +99,13 @@ func Open(ctx context.Context, o Options) (Target, error) {
 	return nil, fmt.Errorf("target %q: want %s", o.Address, strings.Join(Addresses, ", "))
 }
 
-// IsGateway reports whether an address is that of a gateway, which responds when the service behind it does.
+// IsGateway reports whether an address is that of a gateway. Responses of a gateway include the time of the service.
 func IsGateway(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Path != decisionPath
 }
 
-// HasLimit reports whether the caller's limit applies at this target, rather than a rule of the target.
+// HasLimit reports whether Options.Limit applies at this target. Otherwise a rule of the target applies.
 func HasLimit(address, rule string) bool {
 	return rule == "" && !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://")
 }
@@ -116,7 +117,7 @@ func (o Options) refuseRule() error {
 	return nil
 }
 
-// A limiterTarget asks a headgate.Limiter.
+// A limiterTarget gets decisions from a headgate.Limiter.
 type limiterTarget struct {
 	limiter headgate.Limiter
 	limit   headgate.Limit
@@ -132,7 +133,7 @@ func (t *limiterTarget) Take(ctx context.Context, client string) (Outcome, error
 
 func (t *limiterTarget) Close() error { return t.closer() }
 
-// dialTimeout bounds the connection to a target.
+// dialTimeout limits the time to connect to a target.
 const dialTimeout = 5 * time.Second
 
 func openRedisStore(ctx context.Context, u *url.URL, o Options) (Target, error) {

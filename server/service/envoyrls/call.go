@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// A rateLimitCall holds a request, its intermediate results and its response. Calls are pooled.
+// A rateLimitCall has a request, its intermediate results and its response. Its memory is pooled.
 type rateLimitCall struct {
 	request request
 	reply   reply
@@ -27,8 +27,8 @@ type rateLimitCall struct {
 
 // An outcome is the limit of a descriptor and the decision on it.
 type outcome struct {
-	limit        *limit // nil if there is none, or another limit replaces it
-	requestLimit limit  // storage for limit if the request itself brings it
+	limit        *limit // nil if there is no limit, or if another limit replaces it
+	requestLimit limit  // memory for limit if the request itself states the limit
 	hits         int64
 	counter      *counter
 	replaced     bool
@@ -36,7 +36,7 @@ type outcome struct {
 	decision     headgate.Decision
 	err          error
 
-	next       int  // the next descriptor of the request with the same counter, -1 for none
+	next       int  // index of the next descriptor with the same counter, -1 for none
 	hasEarlier bool // an earlier descriptor has the same counter
 }
 
@@ -86,7 +86,7 @@ func (c *rateLimitCall) entries(i int) []entry {
 	return c.request.entries[d.from:d.to]
 }
 
-// hits returns how many hits descriptor i adds; 0 only reads the counter.
+// hits returns the number of hits that descriptor i adds. With 0, the counter is only read.
 func (c *rateLimitCall) hits(i int) int64 {
 	d := &c.request.descriptors[i]
 	if d.hasHits {
@@ -112,7 +112,7 @@ func (r *reply) MarshalWire(dst []byte) ([]byte, error) {
 // UnmarshalWire is not supported: a server only writes replies.
 func (r *reply) UnmarshalWire([]byte) error { return errUnsupported }
 
-// write encodes the statuses. headers is the index of the status shown in the RateLimit headers, -1 for none.
+// write encodes the statuses. headers is the index of the status for the RateLimit headers, -1 for none.
 func (c *rateLimitCall) write(overall code, headers int) {
 	c.reply.overall = overall
 	out := grpcwire.AppendVarint(c.reply.out[:0], 1, uint64(overall))
@@ -132,8 +132,8 @@ func (c *rateLimitCall) write(overall code, headers int) {
 	c.reply.out = out
 }
 
-// tightest returns the status for the RateLimit headers: the last one that denies, else the first one with the fewest
-// hits remaining, or -1 if no descriptor has a limit.
+// tightest returns the index of the status for the RateLimit headers. It is the last status that denies or, if none
+// does, the first status with the fewest hits remaining. It is -1 if no descriptor has a limit.
 func (c *rateLimitCall) tightest() int {
 	at := -1
 	for i := range c.statuses {
@@ -147,7 +147,7 @@ func (c *rateLimitCall) tightest() int {
 	return at
 }
 
-// untilNextWindow returns how long the current clock-aligned window still lasts.
+// untilNextWindow returns the time until the end of the current window. Windows are aligned with the clock.
 func untilNextWindow(now time.Time, period time.Duration) time.Duration {
 	return period - time.Duration(now.UnixNano()%int64(period))
 }

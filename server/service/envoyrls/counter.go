@@ -19,24 +19,25 @@ type Hits struct {
 	// detailed_metric and value_to_metric the values come from requests.
 	Domain, Descriptor string
 	// Within counts hits within the limit when at least a fifth of the limit was left, and Near when less was left. Over
-	// counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which passed.
+	// counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which were allowed.
 	Within, Near, Over, Shadow int64
 }
 
 // Names of counters that are not in the configuration.
 const (
-	overrideName = "(override)" // limits that requests bring
-	otherName    = "(other)"    // detailed names above MaxDetailed or maxDetailedName
+	overrideName = "(override)" // limits that are stated in requests
+	otherName    = "(other)"    // detailed names that exceed MaxDetailed or maxDetailedName
 )
 
-// MaxDetailed bounds the names created by detailed_metric and value_to_metric, because clients choose them. Hits of
-// further names are counted together.
+// MaxDetailed is the maximum number of names created by detailed_metric and value_to_metric. It is needed because
+// clients choose these names. Hits of further names are counted together.
 const MaxDetailed = 10_000
 
-// maxDetailedName is the longest such name in bytes, including its domain. Longer names are counted together.
+// maxDetailedName is the maximum length of such a name in bytes, including its domain. Hits of longer names are counted
+// together.
 const maxDetailedName = 1 << 10
 
-// detailedCounters holds the counters whose names contain values from requests.
+// detailedCounters has the counters whose names contain values from requests.
 type detailedCounters struct {
 	mu       sync.RWMutex
 	counters map[string]*counter // by domain, a zero byte, and name
@@ -72,7 +73,7 @@ func (d *detailedCounters) add(domain string, name []byte) *counter {
 	return c
 }
 
-// other returns the domain's counter for names that are too many or too long.
+// other returns the domain's counter for names that exceed MaxDetailed or maxDetailedName.
 func (d *detailedCounters) other(domain string) *counter {
 	c := d.others[domain]
 	if c == nil {
@@ -114,18 +115,18 @@ func (c *counter) hits() Hits {
 	}
 }
 
-// keepCounters lets limits continue the counters of the same-named limits of the previous table.
-func (t *table) keepCounters(from *table) {
-	if from == nil {
+// keepCounters takes over the counters of limits in the previous table that have the same names.
+func (t *table) keepCounters(previous *table) {
+	if previous == nil {
 		return
 	}
 	type name struct{ domain, descriptor string }
-	before := make(map[name]*counter, len(from.limits))
-	for _, l := range from.limits {
-		before[name{l.metric.domain, l.metric.descriptor}] = l.metric
+	counters := make(map[name]*counter, len(previous.limits))
+	for _, l := range previous.limits {
+		counters[name{l.metric.domain, l.metric.descriptor}] = l.metric
 	}
 	for _, l := range t.limits {
-		if c := before[name{l.metric.domain, l.metric.descriptor}]; c != nil {
+		if c := counters[name{l.metric.domain, l.metric.descriptor}]; c != nil {
 			l.metric = c
 		}
 	}
@@ -133,14 +134,15 @@ func (t *table) keepCounters(from *table) {
 
 // Stats are the counters of a Server.
 type Stats struct {
-	// Requests counts requests that got a response, and Over those with OVER_LIMIT. Refused counts requests that
-	// failed: they were invalid, or there was no configuration.
+	// Requests counts requests that got a response, and Over the responses with OVER_LIMIT. Refused counts requests that
+	// failed because they were invalid or because there was no configuration.
 	Requests, Over, Refused int64
 	// Degraded counts descriptors that the failure policy decided because the store failed.
 	Degraded int64
 	// UnknownDomain counts requests of domains that are not in the configuration.
 	UnknownDomain int64
-	// Loads counts configurations that came into force, LoadsRefused invalid ones, after which the previous one stayed.
+	// Loads counts configurations that were loaded. LoadsRefused counts invalid configurations, after which the previous
+	// one stayed in use.
 	Loads, LoadsRefused int64
 	// Limits has one element per name, in order.
 	Limits []Hits
@@ -169,7 +171,8 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-// mergeEqual merges neighbours with equal names. Values from requests can create equal names. list must be sorted.
+// mergeEqual merges adjacent elements with equal names. Values from requests can create equal names. list must be
+// sorted.
 func mergeEqual(list []Hits) []Hits {
 	merged := list[:0]
 	for _, h := range list {
