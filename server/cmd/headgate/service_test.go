@@ -337,7 +337,7 @@ func TestLimitsForEnvoyAreWatched(t *testing.T) {
 		t.Errorf("got %v, %v, want OVER_LIMIT", got, err)
 	}
 	write("many")
-	p.waitLog("rate limit configuration refused, the one in force stays")
+	p.waitLog("rate limit configuration refused, the previous one stays in use")
 	if got, err := ask(1); err != nil || got.GetOverallCode() != rlspb.RateLimitResponse_OVER_LIMIT {
 		t.Errorf("got %v, %v, want the limit in force to stay", got, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// Errors for refused requests. None has the code Unknown.
+// Errors for refused requests. None has the code Unknown, which Envoy could not interpret.
 var (
 	errNoDomain      = grpcstatus.Error(codes.InvalidArgument, "rate limit domain must not be empty")
 	errNoDescriptors = grpcstatus.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
@@ -103,7 +103,7 @@ func (s *Server) findLimits(t *table, c *rateLimitCall) error {
 	return nil
 }
 
-// applyOverride uses the limit that the request brings for descriptor i.
+// applyOverride applies the limit that the request itself states for descriptor i.
 func (s *Server) applyOverride(c *rateLimitCall, i int) error {
 	out, o := &c.outcomes[i], &c.request.descriptors[i].override
 	u := Unit(min(o.unit, math.MaxUint8))
@@ -180,8 +180,8 @@ func (c *rateLimitCall) dropReplaced() {
 	}
 }
 
-// decidedWithoutStore reports whether a descriptor is decided without the store: nothing may pass, and denied hits are
-// not counted.
+// decidedWithoutStore reports whether a descriptor can be decided without the store, because its limit is 0 and denied
+// hits are not counted. If so, it sets the decision.
 func (s *Server) decidedWithoutStore(out *outcome) bool {
 	if out.limit.max > 0 || s.config.CountDenied {
 		return false
@@ -193,9 +193,9 @@ func (s *Server) decidedWithoutStore(out *outcome) bool {
 	return true
 }
 
-// queryStore decides all selected descriptors: one after the other if the store is in this process, otherwise
-// concurrently, so that it takes one round trip. Descriptors with the same counter are decided in the order of the
-// request. If the store fails, the failure policy decides. The error is the error of the request's context.
+// queryStore decides all descriptors in c.storeChecks. If the store is in this process, it decides one after the other;
+// otherwise it decides them concurrently, which takes one round trip. Descriptors with the same counter are decided in
+// the order of the request. If the store fails, the failure policy decides. The error is that of the request's context.
 func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 	if len(c.storeChecks) == 0 {
 		return nil
@@ -233,7 +233,7 @@ func (c *rateLimitCall) eachCounter(list []int, keys string, do func(i int)) {
 	for at, i := range list {
 		out := &c.outcomes[i]
 		out.next, out.hasEarlier = -1, false
-		for _, j := range list[:at] { // fewer than Limits.Descriptors
+		for _, j := range list[:at] { // a short list, limited by Limits.Descriptors
 			earlier := &c.outcomes[j]
 			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[out.key.from:out.key.to] {
 				earlier.next, out.hasEarlier = i, true
@@ -270,7 +270,8 @@ func (s *Server) take(ctx context.Context, out *outcome, key string, negative bo
 	}
 }
 
-// returnHits returns hits, then reads the counter. There is no receipt, so the hits count as taken just now.
+// returnHits returns hits, and then reads the counter. The request has no receipt, so returnHits uses one for hits
+// taken at this moment.
 func (s *Server) returnHits(ctx context.Context, check headgate.Check) (headgate.Decision, error) {
 	receipt := headgate.Receipt{At: s.config.Now().UnixMicro(), Units: check.Cost}
 	if err := s.config.Store.Give(ctx, check, receipt); err != nil {
@@ -286,7 +287,7 @@ func (s *Server) applyFailurePolicy(ctx context.Context, out *outcome) error {
 		return grpcstatus.FromContextError(err).Err()
 	}
 	if errors.Is(out.err, headgate.ErrOverloaded) {
-		// With an error, Envoy would let the request pass unless failure_mode_deny is set.
+		// Deny the request. After an error, Envoy would allow it unless failure_mode_deny is set.
 		out.decision = headgate.Decision{
 			Limit: out.limit.storeLimit.Capacity(), RetryAfter: time.Second, ResetAfter: time.Second,
 		}
@@ -302,7 +303,7 @@ func (s *Server) applyFailurePolicy(ctx context.Context, out *outcome) error {
 	return nil
 }
 
-// buildStatuses fills the statuses and returns the code of the whole request.
+// buildStatuses sets the statuses of all descriptors, and returns the code of the whole request.
 func (s *Server) buildStatuses(c *rateLimitCall) code {
 	denied, quotas, exceeded := false, 0, 0
 	for i := range c.outcomes {
@@ -314,7 +315,7 @@ func (s *Server) buildStatuses(c *rateLimitCall) code {
 		}
 		negative, hits := c.request.descriptors[i].negative, out.hits
 		if negative {
-			hits = 0 // hits were returned, none were added
+			hits = 0 // the hits were returned, so none are counted
 		}
 		if l.unlimited {
 			st.remaining = math.MaxUint32

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// ErrInvalid is wrapped by the errors about a readable but invalid configuration.
+// ErrInvalid is wrapped by errors about a configuration that has valid syntax but is invalid.
 var ErrInvalid = errors.New("envoyrls: invalid configuration")
 
 // A Document is one file of a configuration: the limits of a domain.
@@ -27,41 +27,41 @@ type Document struct {
 	file *source.File
 }
 
-// A Descriptor matches one entry of a request's descriptor. It has the limit of requests that end here and the
-// descriptors of the next entry.
+// A Descriptor matches one entry of a request's descriptor. It has the limit for descriptors that end with this entry,
+// and the Descriptors that match the next entry.
 type Descriptor struct {
-	// Key is the key of the entry. Not empty.
+	// Key is the key of the entry. It must not be empty.
 	Key string `field:"key"`
-	// Value is the value of the entry. A '*' in it stands for any text, as in "/api/*/login". An empty Value matches
-	// every value that no other Descriptor of this key matches. A '*' in Key is matched with key and value joined by
-	// '_'.
+	// Value is the value of the entry. A '*' in it matches any text, as in "/api/*/login". An empty Value matches every
+	// value that no other Descriptor of this key matches. If Key contains '*', the pattern Key_Value is matched with the
+	// entry's key and value, joined by '_'.
 	Value string `field:"value"`
 	// RateLimit is the limit; nil for none.
 	RateLimit *RateLimit `field:"rate_limit"`
-	// Limit is short for a RateLimit with only a Limit.
+	// Limit is a short form of a RateLimit that has only a Limit.
 	Limit *headgate.Limit `field:"limit"`
 	// Descriptors match the next entry.
 	Descriptors []Descriptor `field:"descriptors"`
-	// ShadowMode lets requests over the limit pass.
+	// ShadowMode allows requests over the limit, but counts them.
 	ShadowMode bool `field:"shadow_mode"`
 	// QuotaMode denies a request only if all limits in quota mode that apply to it are exceeded.
 	QuotaMode bool `field:"quota_mode"`
-	// DetailedMetric counts hits by the values of all entries, ValueToMetric by the value of this one.
+	// DetailedMetric counts hits by the values of all entries, and ValueToMetric by the value of this entry.
 	DetailedMetric bool `field:"detailed_metric"`
 	ValueToMetric  bool `field:"value_to_metric"`
-	// ShareThreshold makes all values that match a Key or Value with '*' share one counter for each key.
+	// ShareThreshold makes all values that match a Key or Value with '*' share one counter.
 	ShareThreshold bool `field:"share_threshold"`
 	// Metadata is sent with the response if the limit is not exceeded. Nil for none.
 	Metadata *structpb.Struct `field:"metadata"`
 }
 
-// A RateLimit says how many requests may pass.
+// A RateLimit is the limit of a descriptor.
 type RateLimit struct {
-	// RequestsPerUnit requests may pass per Unit: second, minute, hour, day, week, month (30 days) or year (365 days).
+	// RequestsPerUnit requests are allowed per Unit: second, minute, hour, day, week, month (30 days) or year (365 days).
 	// Windows begin at multiples of the unit since 1970.
 	Unit            Unit  `field:"unit"`
 	RequestsPerUnit int64 `field:"requests_per_unit"`
-	// Unlimited lets every request pass, and the response says so.
+	// Unlimited allows every request. The response has no limit then.
 	Unlimited bool `field:"unlimited"`
 	// Limit replaces Unit and RequestsPerUnit, for other algorithms and periods.
 	Limit *headgate.Limit `field:"limit"`
@@ -99,7 +99,7 @@ type sourceFile struct {
 	data []byte
 }
 
-// readFiles reads the files of a configuration. ignored are the names in its directory that are not part of it.
+// readFiles reads the files of a configuration. ignored has the names of other files in its directory.
 func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
 	return texts, ignored, nil
 }
 
-// parseFiles parses all files, so that the error lists the problems of all of them.
+// parseFiles parses all files, even after an error, so that the error lists the problems of all files.
 func parseFiles(texts []sourceFile) ([]*Document, error) {
 	docs := make([]*Document, 0, len(texts))
 	var failed []error
@@ -140,8 +140,8 @@ func parseFiles(texts []sourceFile) ([]*Document, error) {
 	return docs, nil
 }
 
-// configFiles returns the configuration files of a directory and the names of all other files. It skips the ..data link
-// of a Kubernetes ConfigMap, whose files are linked next to it.
+// configFiles returns the configuration files in a directory, and the names of all other files. It skips names that
+// begin with "..", such as the ..data link of a Kubernetes ConfigMap. The ConfigMap's files have separate links.
 func configFiles(dir string) (files, ignored []string, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -176,7 +176,7 @@ func isConfiguration(path string) (bool, error) {
 		return false, nil
 	}
 	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular(), err // to open a pipe without a writer never ends
+	return err == nil && info.Mode().IsRegular(), err // only regular files, because opening a pipe may block forever
 }
 
 // dropNullFields removes known fields with a null value, which count as absent.
@@ -213,7 +213,7 @@ func newCodec() *source.Codec {
 	return c
 }
 
-// parseBool accepts all boolean words of YAML 1.1, as existing files use them.
+// parseBool accepts all boolean words of YAML 1.1, because existing files use them.
 func parseBool(word string) (bool, error) {
 	switch strings.ToLower(word) {
 	case "true", "yes", "on", "y":
@@ -224,7 +224,7 @@ func parseBool(word string) (bool, error) {
 	return false, &headgate.InputError{Err: ErrInvalid, Field: "value", Value: rules.Quote(word), Want: "true or false"}
 }
 
-// decodeDescriptors accepts only a list: a single descriptor in its place is probably a mistake.
+// decodeDescriptors accepts only a list. A single descriptor without a list is probably a mistake.
 func decodeDescriptors(d *source.Decoder, n *source.Node, path string, into *[]Descriptor) {
 	if n.Kind != source.List {
 		d.Refuse(n, path, n.Kind.String(), "a list of descriptors, as in [{ key: user, rate_limit: … }]")

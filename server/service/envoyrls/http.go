@@ -17,9 +17,9 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// Handler serves POST /json for clients without gRPC: a RateLimitRequest in protobuf's JSON gets a RateLimitResponse
-// with status 200, or 429 for OVER_LIMIT. The Content-Type does not matter, as in envoyproxy/ratelimit. It also serves
-// GET /healthcheck with 200 or 500.
+// Handler serves POST /json for clients without gRPC. The body is a RateLimitRequest in the JSON form of protobuf, and
+// the response is a RateLimitResponse with status 200, or 429 for OVER_LIMIT. Like envoyproxy/ratelimit, it ignores the
+// Content-Type. Handler also serves GET /healthcheck, with status 200 or 500.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /json", s.serveJSON)
@@ -81,7 +81,7 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if l := &s.config.Limits; bytes.Count(body, []byte("{")) > 1+l.Descriptors*(objectsPerDescriptor+l.Entries) {
-		// JSON made only of brackets would allocate fifty times its length before parsing could fail.
+		// Parsing JSON that consists of brackets allocates fifty times its length, so refuse it before parsing.
 		http.Error(w, fmt.Sprintf("too many objects: want at most %d descriptors of at most %d entries",
 			l.Descriptors, l.Entries), http.StatusBadRequest)
 		return
@@ -110,19 +110,19 @@ func (s *Server) serveJSON(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // an error means that the client has disconnected
 }
 
-// objectsPerDescriptor bounds the JSON objects of a descriptor without its entries: the descriptor and its limit, and
-// some more, because brackets inside strings are counted too.
+// objectsPerDescriptor is the maximum number of JSON objects of a descriptor without its entries. A descriptor and its
+// limit need few; the number is higher because brackets inside strings are counted too.
 const objectsPerDescriptor = 8
 
 const (
-	// smallBody is the size in bytes up to which bodies are not counted.
+	// smallBody is the size up to which bodies do not count for maxBuffered.
 	smallBody = 4 << 10
-	// maxBuffered bounds the bytes of all larger bodies held at the same time.
+	// maxBuffered is the maximum total size of larger bodies in memory.
 	maxBuffered = 64 << 20
 )
 
-// reserve reserves memory for a body of size bytes, negative if unknown. It returns false if there is not enough. The
-// caller calls done when it no longer needs the body.
+// reserve reserves memory for a body of the given size, which is negative if it is unknown. It returns false if too
+// many large bodies are in memory. The caller must call done when it no longer needs the body.
 func (s *Server) reserve(size int64) (done func(), ok bool) {
 	if maxBody := int64(s.config.Limits.Body); size < 0 || size > maxBody {
 		size = maxBody
@@ -139,7 +139,8 @@ func (s *Server) reserve(size int64) (done func(), ok bool) {
 	return done, true
 }
 
-// serveGenerated calls shouldRateLimit with a generated message instead of one in this package's own codec.
+// serveGenerated calls shouldRateLimit with a message of the generated protobuf code. It converts the message and the
+// response between that code and this package's types.
 func (s *Server) serveGenerated(r *http.Request, request *rlspb.RateLimitRequest) (*rlspb.RateLimitResponse, error) {
 	data, err := proto.Marshal(request)
 	if err != nil {

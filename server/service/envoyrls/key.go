@@ -7,15 +7,15 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A counter's key consists of the domain, the entries and a suffix. Every text has its length in front, so no two
-// descriptors have the same key. Keys of rules never begin with a zero byte.
+// The key of a counter has the domain, the entries and a suffix. The length of each text is in front of it, so that no
+// two descriptors have the same key. The keys of rules never begin with a zero byte, so they differ from these keys.
 const (
 	keyPrefix       = "\x00envoy/"
 	hashedKeyPrefix = "\x00envoy#" // followed by a hash of the key, for keys that are too long
 )
 
-// appendKey appends the counter key of a descriptor. nodes are the matches of its entries, empty if the request brings
-// the limit. multiplier distinguishes limits of several units.
+// appendKey appends the counter key of a descriptor. nodes are the matches of its entries; there are none if the
+// request states the limit. multiplier is the number of units in the limit's period.
 func appendKey(dst []byte, domain string, entries []entry, nodes []*node, suffix byte, multiplier uint32) []byte {
 	at := len(dst)
 	dst = append(dst, keyPrefix...)

@@ -13,7 +13,7 @@ import (
 
 var errNoFiles = errors.New("no configuration: want a file with the extension .yaml, .yml or .json")
 
-// load reads the configuration and puts it in force if it has changed.
+// load reads the configuration, and uses it if it has changed.
 func (s *Server) load() error {
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()
@@ -48,11 +48,11 @@ func (s *Server) load() error {
 	return nil
 }
 
-// maxIgnoredBytes is the total length of the ignored files that a log line names.
+// maxIgnoredBytes is the maximum total length of the names of ignored files in a log line.
 const maxIgnoredBytes = 600
 
-// logIgnored logs the files of the directory that are not part of the configuration, unless they are the same as before.
-// Their limits do not apply.
+// logIgnored logs the files in the directory that are not part of the configuration, if they have changed. Operators
+// may expect that limits in these files apply.
 func (s *Server) logIgnored(names []string) {
 	changed := !slices.Equal(names, s.ignoredFiles)
 	s.ignoredFiles = names
@@ -64,7 +64,7 @@ func (s *Server) logIgnored(names []string) {
 		"path", s.config.Path, "count", len(names), "files", namesWithin(names, maxIgnoredBytes))
 }
 
-// namesWithin returns the first names that have at most so many bytes together.
+// namesWithin returns the first names, up to a total length of maxBytes.
 func namesWithin(names []string, maxBytes int) []string {
 	for i, name := range names {
 		if maxBytes -= len(name); maxBytes < 0 {
@@ -85,12 +85,13 @@ func (s *Server) refuse(err error) {
 	defer s.loadMu.Unlock()
 	if text := err.Error(); text != s.lastError {
 		s.lastError = text
-		s.config.Logger.Error("rate limit configuration refused, the one in force stays", "path", s.config.Path, "err", text)
+		s.config.Logger.Error("rate limit configuration refused, the previous one stays in use",
+			"path", s.config.Path, "err", text)
 	}
 }
 
-// Reload reads the configuration again. If it is missing or invalid, the configuration in force stays, and the error
-// says why.
+// Reload reads the configuration again. If it is missing or invalid, Reload returns an error, and the previous
+// configuration stays in use.
 func (s *Server) Reload() error {
 	if s.config.Path == "" {
 		return nil
@@ -112,14 +113,13 @@ func (s *Server) Watch(ctx context.Context) error {
 	if info, err := os.Stat(s.config.Path); err != nil || info.IsDir() {
 		watchPath = watch.Dir
 	}
-	// Reload logs errors
 	return watchPath(ctx, s.config.Path, watch.Options{Logger: s.config.Logger}, func() { _ = s.Reload() })
 }
 
-// Healthy reports whether requests are served: there is a configuration or an engine, and Drain was not called.
+// Healthy reports whether there is a configuration or an engine, and Drain was not called.
 func (s *Server) Healthy() bool { return s.healthy.Load() }
 
-// Drain announces the end of the program: health checks fail, but requests are still served.
+// Drain announces the end of the program. From then on, health checks fail, but requests are still served.
 func (s *Server) Drain() {
 	s.loadMu.Lock()
 	s.drained = true

@@ -54,7 +54,7 @@ func (c *rateLimitCall) appendMetadata() error {
 	return nil
 }
 
-// describe returns a descriptor of the request as dynamic_metadata shows it.
+// describe returns the fields of a descriptor for dynamic_metadata.
 func (c *rateLimitCall) describe(i int) map[string]*structpb.Value {
 	d := &c.request.descriptors[i]
 	entries := make([]*structpb.Value, 0, d.to-d.from)
@@ -84,12 +84,13 @@ func (o *override) String() string {
 	return text
 }
 
-// merge adds the fields of from that into does not have. Mappings that both have are merged recursively.
+// merge adds the fields of from to into, except those that into already has. Mappings that both have are merged
+// recursively.
 func merge(into, from *structpb.Struct) {
 	for name, value := range from.GetFields() {
 		existing, found := into.Fields[name]
 		switch {
-		case !found && value.GetStructValue() != nil: // a copy: the original belongs to the configuration
+		case !found && value.GetStructValue() != nil: // copy it, because the original belongs to the configuration
 			inner := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 			merge(inner, value.GetStructValue())
 			into.Fields[name] = structpb.NewStructValue(inner)

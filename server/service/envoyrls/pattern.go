@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// A pattern matches a descriptor whose key or value contains '*', which stands for any text, even an empty one.
+// A pattern is a descriptor whose key or value contains '*', which matches any text, even an empty one.
 type pattern struct {
 	parts []string // the text between the stars
 	order int      // position among all patterns of its level
 	node  *node
 }
 
-// keyValueSeparator joins key and value. A pattern with '*' in its key is matched against both as one text, as
-// envoyproxy/ratelimit does for all patterns.
+// keyValueSeparator joins key and value. A pattern with '*' in its key is matched with the joined text, because
+// envoyproxy/ratelimit matches all patterns in this way.
 const keyValueSeparator = "_"
 
 // addPattern adds a descriptor to the patterns of the level if its key or value contains '*'.
@@ -38,7 +38,7 @@ func (l *level) addPattern(key, value string, n *node) {
 func (l *level) match(e *entry) *node {
 	found := firstMatch(l.valuePatterns[e.key], e.value)
 	if len(l.keyPatterns) > 0 {
-		var buffer [256]byte // longer entries are rare and allocate
+		var buffer [256]byte // avoids an allocation unless the entry is longer
 		text := append(append(append(buffer[:0], e.key...), keyValueSeparator...), e.value...)
 		other := firstMatch(l.keyPatterns, unsafe.String(unsafe.SliceData(text), len(text)))
 		if other != nil && (found == nil || other.order < found.order) {
@@ -60,8 +60,8 @@ func firstMatch(list []pattern, text string) *pattern {
 	return nil
 }
 
-// matches reports whether text consists of the pattern's parts in order, with any text between them. It takes the
-// leftmost occurrence of each middle part, which leaves the most text for the next ones.
+// matches reports whether text has the pattern's parts in order, with any text between them. It uses the leftmost
+// occurrence of each middle part, because that leaves the most text for the next parts.
 func (p *pattern) matches(text string) bool {
 	first, last := p.parts[0], p.parts[len(p.parts)-1] // a pattern has at least two parts
 	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {

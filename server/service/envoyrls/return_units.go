@@ -9,9 +9,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// takeOrCharge takes hits, and also counts them if they are denied. A charge within the limit means that the hits are
-// allowed. In-process stores are asked to take first, which is faster; only denied hits are then charged, however far
-// over the limit: another limit, of a request or of the next configuration, may use the same key.
+// takeOrCharge counts hits even if they are denied. A charge that stays within the limit means that the hits are
+// allowed. For a store in this process, it first calls Take, which is faster, and calls Charge only for denied hits. It
+// must charge them even far above the limit, because a limit in a request or in the next configuration may use the same
+// key.
 func (s *Server) takeOrCharge(ctx context.Context, c *headgate.Check) (headgate.Decision, error) {
 	if s.storeBorrowsKeys {
 		if d, err := s.config.Store.Take(ctx, *c); err != nil || d.Allowed {
@@ -21,13 +22,14 @@ func (s *Server) takeOrCharge(ctx context.Context, c *headgate.Check) (headgate.
 	return s.config.Store.Charge(ctx, *c)
 }
 
-// returnUnits returns the units taken for a denied request, concurrently if the store is remote, and updates the
-// statuses of those limits. Limits in shadow mode keep their units; exceeded limits have taken none.
+// returnUnits returns the units that were taken for a denied request, and updates the statuses of these limits. If the
+// store is remote, it makes the calls concurrently. Limits in shadow mode keep their units. Exceeded limits have taken
+// none.
 func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	taken := 0
 	for _, i := range c.storeChecks {
 		if out := &c.outcomes[i]; out.decision.Receipt.Units > 0 && !out.limit.shadow && !c.request.descriptors[i].negative {
-			c.storeChecks[taken] = i // the rest of the list is not used anymore
+			c.storeChecks[taken] = i // reuses the list, whose other elements are no longer needed
 			taken++
 		}
 	}
@@ -37,7 +39,7 @@ func (s *Server) returnUnits(ctx context.Context, c *rateLimitCall) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	defer end()
 	s.eachCheck(c, func(i int, key string) { s.returnUnitsOf(ctx, &c.outcomes[i], key) })
-	// Refresh after all units were returned, since descriptors may share a counter.
+	// Descriptors may share a counter, so read the counters only after all units were returned.
 	s.eachCheck(c, func(i int, key string) { s.refreshStatus(ctx, c, i, key) })
 }
 
@@ -79,5 +81,5 @@ func (s *Server) refreshStatus(ctx context.Context, c *rateLimitCall, i int, key
 	s.setRemaining(out, &c.statuses[i])
 }
 
-// returnTimeout bounds the return of units. Units that are not returned drain or expire like all others.
+// returnTimeout limits the time to return units. Units that are not returned drain or expire like all others.
 const returnTimeout = time.Second

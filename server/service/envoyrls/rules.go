@@ -13,13 +13,13 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// errNegative is the response to negative hits, which would return units: it is unknown which of a rule's limits took
-// them.
+// errNegative is the response to negative hits, which would return units. This is impossible, because it is unknown
+// which of a rule's limits took the units.
 var errNegative = grpcstatus.Error(codes.Unimplemented,
 	"is_negative_hits: rules cannot return hits; limits of a configuration can")
 
-// A subject is a descriptor as rules see it: its domain is the namespace, and each entry is the attribute
-// descriptor.<key>. If a key occurs twice, the first one counts.
+// A subject has the attributes of a descriptor for rules. The domain is the namespace, and each entry is the attribute
+// descriptor.<key>. If a key occurs twice, the first entry is used.
 type subject struct {
 	domain  string
 	entries []entry
@@ -59,8 +59,8 @@ type ruleOutcome struct {
 	err     error
 }
 
-// decideByRules lets the rules decide each descriptor, concurrently if the store is remote. A request takes nothing if
-// one of its descriptors is denied. A request that rules delay waits for the longest delay.
+// decideByRules decides each descriptor by the rules, concurrently if the store is remote. If one descriptor is denied,
+// the request takes nothing. If rules delay the request, decideByRules waits for the longest delay.
 func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 	n := len(c.outcomes)
 	for len(c.ruleOutcomes) < n {
@@ -112,8 +112,8 @@ func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 	return s.write(c, overall)
 }
 
-// decideRules decides the descriptors without a limit of their own. Equal descriptors are decided in the order of the
-// request, others concurrently if the store is remote.
+// decideRules decides the descriptors for which the request states no limit. Equal descriptors are decided in the order
+// of the request, others concurrently if the store is remote.
 func (s *Server) decideRules(ctx context.Context, c *rateLimitCall) {
 	switch {
 	case s.storeBorrowsKeys || len(c.ruleChecks) == 1:
@@ -135,7 +135,7 @@ func (s *Server) decideRule(ctx context.Context, c *rateLimitCall, i int) {
 	r.err = s.config.Engine.DecideWith(ctx, &r.subject, options, &r.verdict)
 }
 
-// setRuleStatus turns a verdict into a status and reports whether the descriptor passes.
+// setRuleStatus sets the status from a verdict, and reports whether the descriptor is allowed.
 func (s *Server) setRuleStatus(r *ruleOutcome, st *status) bool {
 	v := &r.verdict
 	passes := v.Action.Passes()
@@ -167,7 +167,7 @@ func (s *Server) setRuleStatus(r *ruleOutcome, st *status) bool {
 	return passes
 }
 
-// cancel returns the units taken for the descriptors of a request that does not pass.
+// cancel returns the units that were taken for the descriptors of a request that is not allowed.
 func (s *Server) cancel(ctx context.Context, c *rateLimitCall) {
 	s.returnUnits(ctx, c)
 	for i := range c.outcomes {
@@ -212,7 +212,7 @@ func (s *Server) waitForDelays(ctx context.Context, c *rateLimitCall, overall co
 	if failed == nil {
 		return nil
 	}
-	s.cancel(ctx, c) // return the units of those that finished waiting
+	s.cancel(ctx, c) // returns the units of descriptors whose wait has ended
 	return statusOf(ctx, failed)
 }
 

@@ -22,32 +22,32 @@ const (
 	HealthName  = "ratelimit"
 )
 
-// Limits bound one request. Larger requests are refused.
+// Limits limit the size of a request. Larger requests are refused.
 type Limits struct {
-	// Descriptors bounds the descriptors of a request. Default 128.
+	// Descriptors is the maximum number of descriptors of a request. Default 128.
 	Descriptors int
-	// Entries bounds the entries of a descriptor. Default 64.
+	// Entries is the maximum number of entries of a descriptor. Default 64.
 	Entries int
-	// Body bounds the bytes of a JSON body. Default 1 MiB. The gRPC server bounds its own messages.
+	// Body is the maximum size of a JSON body in bytes. Default 1 MiB. The gRPC server has its own limit on messages.
 	Body int
 }
 
 // Config configures a Server. Store is required, and Path or Engine.
 type Config struct {
-	// Path is the configuration: a file or a directory. In a directory, the files that end in .yaml, .yml or .json and do
-	// not begin with a dot are read; subdirectories are not. Default none: the rules of Engine decide.
+	// Path is the file or directory of the configuration. In a directory, files are read if their name ends in .yaml,
+	// .yml or .json and does not begin with a dot. Subdirectories are not read. Default none: the rules of Engine decide.
 	Path string
 	// Engine decides if there is no Path.
 	Engine *engine.Engine
-	// Store counts the hits of the configuration's limits and of the limits that requests bring.
+	// Store counts the hits of the configuration's limits, and of limits that are stated in requests.
 	Store headgate.Limiter
-	// CountDenied counts denied requests, as other services of this protocol do. Otherwise the units taken for a denied
-	// request are returned. It has no effect without a Path: rules have count_rejected instead.
+	// CountDenied makes denied requests consume units, as in other services with this protocol. Otherwise the units taken
+	// for a denied request are returned. It has no effect without a Path; rules have the setting count_rejected.
 	CountDenied bool
-	// MergeDomains allows several files with the same domain: their descriptors apply together. A key and value must
-	// still occur only once at the top level. Default is to refuse a second file of a domain.
+	// MergeDomains allows several files with the same domain, and merges their descriptors. A key and value must still
+	// occur only once at the top level. Default false: a second file of a domain is refused.
 	MergeDomains bool
-	// DynamicMetadata sends dynamic_metadata with every response. Default is to send it only if a limit with metadata
+	// DynamicMetadata sends dynamic_metadata with every response. Default false: it is sent only if a limit with metadata
 	// applies and is not exceeded.
 	DynamicMetadata bool
 	// OnFailure decides when the store fails. Default Open.
@@ -60,13 +60,13 @@ type Config struct {
 	Logins *service.Logins
 	// Limits bound requests.
 	Limits Limits
-	// OnError is called when the store fails. It must be fast and safe for concurrent use. Default is to do nothing.
+	// OnError is called when the store fails. It must be fast and safe for concurrent use. Default nil.
 	OnError func(error)
-	// OnHealth is called when Healthy changes, never concurrently. Default is to do nothing.
+	// OnHealth is called when Healthy changes. There is only one call at a time. Default nil.
 	OnHealth func(healthy bool)
 	// Logger logs configuration loads. Default slog.Default().
 	Logger *slog.Logger
-	// Now returns the time for windows without hits. Default time.Now.
+	// Now returns the time. It is used for the reset time of windows without hits. Default time.Now.
 	Now func() time.Time
 }
 
@@ -118,14 +118,14 @@ type Server struct {
 
 	loadMu       sync.Mutex   // held while reading the configuration or changing health
 	lastError    string       // error of the last failed load
-	loadedFiles  []sourceFile // source of the table
-	ignoredFiles []string     // files of the directory that are not part of it, when last logged
+	loadedFiles  []sourceFile // the files that the table was compiled from
+	ignoredFiles []string     // other files in the directory, as of the latest load
 	drained      bool
 	healthy      atomic.Bool
 }
 
-// New returns a server. If Config.Path is set, New reads the configuration; the error lists all its problems. A
-// missing configuration is no error: requests are refused until there is one.
+// New returns a server. If Config.Path is set, New reads the configuration. The error lists all problems of the
+// configuration. A missing configuration is not an error; requests are refused until there is one.
 func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func handle(
 	return interceptor(ctx, &c.request, info, func(ctx context.Context, _ any) (any, error) { return s.respond(ctx, c) })
 }
 
-// respond is shouldRateLimit with the return type that gRPC needs.
+// respond calls shouldRateLimit, and returns the result with the type that gRPC needs.
 func (s *Server) respond(ctx context.Context, c *rateLimitCall) (any, error) {
 	r, err := s.shouldRateLimit(ctx, c)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Server) respond(ctx context.Context, c *rateLimitCall) (any, error) {
 	return r, nil
 }
 
-// shouldRateLimit decides a request and owns its call, which MarshalWire of the reply frees.
+// shouldRateLimit decides a request. The call is freed by MarshalWire of the reply, or after an error.
 func (s *Server) shouldRateLimit(ctx context.Context, c *rateLimitCall) (*reply, error) {
 	if err := s.decide(ctx, c); err != nil {
 		c.free()

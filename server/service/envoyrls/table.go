@@ -20,10 +20,11 @@ type table struct {
 	hasReplaces bool     // some limits replace others
 }
 
-// A level holds the descriptors that one entry is matched with.
+// A level has the descriptors that one entry of a request is matched with.
 type level struct {
-	exact map[entry]*node // by key and value; an empty value matches every other value of its key
-	// Patterns with '*' in the value, by key, and patterns with '*' in the key. Each list is in the order of the file.
+	exact map[entry]*node // by key and value; an empty value matches all other values of its key
+	// valuePatterns are patterns with '*' in the value, by key, and keyPatterns those with '*' in the key. Each list is
+	// in the order of the file.
 	valuePatterns map[string][]pattern
 	keyPatterns   []pattern
 	patterns      int // number of patterns added
@@ -41,7 +42,7 @@ type node struct {
 // A limit applies to descriptors that end at a node.
 type limit struct {
 	storeLimit headgate.Limit // the limit given to the store; undefined if unlimited
-	max        int64          // hits that may pass; storeLimit has at least 1
+	max        int64          // number of allowed hits; may be 0, unlike storeLimit.Count
 	suffix     byte           // distinguishes counters of one descriptor
 	unlimited  bool
 	shadow     bool
@@ -57,11 +58,11 @@ type limit struct {
 // The suffixes of counter keys. The suffix of a Unit is its number.
 const (
 	limitSuffix = 'l'
-	ruleSuffix  = 'r' // not a counter: only finds equal descriptors
+	ruleSuffix  = 'r' // for keys that only identify equal descriptors, not counters
 )
 
-// compile turns documents into one table. Two documents may have the same domain only if merge is set, and then no
-// common descriptor at the top level. The error names both files.
+// compile compiles documents into one table. If merge is set, several documents may have the same domain, but not the
+// same descriptor at the top level. Errors about duplicates name both files.
 func compile(docs []*Document, merge bool) (*table, error) {
 	t := &table{domains: make(map[string]*level, len(docs))}
 	first := make(map[string]*Document, len(docs))
@@ -163,8 +164,8 @@ func (t *table) newLimit(d *Descriptor, r *RateLimit, domain, path string) *limi
 	return l
 }
 
-// setPerUnit sets a limit of requests per times units, counted as other services of this protocol do. It returns false
-// if the period is too long.
+// setPerUnit sets a limit of requests in a period of several units. It counts in fixed windows, like other services
+// with this protocol. It returns false if the period is too long.
 func (l *limit) setPerUnit(requests uint32, u Unit, times uint32) bool {
 	period := u.Period()
 	if int64(times) > int64(headgate.MaxPeriod/period) {
@@ -173,13 +174,14 @@ func (l *limit) setPerUnit(requests uint32, u Unit, times uint32) bool {
 	l.max, l.suffix = int64(requests), byte(u)
 	l.storeLimit = headgate.Limit{
 		Algorithm: headgate.FixedWindow,
-		Count:     max(1, l.max), // a limit of 0 lets nothing pass, but hits are still counted
+		Count:     max(1, l.max), // limits of stores must be at least 1; see outcome.over for a limit of 0
 		Period:    time.Duration(int64(period) * int64(max(1, times))),
 	}
 	return true
 }
 
-// match returns the limit of a descriptor, nil for none, and the nodes of its entries in nodes.
+// match returns the limit of a descriptor, or nil if it has none. It also returns the nodes of the descriptor's
+// entries, in the memory of nodes.
 func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []*node) {
 	nodes = nodes[:0]
 	l := t.domains[domain]
@@ -200,8 +202,8 @@ func (t *table) match(domain string, entries []entry, nodes []*node) (*limit, []
 	return nodes[len(nodes)-1].limit, nodes
 }
 
-// find returns the node of an entry, nil for none: the node with the same key and value, else the node of the first
-// pattern that matches, else the node with the key alone.
+// find returns the node of an entry, or nil if there is none. It prefers the node with the same key and value, then the
+// node of the first pattern that matches, and then the node that has only the key.
 func (l *level) find(e *entry) *node {
 	if n := l.exact[*e]; n != nil && e.value != "" {
 		return n

@@ -12,7 +12,8 @@ import (
 // A Unit is the period of a limit, numbered as in the protocol.
 type Unit uint8
 
-// The units. A month has 30 days and a year 365, so that windows begin at multiples of them since 1970.
+// The units. A month has 30 days and a year has 365 days, so that all windows begin at multiples of their unit since
+// 1970.
 const (
 	UnitUnknown Unit = 0
 	Second      Unit = 1
@@ -68,7 +69,7 @@ func ParseUnit(name string) (Unit, error) {
 	}
 }
 
-// unitOf returns the unit of this length, UnitUnknown if there is none.
+// unitOf returns the unit with the given period, or UnitUnknown if there is none.
 func unitOf(period time.Duration) Unit {
 	for u := Second; int(u) < len(units); u++ {
 		if units[u].period == period {

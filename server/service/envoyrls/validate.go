@@ -28,7 +28,7 @@ func (c *problemList) add(path, value, want string) {
 	c.list = append(c.list, source.Problem{Path: path, Value: value, Want: want, Line: line, Column: column})
 }
 
-// validate returns the document's problems, except those that follow from known ones.
+// validate returns the document's problems, except those that are consequences of known problems.
 func (d *Document) validate(known []source.Problem) []source.Problem {
 	c := &problemList{file: d.file, known: known}
 	if d.Domain == "" && (d.file.Root == nil || d.file.Root.Kind == source.Map) {
@@ -68,7 +68,7 @@ func (c *problemList) descriptors(path string, list []Descriptor) {
 	}
 }
 
-// label names a descriptor in messages and metrics.
+// label returns the name of a descriptor in messages and metrics.
 func (d *Descriptor) label() string {
 	if d.Value == "" {
 		return d.Key
@@ -108,7 +108,7 @@ func (c *problemList) rateLimit(path string, r *RateLimit) {
 	}
 }
 
-// limit refuses limits that need the end of a request.
+// limit adds a problem for a concurrency limit, which needs to know when a request ends.
 func (c *problemList) limit(path string, l *headgate.Limit) {
 	if l.Algorithm == headgate.Concurrency {
 		c.add(path, l.String(), "a limit on requests per period: Envoy does not report when a request ends")

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// The messages of envoy.service.ratelimit.v3, decoded and encoded by hand. A test compares them with the generated
-// code.
+// This file decodes and encodes the messages of envoy.service.ratelimit.v3 without generated code, to save allocations.
+// A test compares the results with those of the generated code.
 
 var (
 	_ grpcwire.Message = (*request)(nil)
@@ -37,10 +37,10 @@ type descriptor struct {
 	override override
 	hits     uint64
 	hasHits  bool
-	negative bool // is_negative_hits: the hits are given back
+	negative bool // is_negative_hits: the hits are returned
 }
 
-// An override is a limit given in the request (RateLimitOverride).
+// An override is a limit that the request states (RateLimitOverride).
 type override struct {
 	present    bool
 	requests   uint32
@@ -125,8 +125,8 @@ func (r *request) readEntry(in grpcwire.Reader, d *descriptor) error {
 	return in.Err()
 }
 
-// readValue reads the value of an entry. Clients may control it, for example through a request header. An error would
-// let clients that send invalid UTF-8 pass an Envoy that fails open, so invalid bytes are replaced.
+// readValue reads the value of an entry, and replaces invalid UTF-8. It must not return an error: clients may control
+// the value, for example with a request header, and after an error, an Envoy that fails open would allow the request.
 func readValue(in *grpcwire.Reader) string {
 	value := in.Bytes()
 	if !utf8.Valid(value) {
@@ -183,7 +183,7 @@ type status struct {
 
 	// The following fields are not sent.
 
-	max    int64 // hits that may pass
+	max    int64 // number of allowed hits
 	over   bool  // the limit is exceeded, even if the code is ok
 	denies bool  // the request is denied because of this status alone
 }

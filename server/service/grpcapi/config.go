@@ -26,7 +26,7 @@ type Config struct {
 	Engine *engine.Engine
 	// Identifier normalizes the client attributes that callers send. Default an Identifier with the zero identity.Config.
 	Identifier *identity.Identifier
-	// Store is served as headgate.v1.Store. Default nil: that service is not offered.
+	// Store is served as headgate.v1.Store. Default nil: this service is not available.
 	Store headgate.Limiter
 	// Token is required from callers. Default nil: every caller is accepted.
 	Token *service.Token
@@ -36,36 +36,38 @@ type Config struct {
 	Logins *service.Logins
 	// TLS has the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxMessage bounds a message, in bytes. Default 1 MiB.
+	// MaxMessage is the maximum size of a message in bytes. Default 1 MiB.
 	MaxMessage int
-	// MaxBatch bounds the requests, or checks for the store, of one call. Default DefaultMaxBatch.
+	// MaxBatch is the maximum number of requests, or of checks for the store, in one call. Default DefaultMaxBatch.
 	MaxBatch int
-	// MaxStreams bounds the concurrent calls of a connection; more wait at the client. Default DefaultMaxStreams.
+	// MaxStreams is the maximum number of concurrent calls of a connection. The client delays further calls. Default
+	// DefaultMaxStreams.
 	MaxStreams int
-	// MaxHeader bounds the metadata of a call, in bytes. Default 16 KiB.
+	// MaxHeader is the maximum size of the metadata of a call in bytes. Default 16 KiB.
 	MaxHeader int
-	// MaxConns bounds open connections; more are closed immediately. Default service.DefaultMaxConns.
+	// MaxConns is the maximum number of open connections. Further connections are closed immediately. Default
+	// service.DefaultMaxConns.
 	MaxConns int
-	// Conns bounds the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
-	// but at least 64, and no bound on descriptors.
+	// Conns limits the connections of one address and the file descriptors. Default: a quarter of MaxConns per address,
+	// but at least 64, and no limit on descriptors.
 	Conns service.ConnLimits
-	// Parallel is the number of requests of one batch or stream that are decided concurrently: 1 for a store in this
-	// process, some dozens for a remote one. Above 1, requests of one batch or stream for the same client may be
+	// Parallel is the number of requests of one batch or stream that are decided concurrently. Use 1 for a store in this
+	// process, and some dozens for a remote store. Above 1, requests of one batch or stream for the same client may be
 	// decided in any order. Default 1.
 	Parallel int
-	// MinPing is the shortest interval between pings; a client that pings more often is disconnected. Default 10s.
+	// MinPing is the minimum interval between pings of a client. A client that pings more often is disconnected. Default
+	// 10s.
 	MinPing time.Duration
-	// IdleTimeout is the time without a call after which a client is asked to reconnect when needed. Default
-	// 15m.
+	// IdleTimeout is the time without a call after which the server closes a connection, with GOAWAY. Default 15m.
 	IdleTimeout time.Duration
-	// CallTimeout bounds a call that is not a stream, from its header to its response, if the client sets no deadline.
-	// Default DefaultCallTimeout.
+	// CallTimeout limits the time of a call that is not a stream, from its header to its response, if the client sets no
+	// deadline. Default DefaultCallTimeout.
 	CallTimeout time.Duration
 	// Tracer traces calls and the messages of streams. Default nil: none are traced.
 	Tracer *traces.Tracer
-	// Logger logs faults, at most one per second, and certificate loads. Default slog.Default().
+	// Logger logs internal errors, at most one per second, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock for reset_timestamp. Default time.Now.
+	// Now returns the time for reset_timestamp. Default time.Now.
 	Now func() time.Time
 }
 

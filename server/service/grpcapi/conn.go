@@ -32,12 +32,13 @@ type conn struct {
 	transfers atomic.Int64 // number of reads and writes
 	closed    atomic.Bool
 
-	// Used by ConnKind, which is not called concurrently.
+	// Only ConnKind uses the following fields. It is not called concurrently.
 	lastTransfers int64         // transfers at the last call
 	lastChange    time.Duration // when transfers last changed
 }
 
-// A connAddr is a caller's address. gRPC passes it to each call, so that the calls of a connection share its state.
+// A connAddr is a caller's address, with state of the connection. gRPC passes the address to each call, so all calls of
+// the connection share this state.
 type connAddr struct {
 	net.Addr
 	authenticated atomic.Bool // the token was checked on this connection
@@ -62,11 +63,11 @@ const idleAfter = 5 * time.Second
 
 var _ conns.Holder = (*conn)(nil)
 
-// ConnKind returns Idle if there was no traffic for idleAfter, Unused if there was none at all, and Busy otherwise.
+// ConnKind returns Unused if there was never any traffic, Idle if there was none for idleAfter, and Busy otherwise.
 func (c *conn) ConnKind() conns.Kind {
 	now, transfers := time.Since(c.epoch), c.transfers.Load()
 	switch {
-	case c.closed.Load(): // it was claimed already
+	case c.closed.Load(): // ClaimConn has already returned true, so the connection must not be claimed again
 		return conns.Busy
 	case transfers == 0:
 		return conns.Unused
@@ -80,7 +81,7 @@ func (c *conn) ConnKind() conns.Kind {
 	}
 }
 
-// ClaimConn reports whether the connection is still of that kind. If so, it marks the connection as closed.
+// ClaimConn implements conns.Holder.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.closed.CompareAndSwap(false, true)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// A decision holds the memory for one decision. It is reused.
+// A decision has the memory for one decision. The memory is reused.
 type decision struct {
 	attributes   identity.Attributes
 	verdict      engine.Verdict
@@ -24,7 +24,8 @@ type decision struct {
 
 func newDecision() *decision { return &decision{attributeMap: make(map[string]string)} }
 
-// decide decides a request at about the time now. The response is in d.response and valid until the next call.
+// decide decides a request. The response is in d.response, and valid until d is used again. now is the time for
+// reset_timestamp.
 func (s *Server) decide(ctx context.Context, q *wirev1.RateLimitRequest, d *decision, now time.Time) error {
 	span := s.config.Tracer.StartPart(ctx, traces.Identify)
 	options, err := s.readRequest(q, d)
@@ -68,7 +69,7 @@ func (d *decision) setVerdict(v *engine.Verdict, now time.Time) {
 	d.response = wirev1.RateLimitResponse{Passed: passes, Degraded: v.Degraded, DelayMs: service.Millis(v.Delay)}
 	if taken := &v.Decision; taken.Limit > 0 {
 		d.response.Limit, d.response.Remaining = taken.Limit, max(taken.Remaining, 0)
-		// To the millisecond, as over HTTP, and rounded up.
+		// Round up to milliseconds, as in responses over HTTP.
 		reset := now.Add(max(taken.ResetAfter, 0) + time.Millisecond - 1)
 		d.response.HasReset, d.response.ResetSeconds = true, reset.Unix()
 		d.response.ResetNanos = int32(reset.Nanosecond() / 1e6 * 1e6)
@@ -105,7 +106,7 @@ func (s *Server) setError(d *decision, err error) {
 	d.response = wirev1.RateLimitResponse{ErrorCode: int32(code), ErrorMessage: message}
 }
 
-// withdraw returns the units taken for a response that is not delivered.
+// withdraw returns the units that were taken for a response that is not delivered.
 func (s *Server) withdraw(d *decision) {
 	if err := d.verdict.Cancel(context.Background()); err != nil {
 		s.logFault(err)

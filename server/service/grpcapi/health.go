@@ -12,18 +12,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A healthServer is gRPC's health server with two changes. When the server stops, it sends NOT_SERVING to watches and
-// ends them; otherwise the server would wait for them forever. And a connection may have only maxWatches watches,
-// because a watch does not end by itself.
+// A healthServer is gRPC's health server with two changes. When the server stops, a healthServer sends NOT_SERVING to
+// watches and ends them; otherwise the server would wait for them forever. A connection may have at most maxWatches
+// watches, because watches do not end by themselves.
 type healthServer struct {
 	*health.Server
-	stopping context.Context //nolint:containedctx // it is the server's
+	stopping context.Context //nolint:containedctx // ends when the server stops
 
 	mu      sync.Mutex
 	watches map[net.Addr]int // by connection
 }
 
-// maxWatches bounds the health watches of one connection.
+// maxWatches is the maximum number of health watches of one connection.
 const maxWatches = 16
 
 var errWatches = status.Error(codes.ResourceExhausted, "too many watches on this connection: want at most 16")
