@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Hold extends the connection's deadlines so that the response can be sent after delay. It must be called after the
-// whole request was read, because it also extends the deadline for reading.
+// Hold extends the deadlines of the connection, so that the response can be sent after delay. It must be called after
+// the whole request was read, because it also extends the deadline for reading.
 func Hold(w http.ResponseWriter, delay time.Duration) {
 	deadline := time.Now().Add(delay + defaultWriteTimeout)
 	c := http.NewResponseController(w)
@@ -16,7 +16,8 @@ func Hold(w http.ResponseWriter, delay time.Duration) {
 	_ = c.SetWriteDeadline(deadline)
 }
 
-// WithHold returns a handler that lets next delay its response for up to maxDelay after it has read the whole request.
+// WithHold returns a handler that calls next. After the whole request was read, next may delay its response for up to
+// maxDelay.
 func WithHold(next http.Handler, maxDelay time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {

@@ -28,21 +28,22 @@ type HTTPConfig struct {
 	Handler http.Handler
 	// TLS configures the certificates. Default nil: no TLS.
 	TLS *TLS
-	// MaxConns bounds the open connections. Further connections are closed immediately. Default DefaultMaxConns.
+	// MaxConns is the maximum number of open connections. Further connections are closed immediately. Default
+	// DefaultMaxConns.
 	MaxConns int
-	// Conns bounds the connections of one address and the file descriptors. By default an address may have a quarter of
-	// MaxConns, but at least 64, and file descriptors are not bounded.
+	// Conns limits the connections of one address and the file descriptors. By default an address may have a quarter of
+	// MaxConns, but at least 64, and file descriptors are not limited.
 	Conns ConnLimits
-	// HeaderTimeout bounds the time for a request's header. Default 5s.
+	// HeaderTimeout is the maximum time to receive the header of a request. Default 5s.
 	HeaderTimeout time.Duration
-	// ReadTimeout bounds the time for a whole request. Default 10s.
+	// ReadTimeout is the maximum time to receive a whole request. Default 10s.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds the time from the end of the request's header to the end of the response. Hold extends this
-	// time. Default 10s.
+	// WriteTimeout is the maximum time from the end of the request's header to the end of the response. Hold extends it.
+	// Default 10s.
 	WriteTimeout time.Duration
-	// IdleTimeout bounds the time between requests of a connection. Default 2m.
+	// IdleTimeout is the maximum time between two requests of a connection. Default 2m.
 	IdleTimeout time.Duration
-	// MaxHeader bounds the header of a request, in bytes. Default 64 KiB.
+	// MaxHeader is the maximum size of a request's header in bytes. Default 64 KiB.
 	MaxHeader int
 	// Logger logs broken connections at debug level, and certificate loads. Default slog.Default().
 	Logger *slog.Logger
@@ -68,9 +69,9 @@ func (c *HTTPConfig) validate() error {
 	return nil
 }
 
-// An HTTPServer is an http.Server that no client can keep busy: the number of connections and the size and duration of
-// requests are bounded. It speaks HTTP/1.1 and HTTP/2. Clients select HTTP/2 by negotiation over TLS, or without TLS by
-// prior knowledge.
+// An HTTPServer is an http.Server with limits, so that no client can use up its resources. It limits the number of
+// connections, and the size and duration of requests. It serves HTTP/1.1 and HTTP/2. Clients can negotiate HTTP/2 over
+// TLS (ALPN), and use it without TLS (h2c).
 type HTTPServer struct {
 	http  *http.Server
 	conns *Conns
@@ -81,7 +82,7 @@ type HTTPServer struct {
 	watcher  sync.WaitGroup // the goroutine that watches the certificate files
 }
 
-// NewHTTP returns a server. The error names what is wrong with the HTTPConfig.
+// NewHTTP returns a server, or an error about an invalid HTTPConfig.
 func NewHTTP(c HTTPConfig) (*HTTPServer, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (s *HTTPServer) Shutdown(ctx context.Context) error {
 	s.stop()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		_ = s.http.Close() // its error is unimportant: the connections are closed even after an error
+		_ = s.http.Close() // even after an error, all connections are closed
 	}
 	s.watcher.Wait()
 	return err
@@ -146,23 +147,24 @@ func (s *HTTPServer) Shutdown(ctx context.Context) error {
 // Conns returns the server's connections, for example to count them.
 func (s *HTTPServer) Conns() *Conns { return s.conns }
 
-// Conns is the set of open connections of a server. The size of the set is bounded.
+// Conns is the limited set of open connections of a server.
 type Conns = conns.Conns
 
-// ConnLimits bounds the connections of a server, in addition to the bound on their total number. The zero value applies
-// the defaults.
+// ConnLimits limits the connections of a server, in addition to the limit on their total number. The zero value has the
+// defaults.
 type ConnLimits struct {
-	// PerAddress bounds the connections of one address; an IPv6 address counts as its /64 network. A negative value means
-	// no bound. Default a quarter of the total, but at least 64.
+	// PerAddress is the maximum number of connections of one address. An IPv6 address counts as its /64 network. A
+	// negative value means no limit. Default a quarter of the total, but at least 64.
 	PerAddress int
 	// Exempt, if set, reports whether PerAddress does not apply to an address, for example to a proxy with many clients.
 	Exempt func(netip.Addr) bool
-	// Descriptors bounds the file descriptors of connections. The whole program shares this bound. Default no bound.
+	// Descriptors limits the file descriptors of connections. All servers of the program share this limit. Default no
+	// limit.
 	Descriptors conns.Share
 }
 
-// New returns an empty Conns for at most maxConns connections. listener is the listener's name in the log. The text
-// refusal is sent to connections that are refused; if it is empty, they are closed without a text.
+// New returns an empty Conns for at most maxConns connections. listener is the name of the listener in the log. If
+// refusal is not empty, this text is sent to refused connections before they are closed.
 func (l ConnLimits) New(listener string, maxConns int, refusal string, log *slog.Logger) *Conns {
 	return conns.New(conns.Options{
 		Name: listener, Max: maxConns, PerAddress: l.PerAddress, Exempt: l.Exempt,

@@ -13,14 +13,14 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// Logins counts wrong tokens by address, and refuses addresses that sent too many. All listeners of a process should
-// share one Logins, so that a wrong token on any of them counts for all. Create it with NewLogins.
+// Logins counts wrong tokens by address, and refuses addresses that have sent too many. All listeners of a process
+// should share one Logins, so that a wrong token counts for all listeners. Create it with NewLogins.
 type Logins = logins.Throttle
 
 // LoginOptions are the settings of Logins. The zero value is usable.
 type LoginOptions = logins.Options
 
-// NewLogins returns a Logins. The caller must close it after use.
+// NewLogins returns a Logins. It must be closed.
 func NewLogins(o LoginOptions) (*Logins, error) { return logins.New(o) }
 
 // Tokens configures the tokens that a listener accepts.
@@ -63,10 +63,10 @@ func (e *TooManyLoginsError) Seconds() int64 {
 	return int64((e.RetryAfter + time.Second - 1) / time.Second)
 }
 
-// Check returns nil if token is valid. addr is the caller's IP address. The flag authenticated belongs to the caller's
-// connection and may be nil: Check sets the flag when the connection has sent Token. From then on, Token stays valid on
-// this connection even while its address is refused, so that a caller with a wrong token does not lock out other
-// callers behind the same address.
+// Check returns nil if token is valid. addr is the caller's IP address. authenticated is a flag of the caller's
+// connection, or nil. Check sets the flag when the connection has sent Token. From then on, Check accepts Token on this
+// connection even while the address is refused. So a caller with a wrong token does not lock out other callers with the
+// same address.
 func (t *Tokens) Check(ctx context.Context, token string, addr netip.Addr, authenticated *atomic.Bool) error {
 	if retryAfter := t.Logins.Denied(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
 		if authenticated != nil && authenticated.Load() && t.Token != nil && t.Token.Is(token) {
@@ -108,8 +108,8 @@ func bearerToken(authorization string) (token string, ok bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// AddrOf returns the IP address of a peer. For a peer without an IP address, for example over a Unix socket, it returns
-// the zero Addr, which is invalid.
+// AddrOf returns the IP address of a peer. If the peer has none, for example with a Unix socket, it returns the zero
+// Addr, which is invalid.
 func AddrOf(peer net.Addr) netip.Addr {
 	if tcp, ok := peer.(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()

@@ -16,7 +16,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// rateLimiterDesc describes the service with hand-written messages instead of the generated ones.
+// rateLimiterDesc describes the service. Its messages are decoded without generated code, to save allocations.
 var rateLimiterDesc = grpc.ServiceDesc{
 	ServiceName: headgatev1.RateLimiter_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
@@ -44,8 +44,8 @@ func (s *Server) makePools() {
 	s.storeCalls.New = func() any { return &storeCall{server: s, request: wirev1.DoRequest{Max: s.config.MaxBatch}} }
 }
 
-// A rateLimitCall is a RateLimit call and its own response. It is reused once the response is encoded: gRPC encodes
-// each response once and does not keep it.
+// A rateLimitCall is a RateLimit call. It is the request message and the response message. It is reused after the
+// response was encoded, because gRPC encodes each response once and does not keep it.
 type rateLimitCall struct {
 	server   *Server
 	request  wirev1.RateLimitRequest
@@ -88,14 +88,15 @@ func handleRateLimit(srv any, ctx context.Context, decode func(any) error, _ grp
 	return c, nil
 }
 
-// A batchCall is a BatchRateLimit call. It is its own response, like a rateLimitCall.
+// A batchCall is a BatchRateLimit call. Like a rateLimitCall, it is both the request and the response message.
 type batchCall struct {
 	server  *Server
 	request wirev1.BatchRateLimitRequest
 	out     []byte
 }
 
-// Larger calls and batches are not reused, so that a few large ones do not keep memory forever.
+// The maximum sizes of calls and batches whose memory is reused. Otherwise a few large calls would occupy memory
+// forever.
 const (
 	maxPooledBytes    = 64 << 10
 	maxPooledRequests = 1000
@@ -178,7 +179,7 @@ func (c *batchCall) decide(ctx context.Context) error {
 	return nil
 }
 
-// decideTogether decides requests together and appends the responses.
+// decideTogether decides up to engine.BatchSize requests in one batch of the engine, and appends the responses.
 func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimitRequest, out []byte) []byte {
 	g := s.groups.Get().(*batchGroup)
 	defer s.groups.Put(g)
@@ -190,7 +191,7 @@ func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimit
 		}
 	}
 	g.batch.Decide(ctx)
-	now := s.config.Now() // read once: reading the clock for each request would take noticeable time
+	now := s.config.Now() // read once, because reading the clock for each request would take too much time
 	decided := 0
 	for i := range requests {
 		err := g.errs[i]
@@ -211,7 +212,7 @@ func (s *Server) decideTogether(ctx context.Context, requests []wirev1.RateLimit
 	return out
 }
 
-// A batchGroup holds the memory to decide some requests of a batch together.
+// A batchGroup has the memory for decideTogether.
 type batchGroup struct {
 	decision *decision
 	batch    engine.Batch
@@ -236,7 +237,7 @@ func (s *Server) parallel(n int, do func(i int)) {
 	work()
 }
 
-// tryGo runs do in a goroutine. It returns false if there are too many already.
+// tryGo runs do in a helper goroutine. It returns false if there are already maxHelpers.
 func (s *Server) tryGo(group *sync.WaitGroup, do func()) bool {
 	select {
 	case s.helpers <- struct{}{}:

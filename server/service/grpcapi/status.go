@@ -18,7 +18,8 @@ var (
 	faultMessage = "internal error; see the server's log"
 )
 
-// codeOf returns the gRPC code and message of an error. A fault is logged, and its details are hidden from callers.
+// codeOf returns the gRPC code and message of an error. fault means that the error is internal: the caller of codeOf
+// must log it, and the message has no details.
 func codeOf(err error) (code codes.Code, message string, fault bool) {
 	var input *headgate.InputError
 	switch {

@@ -26,7 +26,7 @@ var storeDesc = grpc.ServiceDesc{
 	Methods:     []grpc.MethodDesc{{MethodName: "Do", Handler: handleDo}},
 }
 
-// A storeCall is a Do call. It is its own response, like a rateLimitCall.
+// A storeCall is a Do call. Like a rateLimitCall, it is both the request and the response message.
 type storeCall struct {
 	server    *Server
 	request   wirev1.DoRequest
@@ -126,7 +126,7 @@ func (c *storeCall) freeSlots(op *wirev1.Operation, decisions []headgate.Decisio
 	}
 }
 
-// freeTimeout bounds the return of a slot. If it fails, the slot expires.
+// freeTimeout limits the time to return a slot. If this fails, the slot expires.
 const freeTimeout = time.Second
 
 // execute sends the operation to the store.
@@ -172,14 +172,15 @@ func (c *storeCall) execute(ctx context.Context, op *wirev1.Operation) ([]headga
 	}
 }
 
-// Keys of callers begin with a byte that keys of rules never begin with. A key that would become too long is replaced
-// by its hash, with another first byte.
+// Keys of callers are prefixed with a byte that is never the first byte of rules' keys. A key that would become too
+// long is replaced by its hash, with another prefix.
 const (
 	keyPrefix       = "\x01"
 	hashedKeyPrefix = "\x02"
 )
 
-// validate checks a check under the key that the caller knows. Stores need not validate everything.
+// validate checks a check before its key is prefixed, so that errors contain the caller's key. Stores do not validate
+// everything.
 func validate(c *headgate.Check, verb wirev1.Verb) error {
 	switch verb {
 	case wirev1.Reset: // Reset ignores the limit
@@ -198,7 +199,7 @@ func (c *storeCall) prefixKeys(check *headgate.Check) {
 	}
 }
 
-// prefixKey returns a key with its prefix. If the store does not keep keys, the result is valid only during the call.
+// prefixKey returns a key with its prefix. If the store borrows keys, the result is valid only during the call.
 func (c *storeCall) prefixKey(key string) string {
 	start := len(c.keys)
 	if len(key) <= headgate.MaxKeyBytes-len(keyPrefix) {
@@ -214,7 +215,7 @@ func (c *storeCall) prefixKey(key string) string {
 	return string(prefixed)
 }
 
-// failureOf returns an error as callers get it. Errors that callers distinguish keep their kind.
+// failureOf converts an error for the response. Errors that callers distinguish have their own fault code.
 func failureOf(err error) wirev1.Failure {
 	f := wirev1.Failure{Message: errorText(err)}
 	var input *headgate.InputError

@@ -27,8 +27,8 @@ func (m *streamMessage) release(s *Server) {
 	}
 }
 
-// A nextMessage is the message that a stream reads next. It takes a streamMessage from the pool only when the message
-// comes.
+// A nextMessage receives the next message of a stream. It takes a streamMessage from the pool only when the message
+// arrives, so that idle streams need no memory.
 type nextMessage struct {
 	server  *Server
 	message *streamMessage
@@ -42,7 +42,7 @@ func (n *nextMessage) UnmarshalWire(b []byte) error {
 
 func (*nextMessage) MarshalWire([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// take returns the message, nil if none came.
+// take returns the message, or nil if none has arrived.
 func (n *nextMessage) take() *streamMessage {
 	m := n.message
 	n.message = nil
@@ -55,7 +55,7 @@ type streamHandler struct {
 	stream grpc.ServerStream
 
 	mu      sync.Mutex // held while a response is sent
-	stopped bool       // nothing more may be sent, because the handler has returned
+	stopped bool       // no response may be sent any more, because the handler has returned
 }
 
 // handleStream serves a stream of requests.
@@ -77,13 +77,13 @@ func handleBatches(srv any, stream grpc.ServerStream) error {
 const (
 	// batchStream is a stream of BatchRateLimit calls: each batch is decided before the next is read.
 	batchStream = "BatchStream"
-	// unreadTrailer is a trailer of batchStream: batches without a response were not read, and can be sent to another
-	// server.
+	// unreadTrailer is a trailer of batchStream. It means that batches without a response were not decided, so the client
+	// can send them to another server.
 	unreadTrailer = "headgate-unread"
 )
 
-// runUntilStop runs the stream in a goroutine and waits until it ends or the server stops. A handler can end a stream
-// without traffic only by returning.
+// runUntilStop runs the stream in a goroutine, and returns when the stream ends or the server stops. The goroutine is
+// needed because gRPC ends a stream only when its handler returns, and run may be waiting for a message.
 func (t *streamHandler) runUntilStop(run func() error) error {
 	ended := make(chan error, 1)
 	t.server.running.Go(func() { ended <- run() })
@@ -91,15 +91,15 @@ func (t *streamHandler) runUntilStop(run func() error) error {
 	case err := <-ended:
 		return err
 	case <-t.server.stopping.Done():
-		t.mu.Lock() // a response being sent is completed first
+		t.mu.Lock() // waits until a response that is being sent is complete
 		defer t.mu.Unlock()
 		t.stopped = true
 		return errStopping
 	}
 }
 
-// A batchMessage is the message of a stream of batches: it decodes a batch and encodes its responses. It takes a batch
-// from the pool only when a message comes, so that idle streams hold no buffers.
+// A batchMessage decodes a batch of a stream, and encodes its responses. It takes a batchCall from the pool only when a
+// message arrives, so that idle streams need no memory.
 type batchMessage struct {
 	server *Server
 	batch  *batchCall
@@ -164,7 +164,7 @@ func (t *streamHandler) respondBatch(m *batchMessage) error {
 func (t *streamHandler) run() error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	// Bounds the concurrent decisions. If all are in use, the reader decides itself.
+	// slots limits the concurrent decisions. If no slot is free, this goroutine decides the request itself.
 	slots := make(chan struct{}, t.server.config.Parallel-1)
 	next := &nextMessage{server: t.server}
 	for {
@@ -183,7 +183,7 @@ func (t *streamHandler) run() error {
 			case slots <- struct{}{}:
 				if t.server.tryGo(&group, func() {
 					defer func() { <-slots }()
-					_ = t.respond(m) // the reader gets the same error
+					_ = t.respond(m) // after an error, RecvMsg fails too
 				}) {
 					continue
 				}
@@ -200,7 +200,7 @@ func (t *streamHandler) run() error {
 // respond decides a request and sends the response.
 func (t *streamHandler) respond(m *streamMessage) error {
 	defer m.release(t.server)
-	if t.server.config.Parallel > 1 { // decisions are concurrent, only sending is not
+	if t.server.config.Parallel > 1 { // decide without the lock; only sending needs it
 		t.decide(m)
 		t.mu.Lock()
 		defer t.mu.Unlock()

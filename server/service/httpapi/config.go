@@ -28,29 +28,31 @@ type Config struct {
 	// Identifier normalizes the client attributes that callers send, and knows the trusted proxies. Default an Identifier
 	// with the zero identity.Config, which trusts no proxies.
 	Identifier *identity.Identifier
-	// Token is required from callers as Authorization: Bearer. Callers of forward-auth may send it as X-Headgate-Token
-	// instead, if Authorization belongs to their client. Default nil: every caller is accepted.
+	// Token is required from callers, as Authorization: Bearer. Proxies that call forward-auth may send it as
+	// X-Headgate-Token, because Authorization may be a header of their client. Default nil: every caller is accepted.
 	Token *service.Token
 	// Logins counts wrong tokens. Required with a Token.
 	Logins *service.Logins
-	// Fields selects the header fields that describe limits. Default both dialects.
+	// Fields selects the response headers that describe limits. Default RateLimit and X-RateLimit headers.
 	Fields httplimit.Fields
-	// MaxBody bounds the body of a call, in bytes. Default DefaultMaxBody.
+	// MaxBody is the maximum size of a call's body in bytes. Default DefaultMaxBody.
 	MaxBody int
-	// MaxBatch bounds the decisions of a batch. Default DefaultMaxBatch.
+	// MaxBatch is the maximum number of decisions in a batch. Default DefaultMaxBatch.
 	MaxBatch int
-	// MaxBuffered bounds the bytes of bodies longer than 4 KiB held in memory; further calls get 503. Default 64 MiB.
+	// MaxBuffered is the maximum total size of bodies in memory, in bytes. Bodies of up to 4 KiB do not count. Further
+	// calls get 503. Default 64 MiB.
 	MaxBuffered int64
-	// Parallel is the number of decisions of one batch that are made concurrently: 1 for a store in this process, some
-	// dozens for a remote one. Above 1, decisions of one batch about the same client may come in any order. Default 1.
+	// Parallel is the number of decisions of one batch that are made concurrently. Use 1 for a store in this process, and
+	// some dozens for a remote store. Above 1, decisions of one batch about the same client may be made in any order.
+	// Default 1.
 	Parallel int
-	// Also has handlers for further paths. They must check tokens themselves.
+	// Also has handlers for other paths. They must check tokens themselves.
 	Also map[string]http.Handler
 	// Tracer traces calls. Default nil: none are traced.
 	Tracer *traces.Tracer
-	// Logger logs faults and untrusted proxies, at most one per second. Default slog.Default().
+	// Logger logs internal errors, at most one per second, and calls of untrusted proxies. Default slog.Default().
 	Logger *slog.Logger
-	// Now is the clock for resetTimestamp and X-RateLimit-Reset. Default time.Now.
+	// Now returns the time for resetTimestamp and X-RateLimit-Reset. Default time.Now.
 	Now func() time.Time
 }
 

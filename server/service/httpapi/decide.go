@@ -128,7 +128,7 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 		dst = append(dst, `,"remainingRequests":`...)
 		dst = strconv.AppendInt(dst, max(d.Remaining, 0), 10)
 		dst = append(dst, `,"resetTimestamp":"`...)
-		dst = appendTime(dst, now.Add(max(d.ResetAfter, 0)+time.Millisecond-1)) // rounded up: never too early
+		dst = appendTime(dst, now.Add(max(d.ResetAfter, 0)+time.Millisecond-1)) // rounded up, so that it is not too early
 		dst = append(dst, '"')
 	}
 	dst = append(dst, `,"retryAfterMs":`...)
@@ -162,8 +162,8 @@ func appendDecision(dst []byte, v *engine.Verdict, now time.Time) []byte {
 	return dst
 }
 
-// appendTime appends a time in RFC 3339 format, in UTC and with milliseconds. Package time formats RFC3339 several
-// times faster than other layouts, so the milliseconds are added here.
+// appendTime appends a time in RFC 3339 format, in UTC and with milliseconds. It adds the milliseconds itself, because
+// package time formats time.RFC3339 several times faster than other layouts.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	dst = t.AppendFormat(dst, time.RFC3339)
@@ -171,7 +171,8 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
-// retryMillis returns when to retry: 0 if the request passes, -1 if retrying is useless.
+// retryMillis returns after how many milliseconds to retry. It is 0 if the request is allowed, and -1 if it can never
+// be allowed.
 func retryMillis(v *engine.Verdict) int64 {
 	switch {
 	case v.Action.Passes():
@@ -210,13 +211,14 @@ func (s *Server) decideBatch(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(c.out) // an error means that the caller has disconnected
 }
 
-// failDisconnected responds to a caller that seems to have disconnected while it got concurrency slots, which are then
-// freed. A caller that only closed its sending side looks the same, and must not take a missing response for a pass.
+// failDisconnected responds to a caller that seems to have disconnected, after its concurrency slots were freed. The
+// caller may have closed only its sending side, which looks the same. So it needs a response that does not allow the
+// request.
 func failDisconnected(w http.ResponseWriter) {
 	fail(w, http.StatusServiceUnavailable, "The connection was closed before the decision was made.")
 }
 
-// freeSlots frees the concurrency slots that the responses of a batch hold. Units stay taken.
+// freeSlots frees the concurrency slots of the responses of a batch. Other units stay taken.
 func (s *Server) freeSlots(responses []byte) {
 	// Quotes within a string are escaped, so only a real leaseId member matches.
 	for _, rest := range bytes.Split(responses, []byte(leaseMember))[1:] {

@@ -17,20 +17,20 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// tokenHeader carries a proxy's token, because Authorization belongs to the proxy's client.
+// tokenHeader has the token of a proxy, because Authorization may be a header of the proxy's client.
 const tokenHeader = "X-Headgate-Token"
 
-// Proxies describe their request in one of two dialects. Names are in net/http's canonical form.
+// Proxies describe the client's request with X-Forwarded or X-Original headers. These names are in canonical form.
 const (
 	forwardedMethod = "X-Forwarded-Method" // Traefik, Caddy
 	forwardedHost   = "X-Forwarded-Host"
 	forwardedURI    = "X-Forwarded-Uri"
-	originalMethod  = "X-Original-Method" // nginx by its usual configurations
+	originalMethod  = "X-Original-Method" // nginx, in common configurations
 	originalURI     = "X-Original-Uri"
-	originalURL     = "X-Original-Url" // with scheme and host; ingress-nginx
+	originalURL     = "X-Original-Url" // ingress-nginx; with scheme and host
 )
 
-// An originalRequest is the request that a proxy received, as if the client had sent it here.
+// An originalRequest is the request that the proxy received from its client.
 type originalRequest struct {
 	request http.Request
 	url     url.URL
@@ -72,8 +72,7 @@ func (s *Server) identify(r *http.Request, d *decision) error {
 	return d.attributes.Validate()
 }
 
-// admit checks the token of a proxy. It removes the token from the client's request, where rules would take it for the
-// client's own.
+// admit checks the token of a proxy. It removes the token from request, because rules would treat it as the client's.
 func (s *Server) admit(call, request *http.Request) error {
 	if s.config.Token == nil {
 		return nil
@@ -83,7 +82,8 @@ func (s *Server) admit(call, request *http.Request) error {
 		ctx := call.Context()
 		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.ConnAuthenticated(ctx))
 	}
-	// A wrong token beside Authorization may be the client's, which must not use up the proxy's login attempts.
+	// If there is an Authorization header, a wrong X-Headgate-Token may come from the client. It must not count as a
+	// wrong token of the proxy, so check only Authorization.
 	if err := s.login(call, authorization); err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (s *Server) admit(call, request *http.Request) error {
 	return nil
 }
 
-// deniedStatus parses ?status=403, the status for denials. Any other query is the client's: some proxies, for example
-// Caddy, append it.
+// deniedStatus parses a query such as status=403, which sets the status for denials. It returns 0 for any other query,
+// because some proxies, for example Caddy, append the client's query.
 func deniedStatus(query string) int {
 	switch query {
 	case "status=401", "status=403", "status=429", "status=503":
-		status, _ := strconv.Atoi(query[len("status="):]) // it is one of these numbers
+		status, _ := strconv.Atoi(query[len("status="):]) // cannot fail for these queries
 		return status
 	default:
 		return 0
@@ -117,8 +117,8 @@ func (s *Server) warnUntrusted(r *http.Request) {
 	}
 }
 
-// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same thing, they must
-// be equal: one of them may come from the client.
+// restoreRequest rebuilds the request that a trusted proxy describes. If two headers describe the same part of the
+// request, they must be equal, because one of them may come from the client.
 func (s *Server) restoreRequest(d *decision) error {
 	header, r := d.request.Header, &d.request
 	method, err := onlyValue(header, forwardedMethod, originalMethod)
@@ -167,7 +167,7 @@ func (s *Server) restoreRequest(d *decision) error {
 	return nil
 }
 
-// setTarget sets the request's target, parsed as net/http does.
+// setTarget sets the request's target. It parses the target like net/http.
 func (d *decision) setTarget(target string) error {
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
@@ -186,7 +186,8 @@ func (d *decision) setTarget(target string) error {
 
 var errTarget = errors.New("the URI of the proxy's request cannot be parsed")
 
-// onlyValue returns the value of the headers, "" if there is none. The error reports different values.
+// onlyValue returns the value that all headers with these names have, or "" if there is none. If the values differ, it
+// returns an error.
 func onlyValue(header http.Header, names ...string) (string, error) {
 	value, from := "", ""
 	for _, name := range names {
@@ -254,8 +255,8 @@ func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decisio
 	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 
-// replaceStatus returns the status of a denial. If the proxy asks for another status, it returns that, and adds a
-// header with the original status.
+// replaceStatus returns the status for a denial. If the proxy has requested a status, it returns that status, and adds
+// a header with the original one.
 func replaceStatus(w http.ResponseWriter, status, requested int) int {
 	if requested == 0 {
 		return status
@@ -264,7 +265,7 @@ func replaceStatus(w http.ResponseWriter, status, requested int) int {
 	return requested
 }
 
-// warnOfConcurrency logs, once per rule set, the rules whose limits forward-auth ignores.
+// warnOfConcurrency logs the rules with concurrency limits, which forward-auth ignores. It does so once per rule set.
 func (s *Server) warnOfConcurrency() {
 	set := s.config.Engine.Rules()
 	before := s.warnedRules.Load()

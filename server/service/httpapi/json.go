@@ -9,7 +9,7 @@ import (
 
 // A jsonError describes a problem at a position in a text.
 type jsonError struct {
-	pos     int // in bytes
+	pos     int // byte index in the text
 	problem string
 	want    string
 }
@@ -21,17 +21,17 @@ func (e *jsonError) Error() string {
 	return e.problem + ": want " + e.want
 }
 
-// position returns the line and column of a position, both starting at 1, the column in characters.
-func position(text string, at int) (line, column int) {
-	before := text[:min(at, len(text))]
+// position returns the line and column of a byte index. Both start at 1. The column counts characters.
+func position(text string, index int) (line, column int) {
+	before := text[:min(index, len(text))]
 	line = 1 + strings.Count(before, "\n")
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	return line, 1 + utf8.RuneCountInString(before)
 }
 
-// A jsonReader reads JSON (RFC 8259) of a known shape, token by token, and stops at the first mismatch. It skips
-// nothing, so nothing can be nested deeper than the shape. Strings it returns are parts of the text, or copies if they
-// have escapes.
+// A jsonReader reads JSON (RFC 8259) of a known structure, token by token. The caller stops at the first token that
+// does not fit. It does not skip unknown values, so the nesting is limited by the structure. The strings that it
+// returns are parts of the text, or copies if they have escapes.
 type jsonReader struct {
 	text string
 	pos  int
@@ -48,7 +48,7 @@ func (r *jsonReader) skipSpace() {
 	}
 }
 
-// peek returns the next byte after white space, 0 at the end.
+// peek returns the next byte after white space, or 0 at the end.
 func (r *jsonReader) peek() byte {
 	r.skipSpace()
 	if r.pos < len(r.text) {
@@ -106,8 +106,8 @@ func (r *jsonReader) takeObjectStart(want string) error {
 	return nil
 }
 
-// readName returns the name of the next member of an object and its position, and consumes its colon. more is false at
-// the end.
+// readName returns the name of the next member of an object and its position, and consumes the colon. more is false at
+// the end of the object.
 func (r *jsonReader) readName(first bool) (name string, at int, more bool, err error) {
 	switch {
 	case r.take('}'):
@@ -182,7 +182,7 @@ func (r *jsonReader) readEscaped(start, i int) (string, error) {
 		switch c := r.text[i]; {
 		case c == '"':
 			b = append(b, r.text[from:i]...)
-			if !utf8.Valid(b) { // escapes are valid, so the text is not
+			if !utf8.Valid(b) { // escapes are always valid UTF-8, so the error is in the text
 				return "", notUTF8(r.text[start:i], start)
 			}
 			r.pos = i + 1

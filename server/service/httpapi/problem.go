@@ -16,7 +16,7 @@ import (
 type problem struct {
 	status       int
 	detail       string
-	line, column int // in the body; 0 if the problem is elsewhere
+	line, column int // position in the body; 0 if the problem is not in the body
 }
 
 // fail responds to a failed call.
@@ -65,7 +65,7 @@ func badBody(text string, err error) problem {
 	return p
 }
 
-// problemOf returns the problem of a failed decision, and whether it is a fault to be logged.
+// problemOf returns the problem for a failed decision. fault means that the error is internal and must be logged.
 func problemOf(err error) (p problem, fault bool) {
 	var input *headgate.InputError
 	switch {

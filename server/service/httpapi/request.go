@@ -12,7 +12,7 @@ type request struct {
 	rule, user, ip, key string
 	cost                int64
 	present             fieldSet
-	from, to            int32 // index range of its attributes in call.attributes
+	from, to            int32 // its attributes are apiCall.attributes[from:to]
 }
 
 // An attribute is a client attribute that a caller sends.
@@ -90,7 +90,7 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 	return nil
 }
 
-// optional returns a string, empty for null.
+// optional reads a string or null. For null, it returns "".
 func optional(r *jsonReader, want string) (string, error) {
 	if r.takeNull() {
 		return "", nil

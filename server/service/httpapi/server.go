@@ -30,7 +30,7 @@ type Server struct {
 
 var _ http.Handler = (*Server)(nil)
 
-// New returns a Server. The error says what is wrong with the Config.
+// New returns a Server, or an error about an invalid Config.
 func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -44,17 +44,17 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// An apiCall holds the memory for one call. It is reused.
+// An apiCall has the memory for one call. It is reused.
 type apiCall struct {
 	body       []byte // the raw body
 	text       string // body as a string
 	requests   []request
 	attributes []attribute // of all requests
 	out        []byte
-	reserved   int64 // bytes reserved of Config.MaxBuffered
+	reserved   int64 // number of bytes that this call has added to Server.buffered
 }
 
-// A decision holds the memory for one decision. It is reused.
+// A decision has the memory for one decision. It is reused.
 type decision struct {
 	attributes   identity.Attributes
 	verdict      engine.Verdict
@@ -63,7 +63,7 @@ type decision struct {
 	originalRequest
 }
 
-// maxPooledBytes and maxPooledElements bound the buffers that are kept for the next call.
+// maxPooledBytes and maxPooledElements are the maximum sizes of buffers that are reused.
 const (
 	maxPooledBytes    = 256 << 10
 	maxPooledElements = 4 << 10
@@ -91,8 +91,8 @@ func (s *Server) releaseDecision(d *decision) {
 	s.decisions.Put(d)
 }
 
-// ForwardAuthPath serves proxies. These calls carry the headers of the proxy's clients, such as Origin, and with some
-// proxies their Host.
+// ForwardAuthPath is the path for proxies. Calls of this path have headers of the proxy's client, such as Origin, and
+// with some proxies also the client's Host.
 const ForwardAuthPath = "/v1/forward-auth"
 
 // A route is the handler of a path.
@@ -185,7 +185,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, c *apiCall) bo
 		respondTooLarge(w, maxBytes)
 		return false
 	case size < 0:
-		size = maxBytes // unknown
+		size = maxBytes // the size is unknown
 	}
 	if size > smallBody {
 		if s.buffered.Add(size) > s.config.MaxBuffered {
@@ -214,7 +214,7 @@ func acceptsType(header string) bool {
 	return t == bodytype.JSON || t == bodytype.Unset
 }
 
-// smallBody is the size up to which bodies are not counted.
+// smallBody is the size up to which bodies do not count for Config.MaxBuffered.
 const smallBody = 4 << 10
 
 var errTooLarge = errors.New("httpapi: the body is too large")
@@ -227,7 +227,7 @@ func (c *apiCall) readBody(body io.Reader, maxBytes int64) error {
 	c.body = c.body[:0]
 	for {
 		if len(c.body) == cap(c.body) {
-			c.body = append(c.body, 0)[:len(c.body)] // grows
+			c.body = append(c.body, 0)[:len(c.body)] // grows the capacity
 		}
 		n, err := body.Read(c.body[len(c.body):cap(c.body)])
 		c.body = c.body[:len(c.body)+n]
@@ -244,6 +244,6 @@ func (c *apiCall) readBody(body io.Reader, maxBytes int64) error {
 }
 
 func respondTooLarge(w http.ResponseWriter, maxBytes int64) {
-	w.Header().Set("Connection", "close") // instead of reading the rest of the body
+	w.Header().Set("Connection", "close") // otherwise the server would read the rest of the body
 	fail(w, http.StatusRequestEntityTooLarge, "The body is longer than "+strconv.FormatInt(maxBytes, 10)+" bytes.")
 }

@@ -10,11 +10,11 @@ import (
 func (s *Server) serveTraced(w http.ResponseWriter, r *http.Request) {
 	name := r.Method
 	if _, served := routes[r.URL.Path]; served || s.config.Also[r.URL.Path] != nil {
-		name += " " + r.URL.Path // there are few of these
+		name += " " + r.URL.Path // only known paths, so that clients cannot create any number of span names
 	}
 	ctx, span := s.config.Tracer.StartHTTP(r, name, true)
 	writer := &traces.StatusWriter{ResponseWriter: w}
-	status := 0 // if a handler panics
+	status := 0 // stays 0 if a handler panics
 	defer func() { span.EndHTTP(status) }()
 	s.serve(writer, r.WithContext(ctx))
 	status = writer.Status()
