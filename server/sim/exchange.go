@@ -12,6 +12,7 @@ import (
 type board struct {
 	notes map[string][]note // by key
 	seq   uint64
+	spare [][]exchangePart // of exchanges that have ended, whose memory can be used again
 }
 
 // A note is a text that a node has stored under a key.
@@ -86,13 +87,15 @@ func (x *exchangeClient) noticeLoss(server int) {
 func (x *exchangeClient) Exchange(
 	ctx context.Context, notes []fleet.Note, received func(int, fleet.PeerNote),
 ) (missed []int, err error) {
-	parts := make([]exchangePart, len(x.servers))
+	if len(notes) == 0 {
+		return nil, x.call(ctx, x.servers[0], 0, func() error { return nil })
+	}
+	board := x.world.board
+	parts := board.newParts(len(x.servers))
+	defer func() { board.spare = append(board.spare, parts) }()
 	for i := range notes {
 		p := &parts[x.serverOf(notes[i].Key)]
 		p.index = append(p.index, i)
-	}
-	if len(notes) == 0 {
-		return nil, x.call(ctx, x.servers[0], 0, func() error { return nil })
 	}
 	calling := 0
 	for server := range parts {
@@ -121,6 +124,20 @@ func (x *exchangeClient) Exchange(
 	return missed, err
 }
 
+// newParts returns the parts of an exchange with a number of servers.
+func (b *board) newParts(servers int) []exchangePart {
+	last := len(b.spare) - 1
+	if last < 0 {
+		return make([]exchangePart, servers)
+	}
+	parts := b.spare[last]
+	b.spare = b.spare[:last]
+	for i := range parts {
+		parts[i] = exchangePart{index: parts[i].index[:0], found: parts[i].found[:0]}
+	}
+	return parts
+}
+
 // An exchangePart is the part of an exchange with one server.
 type exchangePart struct {
 	index []int // indices of the notes
@@ -141,16 +158,15 @@ func (x *exchangeClient) exchangePart(ctx context.Context, server int, p *exchan
 	for _, i := range p.index {
 		bytes += len(notes[i].Key) + len(notes[i].Text)
 	}
-	var found []foundNote
 	p.err = x.call(ctx, x.servers[server], bytes, func() error {
 		x.noticeLoss(server)
 		b := w.board
 		reply := 0
 		for _, i := range p.index {
-			n := &notes[i]
+			n, read := &notes[i], x.read[notes[i].Key]
 			for _, other := range b.notes[n.Key] {
-				if other.author != x.author && (n.ReadAll || other.seq > x.read[n.Key]) {
-					found = append(found, foundNote{i, fleet.PeerNote{
+				if other.author != x.author && (n.ReadAll || other.seq > read) {
+					p.found = append(p.found, foundNote{i, fleet.PeerNote{
 						Author: other.author, Text: other.text, Age: w.loop.Now() - other.at,
 					}})
 					reply += len(other.author) + len(other.text)
@@ -165,12 +181,11 @@ func (x *exchangeClient) exchangePart(ctx context.Context, server int, p *exchan
 		return nil
 	})
 	if p.err != nil {
+		p.found = p.found[:0]
 		for _, i := range p.index {
 			delete(x.read, notes[i].Key) // read all notes again
 		}
-		return
 	}
-	p.found = found
 }
 
 // leave stores a note. It replaces the author's earlier note under the key.
