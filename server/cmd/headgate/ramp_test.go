@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,5 +73,40 @@ func TestRampNoticesAnotherLimit(t *testing.T) {
 		"--target", "grpc://"+node.grpc, "--rule", "per-key")
 	if code != cli.ExitDiffers {
 		t.Errorf("got exit code %d, want %d\n%s%s", code, cli.ExitDiffers, stdout, stderr)
+	}
+}
+
+// The service interrupts the command when it gets the first request.
+func TestInterruptedBenchmarksShowWhatTheyMeasured(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		" interrupted\n": {"ramp", "--step", "1000@1000"},
+		"\nInterrupted: these are the figures until then.\n": {"load", "--rate", "1000", "--duration", "1h"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			started := make(chan *exec.Cmd, 1)
+			interrupt := sync.OnceFunc(func() {
+				if err := (<-started).Process.Signal(syscall.SIGINT); err != nil {
+					t.Error(err)
+				}
+			})
+			service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { interrupt() }))
+			t.Cleanup(service.Close)
+			cmd := exec.CommandContext(t.Context(), "headgate", append(append([]string{"bench"}, args...), "--target", service.URL+"/")...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			started <- cmd
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitInterrupted {
+				t.Errorf("got %v, want exit code %d\n%s", err, cli.ExitInterrupted, stderr.String())
+			}
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("got %s, want %q", stdout.String(), want)
+			}
+		})
 	}
 }

@@ -1,11 +1,17 @@
 package terminal
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
-// Bar returns a bar that fills share of width cells, in eighths of a cell, padded to width.
+// Bar returns a bar that fills share of width cells, in eighths of a cell, padded to width. It is empty if share is NaN.
 func Bar(share float64, width int) string {
 	const eighths = 8
 	parts := []rune(" ▏▎▍▌▋▊▉█")
+	if math.IsNaN(share) {
+		share = 0
+	}
 	filled := int(min(max(share, 0), 1)*float64(width*eighths) + 0.5)
 	bar := strings.Repeat("█", filled/eighths)
 	if rest := filled % eighths; rest > 0 {

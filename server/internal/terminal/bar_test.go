@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"testing"
 )
@@ -11,7 +12,7 @@ func TestBarFillsItsShareInEighths(t *testing.T) {
 		share float64
 		want  string
 	}{
-		{0, "    "}, {1, "████"}, {2, "████"}, {-1, "    "}, {0.5, "██  "}, {1.0 / 32, "▏   "}, {0.65625, "██▋ "},
+		{0, "    "}, {1, "████"}, {2, "████"}, {-1, "    "}, {0.5, "██  "}, {1.0 / 32, "▏   "}, {0.65625, "██▋ "}, {math.NaN(), "    "},
 	} {
 		if got := Bar(tt.share, 4); got != tt.want {
 			t.Errorf("%g: got %q, want %q", tt.share, got, tt.want)

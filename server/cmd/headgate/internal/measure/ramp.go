@@ -260,7 +260,10 @@ func (p *program) printRamp(report *rampReport) error {
 	var rows [][]string
 	for _, r := range report.Steps {
 		verdict := "yes"
-		if !r.Within {
+		switch {
+		case report.Interrupted && r.Admitted < r.Requests:
+			verdict = "interrupted"
+		case !r.Within:
 			verdict = "NO"
 		}
 		rows = append(rows, []string{
