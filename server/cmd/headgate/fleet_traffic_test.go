@@ -231,6 +231,8 @@ func (f *trafficFleet) checkWhatIf() {
 			f.t.Errorf("what-if: node %s is %s", n.Node, n.State)
 		}
 	}
+	rule := newFile(f.t, "new.yaml", "id: per-user\nkey: user\nlimits: 5/h fixed-window\n")
+	f.want("4 of 4 nodes responded", "rules", "whatif", "--rule", rule, "--window", "10m")
 }
 
 // checkRestart checks that a rules service that is restarted has the traffic of before, and gets that of after.

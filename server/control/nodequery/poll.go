@@ -164,24 +164,31 @@ type NodeStatus struct {
 	Region   string `json:"region,omitempty"`
 	Address  string `json:"address,omitempty"`
 	Counters string `json:"counters,omitempty"`
-	// State is answered, shared (another node with the same store responded), failed or silent.
-	State string `json:"state"`
-	Error string `json:"error,omitempty"`
+	State    string `json:"state"` // StateAnswered, or one of the others
+	Error    string `json:"error,omitempty"`
 }
+
+// The states of a NodeStatus.
+const (
+	StateAnswered = "answered"
+	StateShared   = "shared" // another node with the same store responded
+	StateFailed   = "failed"
+	StateSilent   = "silent"
+)
 
 func (n *PolledNode) status() NodeStatus {
 	s := NodeStatus{ID: n.ID, Region: n.Region, Address: n.Address, Counters: n.Counters}
 	switch {
 	case n.Response != nil && n.Response.Error != "":
-		s.State, s.Error = "failed", n.Response.Error
+		s.State, s.Error = StateFailed, n.Response.Error
 	case n.Response != nil:
-		s.State = "answered"
+		s.State = StateAnswered
 	case errors.Is(n.Err, ErrSilent):
-		s.State, s.Error = "silent", ErrSilent.Error()+"; last heartbeat at "+n.Seen.UTC().Format(time.RFC3339)
+		s.State, s.Error = StateSilent, ErrSilent.Error()+"; last heartbeat at "+n.Seen.UTC().Format(time.RFC3339)
 	case n.Err != nil:
-		s.State, s.Error = "failed", n.Err.Error()
+		s.State, s.Error = StateFailed, n.Err.Error()
 	default:
-		s.State = "shared"
+		s.State = StateShared
 	}
 	return s
 }
@@ -191,7 +198,7 @@ func (p *Poll) Statuses() (list []NodeStatus, failures string) {
 	list = make([]NodeStatus, len(p.Nodes))
 	var failed []string
 	for i, n := range p.Nodes {
-		if list[i] = n.status(); list[i].State == "failed" {
+		if list[i] = n.status(); list[i].State == StateFailed {
 			failed = append(failed, "node "+n.ID+": "+list[i].Error)
 		}
 	}

@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +20,8 @@ type Figures struct {
 	Traffic *traffic.Series       `json:"traffic"`
 	Clients []traffic.ClientCount `json:"clients"`
 	Nodes   []control.Node        `json:"nodes"`
+	// Stores are the Redis servers of the nodes. Nodes that count in their own memory have none.
+	Stores []control.ServerStats `json:"stores"`
 }
 
 // An Order is how clients are sorted.
@@ -47,31 +50,71 @@ func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error
 		series.Set("rule", q.Rule)
 		clients.Set("rule", q.Rule)
 	}
-	if q.Search != "" {
-		clients.Set("q", q.Search)
-	}
 	if err := client.Do(ctx, http.MethodGet, "/v1/traffic", series, nil, f.Traffic); err != nil {
 		return nil, err
 	}
-	var found traffic.Clients
-	if err := client.Do(ctx, http.MethodGet, "/v1/traffic/clients", clients, nil, &found); err != nil {
+	if err := f.fetchClients(ctx, client, q, clients); err != nil {
 		return nil, err
 	}
-	for i := range found.Clients {
-		f.Clients = append(f.Clients, found.Clients[i].ClientCount)
+	var stores struct{ Servers []control.ServerStats }
+	if err := client.Do(ctx, http.MethodGet, "/v1/stores", nil, nil, &stores); err != nil {
+		return nil, err
 	}
+	f.Stores = append([]control.ServerStats{}, stores.Servers...)
 	var err error
 	f.Nodes, err = client.Nodes(ctx)
 	return f, err
+}
+
+// maxSearchedRules is the maximum number of rules whose clients are fetched because a search finds the rule.
+const maxSearchedRules = 5
+
+// fetchClients reads the clients that a search finds, by their name or by that of their rule.
+func (f *Figures) fetchClients(ctx context.Context, client *remote.Client, q Query, values url.Values) error {
+	get := func(key, value string) error {
+		values := maps.Clone(values)
+		if value != "" {
+			values.Set(key, value)
+		}
+		var found traffic.Clients
+		if err := client.Do(ctx, http.MethodGet, "/v1/traffic/clients", values, nil, &found); err != nil {
+			return err
+		}
+		for i := range found.Clients {
+			f.Clients = append(f.Clients, found.Clients[i].ClientCount)
+		}
+		return nil
+	}
+	if err := get("q", q.Search); err != nil || q.Search == "" || q.Rule != "" {
+		return err
+	}
+	rules := 0
+	for i := range f.Traffic.Rules {
+		rule := f.Traffic.Rules[i].Rule
+		if !strings.Contains(rule, q.Search) {
+			continue
+		}
+		if rules++; rules > maxSearchedRules {
+			break
+		}
+		f.Clients = slices.DeleteFunc(f.Clients, func(c traffic.ClientCount) bool { return c.Rule == rule })
+		if err := get("rule", rule); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SortedClients returns the clients in an order. By denials, clients that only a shadow rule would have denied come
 // after those that were denied.
 func (f *Figures) SortedClients(order Order) []traffic.ClientCount {
 	list := slices.Clone(f.Clients)
-	if order == ByDenied {
-		slices.SortStableFunc(list, func(a, b traffic.ClientCount) int { return cmp.Compare(enforced(&b), enforced(&a)) })
-	}
+	slices.SortStableFunc(list, func(a, b traffic.ClientCount) int {
+		if order == ByDenied {
+			return cmp.Or(cmp.Compare(enforced(&b), enforced(&a)), cmp.Compare(b.Denied, a.Denied))
+		}
+		return cmp.Compare(b.Requests, a.Requests)
+	})
 	return list
 }
 

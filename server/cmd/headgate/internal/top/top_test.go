@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -75,6 +76,29 @@ func TestTheScreenShowsNodesAndMarksShadowRules(t *testing.T) {
 	if eu2 := strings.Index(got, "\neu-2 "); eu2 < 0 || eu2 > strings.Index(got, "\neu-1 ") ||
 		!strings.Contains(got, "memory: redis is unreach") {
 		t.Errorf("got\n%s\nwant both nodes with their stores, the one with a problem first", got)
+	}
+}
+
+func TestTheScreenShowsRedisServers(t *testing.T) {
+	f := someFigures()
+	for i := range 9 {
+		f.Stores = append(f.Stores, control.ServerStats{
+			Server: fmt.Sprintf("10.0.0.%d:6379", i), Role: control.RolePrimary, Up: i != 8, Error: "connection refused",
+			OpsPerSecond: 48211, CPU: 0.43, MemoryBytes: 104_857_600, PingMS: 0.21,
+		})
+	}
+	s := screen{figures: f, order: ByDenied, width: 80, height: 24}
+	got := s.view()
+	for _, want := range []string{
+		"10.0.0.0:6379         primary     48211   43 %   104.9 MB   0.2 ms  ok\n", "down: conn", "\nand 7 more\n",
+		"user=noisy", "search-per-user", "\neu-1 ", "\neu-2 ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %q in it", got, want)
+		}
+	}
+	if strings.Index(got, "10.0.0.8:6379") > strings.Index(got, "10.0.0.0:6379") {
+		t.Errorf("got\n%s\nwant the server that is down first", got)
 	}
 }
 

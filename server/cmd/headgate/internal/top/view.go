@@ -96,18 +96,37 @@ func (s *screen) otherOrder() Order {
 // minNameWidth is the minimum width of a column with names.
 const minNameWidth = 12
 
-// addTables adds the rules, the clients and the nodes. Nodes get up to a quarter of the lines, rules up to half of the
-// rest.
+// addTables adds the rules, the clients, the stores and the nodes. Stores and nodes get up to a quarter of the lines
+// each, rules up to half of the rest.
 func (s *screen) addTables(add func(string, ...any)) {
 	rates := s.figures.Rates(s.order, s.search)
 	room := max(s.height-9, 3) // without the first lines, the headings, the empty lines and the help
-	nodes := min(len(s.figures.Nodes), max(room/4, 1))
-	rules := min(len(rates), max((room-nodes)/2, 1))
+	if len(s.figures.Stores) > 0 {
+		room = max(room-2, 4) // their heading and the empty line
+	}
+	stores := linesOf(len(s.figures.Stores), room/4)
+	nodes := linesOf(len(s.figures.Nodes), room/4)
+	rules := min(len(rates), max((room-stores-nodes)/2, 1))
 	s.addRules(add, rates[:rules])
 	add("")
-	s.addClients(add, max(room-nodes-rules, 1))
+	s.addClients(add, max(room-stores-nodes-rules, 1))
+	if stores > 0 {
+		add("")
+		s.addStores(add, stores)
+	}
 	add("")
 	s.addNodes(add, nodes)
+}
+
+// linesOf returns the lines of a list, at most most. The last one says how many elements are left out.
+func linesOf(list, most int) int { return min(list, max(most, 1)) }
+
+// shownOf returns how many elements of a list to show in its lines, and how many are left out.
+func shownOf(list, lines int) (shown, more int) {
+	if list > lines && lines > 1 {
+		lines--
+	}
+	return min(list, lines), list - min(list, lines)
 }
 
 func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
@@ -136,14 +155,50 @@ func (s *screen) addClients(add func(string, ...any), room int) {
 	}
 }
 
+// addStores adds Redis servers, those that do not respond first.
+func (s *screen) addStores(add func(string, ...any), lines int) {
+	const otherColumns = 59 // as in addRules
+	nameWidth := max(s.width-otherColumns, minNameWidth)
+	add("%-*s %-8s %8s %6s %10s %8s  %s", nameWidth, "STORE", "ROLE", "OPS/S", "CPU", "MEMORY", "PING", "STATE")
+	list := slices.Clone(s.figures.Stores)
+	slices.SortStableFunc(list, func(a, b control.ServerStats) int { return cmp.Compare(isDown(&b), isDown(&a)) })
+	shown, more := shownOf(len(list), lines)
+	for i := range list[:shown] {
+		r := &list[i]
+		name, role := output.Truncate(output.Sanitize(r.Server), nameWidth), output.Truncate(output.Sanitize(r.Role), 8)
+		if !r.Up {
+			add("%-*s %-8s %8s %6s %10s %8s  %s", nameWidth, name, role, "-", "-", "-", "-", "down: "+output.Sanitize(r.Error))
+			continue
+		}
+		cpu := "-"
+		if r.CPU >= 0 {
+			cpu = fmt.Sprintf("%.0f %%", 100*r.CPU)
+		}
+		add("%-*s %-8s %8d %6s %10s %8s  %s", nameWidth, name, role, r.OpsPerSecond, cpu,
+			fmt.Sprintf("%.1f MB", float64(r.MemoryBytes)/1e6), fmt.Sprintf("%.1f ms", r.PingMS), "ok")
+	}
+	if more > 0 {
+		add("and %d more", more)
+	}
+}
+
+// isDown returns 1 if a server does not respond.
+func isDown(r *control.ServerStats) int {
+	if r.Up {
+		return 0
+	}
+	return 1
+}
+
 // addNodes adds nodes with their stores, those with a problem first.
-func (s *screen) addNodes(add func(string, ...any), room int) {
+func (s *screen) addNodes(add func(string, ...any), lines int) {
 	const otherColumns = 34                                  // as in addRules, without the store
 	nodeWidth := max((s.width-otherColumns)/2, minNameWidth) // the store gets as much
 	add("%-*s %-8s %9s %8s  %s", nodeWidth, "NODE", "REGION", "REVISION", "SEEN", "STORE")
 	list := slices.Clone(s.figures.Nodes)
 	slices.SortStableFunc(list, func(a, b control.Node) int { return cmp.Compare(problems(&b), problems(&a)) })
-	for i := range list[:min(len(list), room)] {
+	shown, more := shownOf(len(list), lines)
+	for i := range list[:shown] {
 		n := &list[i]
 		revision := strconv.FormatInt(n.Revision, 10)
 		if n.Behind {
@@ -160,7 +215,7 @@ func (s *screen) addNodes(add func(string, ...any), room int) {
 		add("%-*s %-8s %9s %8s  %s: %s", nodeWidth, output.Truncate(output.Sanitize(n.ID), nodeWidth),
 			output.Truncate(output.Sanitize(n.Region), 8), revision, seen, store, output.Sanitize(n.Store))
 	}
-	if more := len(list) - room; more > 0 {
+	if more > 0 {
 		add("and %d more", more)
 	}
 }

@@ -139,7 +139,7 @@ func (p *program) whatIfRemotely(ctx context.Context, client *remote.Client, f *
 	}
 	responded := 0
 	for _, n := range response.Nodes {
-		if n.State == "responded" {
+		if n.State == nodequery.StateAnswered {
 			responded++
 		}
 	}
