@@ -31,8 +31,8 @@ func readmeBlocks(t *testing.T) []readmeBlock {
 	return list
 }
 
-// A reader types the commands of the README in a shell that keeps its folder. The addresses of the README stand for
-// those of the running process, since tests use free ports.
+// A reader types the commands of the README in a shell that keeps its folder, and its database from one start to the
+// next. The addresses of the README stand for those of the running process, since tests use free ports.
 type reader struct {
 	t       *testing.T
 	dir     string
@@ -70,7 +70,7 @@ func (r *reader) starts(line string) {
 	if r.running != nil {
 		r.running.stop()
 	}
-	args := onFreePort()
+	args := onFreePort("--data-dir", filepath.Join(r.dir, "data"))
 	for _, word := range strings.Fields(strings.ReplaceAll(line, "http://localhost:9000", r.service))[2:] {
 		if word == "rules.yaml" {
 			word = filepath.Join(r.dir, word)
@@ -131,8 +131,11 @@ func TestReadmeCommandsWorkInOrder(t *testing.T) {
 				line = strings.TrimSpace(line)
 				switch {
 				case strings.HasPrefix(line, "make run"):
+					first := r.running == nil
 					r.starts("headgate serve")
-					r.saveToken()
+					if first {
+						r.saveToken()
+					}
 				case strings.HasPrefix(line, "make test"), strings.HasPrefix(line, "export PATH"): // this test is part of it
 				case strings.HasPrefix(line, "headgate serve"):
 					r.starts(line)
