@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Kind tells rules, clients and other objects apart.
+// A Kind is the type of an object.
 type Kind string
 
 // The kinds of objects.
@@ -21,8 +21,8 @@ const (
 	KindSuspension Kind = "suspension" // turns off the enforcement of rules for some time
 	KindToken      Kind = "token"
 	KindWebhook    Kind = "webhook"
-	// KindEvent is an action that changes no other object, such as a restore. The object is the last action of its type,
-	// and the log has the earlier ones.
+	// KindEvent records an action that changes no other object, such as a restore. The object holds the last action of
+	// its type. Earlier ones are in the log.
 	KindEvent Kind = "event"
 )
 
@@ -50,7 +50,8 @@ type Object struct {
 type Op struct {
 	Kind Kind
 	ID   string
-	// Base is the revision that the object must have: Absent if it must not exist, Any if it does not matter.
+	// Base is the revision that the object must have before the change: Absent if it must not exist, Any to skip the
+	// check.
 	Base int64
 	// Body is the new body. Nil deletes the object, which must exist.
 	Body []byte
@@ -75,7 +76,7 @@ type Change struct {
 	// Actor is the author, such as the ID of a token. From is the author's network address, Action the type of request
 	// ("rules.apply"), and Note the author's comment.
 	Actor, From, Action, Note string
-	// Base is the revision that the namespace must have, Any if it does not matter.
+	// Base is the revision that the namespace must have before the change, Any to skip the check.
 	Base int64
 	Ops  []Op
 }

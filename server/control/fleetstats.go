@@ -72,8 +72,9 @@ type LeaseStats struct {
 	Granted  int64 `json:"granted"`
 	Returned int64 `json:"returned"`
 	Expired  int64 `json:"expired"`
-	// Checks that found no leased units: Denied were denied without a store call, Waits waited for a call to return,
-	// DecidedInStore were decided one by one in the store, and Degraded were decided by a failure policy.
+	// The following counters are about checks that found no leased units. Denied were denied without a store call,
+	// Waits waited for a store call in progress, DecidedInStore each made a store call, and Degraded were decided by a
+	// failure policy.
 	Denied         int64 `json:"denied"`
 	Waits          int64 `json:"waits"`
 	DecidedInStore int64 `json:"exact"`
@@ -84,15 +85,15 @@ type LeaseStats struct {
 const (
 	// MaxStat is the largest integer that all readers of JSON can represent.
 	MaxStat = 1<<53 - 1
-	// MaxStatMS is the maximum of a time in milliseconds, about three hundred years. A host with a wrong clock may
-	// report decades, because clocks may start in 1970.
+	// MaxStatMS is the maximum duration in milliseconds, about three hundred years. Decades must be valid: a host that
+	// does not know the time may start its clock in 1970.
 	MaxStatMS = 1e13
 	// MaxSyncModes is the maximum number of modes, and MaxModeName the maximum size of a mode's name in bytes.
 	MaxSyncModes = 8
 	MaxModeName  = 32
 )
 
-// Isolated reports whether there is a mode whose updates are neither sent nor received. It returns false if f is nil.
+// Isolated reports whether the node neither sends nor receives updates in some mode. It returns false if f is nil.
 func (f *FleetStats) Isolated() bool {
 	return f != nil && slices.ContainsFunc(f.Sync, func(s SyncStats) bool { return !s.Up })
 }
@@ -116,7 +117,7 @@ func (f *FleetStats) visit(
 	})
 }
 
-// visitStats calls do with a pointer to each field of a struct, and of the structs in it.
+// visitStats calls do with a pointer to each field of a struct and of its nested structs.
 func visitStats(v reflect.Value, path string, do func(path string, value any)) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -10,13 +10,13 @@ import (
 func TestMarkRoundTrip(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 15, 18, 0, 0, 123456789, time.UTC)
-	for _, m := range []control.Mark{{}, {Revision: 42}, control.MarkOf(42, at), control.MarkOf(0, time.Time{})} {
+	for _, m := range []control.Mark{{}, {Revision: 42}, control.NewMark(42, at), control.NewMark(0, time.Time{})} {
 		got, err := control.ParseMark(m.String())
 		if err != nil || got != m {
 			t.Errorf("%s: got %v, %v", m, got, err)
 		}
 	}
-	if got, want := control.MarkOf(1, at).Time(), at.Truncate(time.Microsecond); !got.Equal(want) {
+	if got, want := control.NewMark(1, at).Time(), at.Truncate(time.Microsecond); !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := (control.Mark{Revision: 1}).Time(); !got.IsZero() {

@@ -31,7 +31,8 @@ func (m *Monitor) Writable(ctx context.Context) error {
 	err := m.DB.Writable(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil || errors.Is(m.err, ErrFileGone) { // err == nil shows, without a write, that the file is back
+	// DB.Writable looks for the file itself, so its nil ends ErrFileGone. Other errors of writes end at the next write.
+	if err != nil || errors.Is(m.err, ErrFileGone) {
 		m.setErr(err)
 	}
 	return m.err
@@ -71,8 +72,8 @@ func errorKind(err error) error {
 	return nil
 }
 
-// Remedy returns what an operator can do about an ErrFileGone, ErrUnwritable or ErrFull, as an imperative sentence
-// without its first capital and its full stop.
+// Remedy returns advice for an operator about ErrFileGone, ErrUnwritable or ErrFull: an imperative sentence in lower
+// case, without a full stop.
 func Remedy(err error) string {
 	switch {
 	case errors.Is(err, ErrFileGone):

@@ -33,7 +33,7 @@ type Node struct {
 	Fleet *FleetStats `json:"fleet,omitempty"`
 	// Health has the statistics that alerts depend on. It is nil if the node has an old version.
 	Health *HealthStats `json:"health,omitempty"`
-	// QueryKey is the key that signs the rules service's queries to the node, see package nodequery. It is secret.
+	// QueryKey is the secret key with which the rules service signs its queries to the node.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
 

@@ -67,8 +67,8 @@ type overrideForm struct {
 }
 
 // ParseOverride reads and validates an override that was stored or that a caller has sent. It may have "for": "72h"
-// instead of "expires". It is YAML if the name ends in .yaml. Unless now is zero, the override must expire after now,
-// at most MaxOverride later. The error is a *source.Error, as in ParseRule.
+// instead of "expires". The body is YAML if the name ends in .yaml, else JSON. Unless now is zero, the override must
+// expire after now, at most MaxOverride later. The error is a *source.Error, as in ParseRule.
 func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	f, err := source.Read(name, body)
 	if err != nil {
@@ -87,16 +87,16 @@ func ParseOverride(name string, body []byte, now time.Time) (Override, error) {
 	badTime := !now.IsZero() && (!o.Expires.After(now) || o.Expires.Sub(now) > MaxOverride)
 	switch {
 	case hasField(f.Root, "expires") == hasField(f.Root, "for"):
-		want := `a time as in 2030-01-31T12:00:00Z, or for: how long, as in "72h"; one of them`
+		want := `either expires, such as 2030-01-31T12:00:00Z, or for, such as "72h"`
 		contentProblems = append(contentProblems, rules.Problem{Path: "expires", Want: want})
 	case badTime && hasField(f.Root, "for"):
-		value, want := rules.FormatDuration(form.For), "a time above 0, at most 366 days"
+		value, want := rules.FormatDuration(form.For), "a duration above 0, at most 366 days"
 		contentProblems = append(contentProblems, rules.Problem{Path: "for", Value: value, Want: want})
 	case badTime:
 		value, want := o.Expires.Format(time.RFC3339), "a future time, at most 366 days from now"
 		contentProblems = append(contentProblems, rules.Problem{Path: "expires", Value: value, Want: want})
 	}
-	// Leave out problems that only exist because another field could not be read.
+	// Omit problems that only follow from a field that could not be read.
 	unreadable := slices.ContainsFunc(problems, func(p source.Problem) bool { return p.Path == "" })
 	for _, p := range contentProblems {
 		if unreadable || source.Follows(p.Path, problems) {
@@ -137,9 +137,9 @@ func DecodeTime(d *source.Decoder, n *source.Node, path string, into *time.Time)
 	*into = t.UTC()
 }
 
-// decodeValues decodes a mapping of attributes to values.
+// decodeValues decodes a mapping from attributes to values.
 func decodeValues(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
-	const want = "a mapping of attributes and a value each, as in { user: acme }"
+	const want = "attributes with one value each, such as { user: acme }"
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), want)
 		return
@@ -184,7 +184,7 @@ func (o *Override) problems() []rules.Problem {
 	if count != 1 || len(c.Attributes) == 0 || len(o.Client) > maxOverrideAttributes {
 		return list // a registry would report the same problems again
 	}
-	// An override can contain whatever a client can, so registering a client with its content finds the other problems.
+	// An override has the fields of a client, so registering it as a client finds the other problems.
 	c.ID = cmp.Or(o.ID, "x") // a missing ID was already reported
 	_, err := registry.New(c)
 	var invalid *rules.Error
@@ -202,14 +202,13 @@ func (o *Override) problems() []rules.Problem {
 	return list
 }
 
-// OverridePath converts the path of a field in the client that AsClient returns to the path of the same field in the
-// override.
+// OverridePath converts the path of a field of the client that AsClient returns into the path of the override's field.
 func OverridePath(path string) string {
 	inRule := strings.HasPrefix(path, "rules[0]")
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "rules[0]"), ".")
-	rest, attribute := strings.CutPrefix(path, "attributes.")
+	rest, isAttribute := strings.CutPrefix(path, "attributes.")
 	switch {
-	case attribute:
+	case isAttribute:
 		return "client." + strings.TrimSuffix(rest, "[0]")
 	case path == "attributes":
 		return "client"
@@ -261,7 +260,7 @@ func (o *Override) client() (rules.Client, []rules.Problem) {
 	return c, list
 }
 
-// AsClient returns the override as a client with the override's ID. It is for overrides of clients that are not
+// AsClient returns a client with the ID, attributes and limits of the override. It stands for a client that is not
 // registered.
 func (o *Override) AsClient() (rules.Client, error) {
 	c, list := o.client()

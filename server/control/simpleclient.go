@@ -12,8 +12,7 @@ import (
 //
 //	{"id":"acme","attributes":{"user":"acme"},"limits":["100/s"]}
 //
-// parseSimpleClient reads only this form, many times faster than the general parser. A test compares the results of
-// both parsers.
+// parseSimpleClient reads only this form, and is many times faster than the general parser.
 
 // A simpleParser parses the simple form.
 type simpleParser struct {

@@ -67,8 +67,8 @@ func writeError(err error) error {
 	return nil
 }
 
-// ErrBroken means that a snapshot is incomplete or was changed.
-var ErrBroken = errors.New("not a whole snapshot")
+// ErrBroken means that a snapshot is incomplete or its checksum is wrong.
+var ErrBroken = errors.New("incomplete or damaged snapshot")
 
 // A Reader reads a snapshot.
 type Reader struct {

@@ -62,7 +62,7 @@ type storeServer struct {
 	OpenOn []string `json:"open_on,omitempty"`
 }
 
-// maxOpenOn bounds the nodes of a storeServer.
+// maxOpenOn is the maximum length of storeServer.OpenOn.
 const maxOpenOn = 20
 
 // listStores serves GET /v1/stores.
@@ -72,7 +72,7 @@ func (s *Server) listStores(c *call.Call) error {
 		return err
 	}
 	now := s.config.Now()
-	openOn := map[string][]string{} // by shard, the nodes whose circuit is open
+	openOn := map[string][]string{} // IDs of the nodes whose circuit is open, by shard
 	for i := range nodes {
 		if h := nodes[i].Health; h != nil && now.Sub(nodes[i].Seen) < time.Minute {
 			for _, shard := range h.OpenShards {
@@ -91,8 +91,8 @@ func (s *Server) listStores(c *call.Call) error {
 	list := make([]storeServer, len(stats))
 	for i := range stats {
 		f := &stats[i]
-		on := openOn[f.Shard]
-		list[i] = storeServer{*f, f.IsHot(primaries, total), on[:min(len(on), maxOpenOn)]}
+		ids := openOn[f.Shard]
+		list[i] = storeServer{*f, f.IsHot(primaries, total), ids[:min(len(ids), maxOpenOn)]}
 	}
 	return c.Respond(http.StatusOK, struct {
 		Servers []storeServer `json:"servers"`

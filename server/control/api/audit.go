@@ -28,7 +28,7 @@ func (s *Server) listAudit(c *call.Call) error {
 	if name := c.Query.Get("namespace"); name != "" && name != token.AllNamespaces {
 		q.Namespace = name
 		if !c.Caller.Covers(q.Namespace) {
-			return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.Caller.ID, q.Namespace)
+			return problem.New(http.StatusForbidden, "The token %s is not valid for the namespace %s.", c.Caller.ID, q.Namespace)
 		}
 	}
 	list, next, err := s.history(c.R.Context(), q, limit, func(change *control.Change) edit.Revision {
@@ -49,7 +49,8 @@ func (s *Server) listAudit(c *call.Call) error {
 	return c.Respond(http.StatusOK, response)
 }
 
-// auditedRevision returns a change with the first objects that the caller may see, without secrets.
+// auditedRevision describes a change for the audit log. It has the first of the changed objects that the caller may
+// see, without secrets.
 func auditedRevision(caller *token.Principal, change *control.Change) edit.Revision {
 	r := edit.NewRevision(change)
 	r.From = change.From
@@ -106,12 +107,12 @@ func withoutSecrets(kind control.Kind, body []byte) json.RawMessage {
 		body, err = json.Marshal(fields)
 	}
 	if err != nil {
-		return json.RawMessage(`"it cannot be read"`)
+		return json.RawMessage(`"unreadable"`)
 	}
 	return body
 }
 
-// Events in the audit log: actions that change no object.
+// The names of events in the audit log. Events are actions that change no other object.
 const (
 	eventReset   = "keys.reset"
 	eventRestore = "restore"
@@ -122,10 +123,10 @@ const (
 type resetEvent struct {
 	// Client are the client's attributes, without values that may be secret.
 	Client map[string]string `json:"client"`
-	// Rules are the first rules that were reset, More the number of the others.
+	// Rules are the first of the rules that were reset, and More is the number of the others.
 	Rules []string `json:"rules"`
 	More  int      `json:"more,omitempty"`
-	// Nodes is the number of nodes that responded, Error the failures of the others.
+	// Nodes is the number of nodes that responded, and Error has the failures of the others.
 	Nodes int    `json:"nodes"`
 	Error string `json:"error,omitempty"`
 }
@@ -143,8 +144,8 @@ type nodeEvent struct {
 	Seen time.Time `json:"seen"`
 }
 
-// recordEvent adds an event to the audit log, even if the caller has disconnected. An error is only logged, because the
-// action cannot be undone.
+// recordEvent adds an event to the audit log, even if the caller has disconnected. It only logs an error, because the
+// action has happened and cannot be undone.
 func (s *Server) recordEvent(c *call.Call, namespace, name string, event any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.R.Context()), callTimeout)
 	defer cancel()
@@ -181,7 +182,7 @@ func eventAttributes(attributes map[string]string) map[string]string {
 	return visible
 }
 
-// truncate shortens a text to a number of bytes, at the border of a character.
+// truncate shortens a text to at most maxBytes bytes without cutting a character, and appends "…".
 func truncate(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text

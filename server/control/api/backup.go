@@ -31,7 +31,7 @@ func (s *Server) backup(c *call.Call) error {
 	err := s.config.DB.Dump(c.R.Context(), w)
 	if err != nil && w.written > 0 {
 		s.config.Logger.Error("rules service: a backup failed, closing the connection", "err", err.Error())
-		panic(http.ErrAbortHandler) // the caller must notice that it is incomplete
+		panic(http.ErrAbortHandler) // a broken connection tells the caller that the backup is incomplete
 	}
 	if err != nil {
 		h.Del("Content-Disposition")
@@ -39,7 +39,7 @@ func (s *Server) backup(c *call.Call) error {
 	return err
 }
 
-// A countingWriter counts the bytes that are written.
+// A countingWriter counts the written bytes.
 type countingWriter struct {
 	http.ResponseWriter
 	written int64
@@ -51,10 +51,10 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// restored is the response to a restore.
-type restored struct {
+// A restoreResponse is the response to a restore.
+type restoreResponse struct {
 	Revision int64 `json:"revision"`
-	// Token is a new token that may do everything, created if the backup has none. It is shown only here.
+	// Token is the secret of a new token with all rights, created if the backup has none. It is not shown again.
 	Token string `json:"token,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func (s *Server) restore(c *call.Call) error {
 		return err
 	}
 	c.SetDeadlines(backupTime, backupTime)
-	// Receive all of it first: a restore blocks all other writes.
+	// Receive the whole backup first, because a restore blocks all other writes.
 	file, err := receiveBackup(c.R.Body)
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func (s *Server) restore(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	response := restored{}
-	// The event is added to the backup, so that it is restored with the rest or not at all.
+	response := restoreResponse{}
+	// Append the event to the backup, so that the event and the content are stored together or not at all.
 	data, err := dump.Record(file, dump.Event{
 		Namespace: control.SystemNamespace, ID: eventRestore, Actor: c.Caller.ID, From: c.From, Note: c.Query.Get("note"),
 		Time: s.config.Now(),
@@ -103,7 +103,7 @@ func (s *Server) restore(c *call.Call) error {
 			errors.Is(err, control.ErrUnwritable) || ctx.Err() != nil {
 			return err
 		}
-		return problem.New(http.StatusUnprocessableEntity, "It could not be restored: %v.", err)
+		return problem.New(http.StatusUnprocessableEntity, "The backup could not be restored: %v.", err)
 	}
 	s.config.Logger.Warn("rules service: the database was restored from a backup",
 		"by", c.Caller.ID, "from", c.From, "revision", response.Revision)
@@ -116,7 +116,7 @@ func (s *Server) restore(c *call.Call) error {
 	return c.Respond(http.StatusOK, response)
 }
 
-// receiveBackup writes a body to a temporary file, and returns the file at its beginning.
+// receiveBackup writes a body to a temporary file, and returns the file, positioned at its beginning.
 func receiveBackup(body io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "headgate-restore-")
 	if err != nil {
@@ -125,7 +125,7 @@ func receiveBackup(body io.Reader) (*os.File, error) {
 	if _, err = io.Copy(file, body); errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("restore: %w: %w", control.ErrFull, err)
 	} else if err != nil {
-		err = problem.New(http.StatusBadRequest, "The backup did not arrive: %v.", err)
+		err = problem.New(http.StatusBadRequest, "The backup could not be received: %v.", err)
 	} else if _, err = file.Seek(0, io.SeekStart); err != nil {
 		err = fmt.Errorf("restore: %w", err)
 	}
@@ -137,10 +137,10 @@ func receiveBackup(body io.Reader) (*os.File, error) {
 	return file, nil
 }
 
-// initialRevision returns the revision of a database that contains only what the first start has created: a token, and
-// rules of a demonstration. For any other database, it returns control.Absent.
+// initialRevision returns the current revision of a database that contains only objects from the first start: a token,
+// and the rules of the demo. For any other database, it returns control.Absent.
 func (s *Server) initialRevision(ctx context.Context) (int64, error) {
-	const maxChanges = 8 // the first start makes fewer changes
+	const maxChanges = 8 // more than the first start commits
 	last, _, err := s.config.DB.Revision(ctx, "")
 	if err != nil || last > maxChanges {
 		return control.Absent, err

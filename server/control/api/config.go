@@ -30,37 +30,40 @@ const (
 type Config struct {
 	// DB is the database. The server does not close it.
 	DB control.DB
-	// Logins counts failed logins by address. Make it with service.NewLogins; other listeners of the process can share it.
+	// Logins counts failed logins by address. Create it with service.NewLogins. Other listeners of the process can share
+	// it.
 	Logins *logins.Throttle
-	// Node is the node in this process, which serves explain and, together with the other nodes, keys. Default none.
+	// Node is the node in this process. It decides /v1/explain, and responds to /v1/keys like other nodes. Default none.
 	Node nodequery.Node
 	// NodeID is the ID of Node in heartbeats. Default none.
 	NodeID string
-	// NodeCounters identifies the counter store of Node, as in its heartbeats. Default none: Node counts in its memory.
+	// NodeCounters identifies the counter store of Node, as in its heartbeats. Default none, which means that Node counts
+	// in its own memory.
 	NodeCounters string
 	// NodeNamespace is the namespace of the rules that Node has. Default "default".
 	NodeNamespace string
-	// Identifier normalizes the attributes in calls like the attributes of requests. Default an Identifier with the zero
-	// identity.Config.
+	// Identifier normalizes attributes in calls in the same way as the node normalizes attributes of requests. Default an
+	// Identifier with the zero identity.Config.
 	Identifier *identity.Identifier
-	// AdminToken is a token that may do everything. It is not stored. Default none.
+	// AdminToken is the secret of a token with all rights. It is not stored. Default none.
 	AdminToken string
-	// FirstToken is called with the secret of a new token that may do everything, if the database has none. Default nil:
-	// none is created.
+	// FirstToken enables the creation of a token with all rights if the database has none, and is called with its secret.
+	// Default nil, which creates no token.
 	FirstToken func(token string)
-	// ReadOnly, if not empty, is the reason why rules and clients cannot be changed: the end of a sentence, without its
-	// full stop. Dry runs are still possible.
+	// ReadOnly, if not empty, is the reason why rules and clients cannot be changed, as a clause without a full stop. Dry
+	// runs are still possible.
 	ReadOnly string
-	// NoOverrides, if not empty, is the reason why overrides are not possible, in the same form.
+	// NoOverrides, if not empty, is the reason why overrides and suspensions cannot be created, in the same form.
 	NoOverrides string
 	// DemoTraffic returns the switch of the demo traffic of this process, or nil if it has none. Default none.
 	DemoTraffic func() Switch
-	// Hook serves /v1/hooks/rules, the webhooks of another rules service. Make it with webhook.NewReceiver. Default none.
+	// Hook serves /v1/hooks/rules, which receives the webhooks of another rules service. Create it with
+	// webhook.NewReceiver. Default none.
 	Hook http.Handler
-	// Responder serves /v1/hooks/keys, the queries of other rules services about Node. Make it with nodequery.NewResponder.
-	// Default none.
+	// Responder serves /v1/hooks/keys, which receives the queries of other rules services about Node. Create it with
+	// nodequery.NewResponder. Default none.
 	Responder http.Handler
-	// NodeTLS verifies nodes that are queried by HTTPS. Default the system's settings.
+	// NodeTLS verifies the certificates of nodes that are queried over HTTPS. Default the system's settings.
 	NodeTLS *tls.Config
 	// Hooks configures the delivery of webhooks.
 	Hooks webhook.Options
@@ -69,19 +72,19 @@ type Config struct {
 	MaxBody int64
 	// MaxWatchers is the maximum number of concurrent watchers. Default DefaultMaxWatchers.
 	MaxWatchers int
-	// MaxCached is the maximum size of cached snapshots in bytes, compressed. Default DefaultMaxCached.
+	// MaxCached is the maximum size of all cached snapshots in bytes. They are compressed. Default DefaultMaxCached.
 	MaxCached int64
-	// Heartbeat is the interval in which nodes should send heartbeats. Default DefaultHeartbeat.
+	// Heartbeat is the interval at which nodes should send heartbeats. Default DefaultHeartbeat.
 	Heartbeat time.Duration
-	// From returns the address that a call came from. Default the address of the connection.
+	// From returns the caller's address. Default the address of the connection.
 	From func(*http.Request) netip.Addr
-	// Namer hides the names of clients in the statistics of traffic, as the nodes do. Default one that hides only
+	// Namer hides values of clients in traffic statistics, in the same way as on nodes. Default a Namer that hides only
 	// values that may be secret.
 	Namer *traffic.Namer
 	// TrafficErased is called with the attributes of each client whose statistics were erased, in the form that Namer
 	// stores. Default none.
 	TrafficErased func(kept map[string]string)
-	// NodeTraffic answers the queries of traffic.NodeQuery about Node. Default none.
+	// NodeTraffic responds to queries for the traffic statistics of Node. Default none.
 	NodeTraffic nodequery.TrafficSource
 	// Logger is for errors. Default slog.Default().
 	Logger *slog.Logger

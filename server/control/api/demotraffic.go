@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// switchDemoTraffic serves PUT /v1/demo-traffic: it turns the demo traffic of this process on or off.
+// switchDemoTraffic serves PUT /v1/demo-traffic. It turns the demo traffic of this process on or off.
 func (s *Server) switchDemoTraffic(c *call.Call) error {
 	var body struct {
 		On *bool `field:"on"`
@@ -23,7 +23,7 @@ func (s *Server) switchDemoTraffic(c *call.Call) error {
 		traffic = s.config.DemoTraffic()
 	}
 	if traffic == nil {
-		return problem.New(http.StatusNotFound, "This node has no demo traffic: it is only for the built-in service.")
+		return problem.New(http.StatusNotFound, "This node has no demo traffic, which exists only with the built-in service.")
 	}
 	traffic.Switch(*body.On)
 	return c.Respond(http.StatusOK, struct {

@@ -76,7 +76,7 @@ func newDraftNode(draft []byte) (nodequery.Node, error) {
 	})
 }
 
-// A draftStore is a store without counters, which can only be read.
+// A draftStore is a read-only store in which no units are taken.
 type draftStore struct{}
 
 var _ headgate.Limiter = draftStore{}

@@ -11,12 +11,11 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// An enforcementRequest is the body of enforcement:on and enforcement:off. An empty Rule means all rules. For is how long
-// enforcement stays off.
+// An enforcementRequest is the body of enforcement:on and enforcement:off.
 type enforcementRequest struct {
-	Rule          string `field:"rule"`
+	Rule          string `field:"rule"` // empty for all rules
 	AllNamespaces bool   `field:"all_namespaces"`
-	For           string `field:"for"`
+	For           string `field:"for"` // how long enforcement stays off, such as "30m"
 }
 
 // getEnforcement serves GET /v1/enforcement.
@@ -38,11 +37,11 @@ func (s *Server) enforcementOff(c *call.Call) error {
 	if err := c.ReadJSON(&request); err != nil {
 		return err
 	}
-	length, err := rules.ParseDuration(request.For)
+	duration, err := rules.ParseDuration(request.For)
 	if err != nil {
-		length = 0 // CheckSuspensionTime rejects it
+		duration = 0 // CheckSuspensionTime rejects it
 	}
-	if want := control.CheckSuspensionTime(length); want != "" {
+	if want := control.CheckSuspensionTime(duration); want != "" {
 		return problem.InvalidField("for", rules.Quote(request.For), want)
 	}
 	names, err := s.enforcementTargets(c, &request)
@@ -50,11 +49,11 @@ func (s *Server) enforcementOff(c *call.Call) error {
 		return err
 	}
 	now := s.config.Now().UTC().Truncate(time.Second)
-	off := control.Suspension{
-		Rule: request.Rule, Since: now, Expires: now.Add(length), Note: c.Query.Get("note"), By: c.Caller.ID,
+	suspension := control.Suspension{
+		Rule: request.Rule, Since: now, Expires: now.Add(duration), Note: c.Query.Get("note"), By: c.Caller.ID,
 	}
 	for _, name := range names {
-		if err := s.editor.Suspend(c.R.Context(), c.Change(name, "enforcement.off"), &off); err != nil {
+		if err := s.editor.Suspend(c.R.Context(), c.Change(name, "enforcement.off"), &suspension); err != nil {
 			return err
 		}
 	}
@@ -104,7 +103,7 @@ func (s *Server) enforcementScope(c *call.Call, all bool) ([]string, error) {
 		return []string{c.Namespace}, nil
 	}
 	if !c.Caller.CoversAll() {
-		return nil, problem.New(http.StatusForbidden, "The token %s is not for all namespaces.", c.Caller.ID)
+		return nil, problem.New(http.StatusForbidden, "The token %s is not valid for all namespaces.", c.Caller.ID)
 	}
 	stored, err := s.config.DB.Namespaces(c.R.Context())
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *Server) enforcementScope(c *call.Call, all bool) ([]string, error) {
 	return names, nil
 }
 
-// respondEnforcement sends the suspensions in force in some namespaces.
+// respondEnforcement responds with the suspensions in force in the given namespaces.
 func (s *Server) respondEnforcement(c *call.Call, names []string) error {
 	response := struct {
 		Off []control.Suspension `json:"off"`

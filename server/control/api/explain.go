@@ -17,12 +17,12 @@ import (
 	"github.com/headgate/headgate/server/control/nodequery"
 )
 
-// An explainRequest asks what would happen to a request.
+// An explainRequest asks how a request would be decided.
 type explainRequest struct {
 	// Attributes or Request describe the request.
 	Attributes map[string]string `field:"attributes"`
 	Request    *sampleRequest    `field:"request"`
-	// Rule is the only rule to apply, whether its condition matches or not. Default all rules that match.
+	// Rule, if not empty, is the only rule to apply, even if its condition does not match. Default all rules that match.
 	Rule string `field:"rule"`
 	// Cost is the cost of the request. Default the cost that each rule sets.
 	Cost *int64 `field:"cost"`
@@ -87,7 +87,7 @@ func (s *Server) explainingNode(c *call.Call, draft []byte) (nodequery.Node, err
 	}
 	if s.config.Node == nil || s.config.NodeNamespace != c.Namespace {
 		return nil, problem.New(http.StatusNotFound,
-			"There is no node here that has the rules of the namespace %s in force: ask one that has, or send a draft.",
+			"This process has no node with the rules of the namespace %s: call a node that has them, or send a draft.",
 			c.Namespace)
 	}
 	return s.config.Node, nil
@@ -108,7 +108,7 @@ func (s *Server) subject(request *explainRequest) (rules.Subject, error) {
 	}
 	u, err := url.Parse(sample.URL)
 	if err != nil || sample.URL == "" {
-		want := "an address, as in https://api.example.com/search?q=x"
+		want := "a URL, such as https://api.example.com/search?q=x"
 		return nil, problem.InvalidField("request.url", rules.Quote(sample.URL), want)
 	}
 	r := &http.Request{
@@ -136,7 +136,7 @@ func (s *Server) subject(request *explainRequest) (rules.Subject, error) {
 	return subject, nil
 }
 
-// An explanation is what would happen to a request.
+// An explanation is the response to an explainRequest.
 type explanation struct {
 	Action       string `json:"action"` // allow, delay, reject or drop
 	Reason       string `json:"reason,omitempty"`

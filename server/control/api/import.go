@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// defaultImportChunk is the number of clients per change of an import. maxImportBytes is about the maximum size of
-	// such a change in bytes.
+	// defaultImportChunk is the number of clients per change of an import. A change is also committed when its clients
+	// have more than maxImportBytes bytes.
 	defaultImportChunk = 5_000
 	maxImportBytes     = 8 << 20
 	// maxImportLine is the maximum size of a client in bytes.
 	maxImportLine = 64 << 10
 	// maxImportPruned is the maximum number of clients in an import that deletes others: their IDs take up to 40 MB.
 	maxImportPruned = 1_000_000
-	// chunkTime is the time that callers have to send the clients of one change.
+	// chunkTime limits the time that a caller takes to send the clients of one change.
 	chunkTime = 5 * time.Minute
 )
 
@@ -37,7 +37,7 @@ type clientImport struct {
 	progress edit.Imported
 	keep     *edit.IDSet // the clients not to delete; nil if the import deletes none
 
-	// The clients of the next change.
+	// The following fields are the clients of the next change.
 	chunk      []edit.Edit
 	chunkBytes int
 	chunkLines map[string]int // line by ID
@@ -50,7 +50,7 @@ func (s *Server) importClients(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	bodyName, err := c.BodyName() // its ending says which format the body has
+	bodyName, err := c.BodyName() // the extension is the format of the body
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (in *clientImport) run(bodyName string) error {
 		return err
 	}
 	if in.keep.Len() == 0 {
-		return problem.New(http.StatusUnprocessableEntity, "No client was sent: to prune would delete all of them.")
+		return problem.New(http.StatusUnprocessableEntity, "The import has no clients, so ?prune would delete all clients.")
 	}
 	return in.prune()
 }
@@ -137,13 +137,13 @@ func (in *clientImport) importFile() error {
 // clientNodes returns the clients of a rules file, or an error if it contains anything else.
 func clientNodes(f *source.File) ([]*source.Node, error) {
 	if f.Root == nil || f.Root.Kind != source.Map || f.Root.Field("clients") == nil {
-		return nil, problem.InvalidField("", "", `{"clients": [...]}, or a client a line as application/x-ndjson`)
+		return nil, problem.InvalidField("", "", `{"clients": [...]}, or one client per line as application/x-ndjson`)
 	}
 	for _, field := range f.Root.Fields {
 		p := source.Problem{Path: field.Name, Line: field.Line, Column: field.Column}
 		switch {
 		case field.Name != "clients":
-			p.Want = "only clients here; /v1/rules:apply takes rules, too"
+			p.Want = "only clients here; /v1/rules:apply also accepts rules"
 			return nil, problem.Invalid([]source.Problem{p}, 0)
 		case field.Value.Kind != source.List:
 			p.Value, p.Want = field.Value.Kind.String(), "a list"
@@ -159,8 +159,8 @@ func (in *clientImport) importLines() error {
 	scanner.Buffer(make([]byte, 0, 4096), maxImportLine)
 	in.call.SetDeadlines(chunkTime, time.Hour)
 	var problems edit.Problems
-	line := 0
-	for scanner.Scan() && scanner.Err() == nil { // with an error, the last line is incomplete
+	line := 0                                    // number of the line that was read last
+	for scanner.Scan() && scanner.Err() == nil { // if there is an error, the last line is incomplete
 		line++
 		text := bytes.TrimSpace(scanner.Bytes())
 		if len(text) == 0 {
@@ -169,12 +169,12 @@ func (in *clientImport) importLines() error {
 		if err := in.addLine(line, text, &problems); err != nil {
 			return err
 		}
-		full := len(in.chunk) == in.server.importChunk || in.chunkBytes > maxImportBytes
-		// Stop if the list of problems is full, or instead of committing a chunk with a problem.
-		if problems.More > 0 || full && len(problems.List) > 0 {
+		isFull := len(in.chunk) == in.server.importChunk || in.chunkBytes > maxImportBytes
+		// Stop if the list of problems is full, or if the chunk is full but has a problem.
+		if problems.More > 0 || isFull && len(problems.List) > 0 {
 			break
 		}
-		if full {
+		if isFull {
 			if err := in.commit(); err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func (in *clientImport) importLines() error {
 		want := fmt.Sprintf("lines of at most %d bytes", maxImportLine)
 		return problem.Invalid([]source.Problem{{Line: line + 1, Want: want}}, 0)
 	case err != nil && !errors.Is(err, io.EOF):
-		return problem.New(http.StatusBadRequest, "The body did not arrive: %v.", err)
+		return problem.New(http.StatusBadRequest, "The body could not be received: %v.", err)
 	}
 	return in.commit()
 }
@@ -229,7 +229,7 @@ func (in *clientImport) keepID(id string) error {
 	return in.keep.Add(id)
 }
 
-// commit commits the clients that were added.
+// commit commits the clients of the chunk, and empties it.
 func (in *clientImport) commit() error {
 	c, chunk := in.call, in.chunk
 	in.chunk, in.chunkLines, in.chunkBytes = nil, nil, 0

@@ -168,7 +168,7 @@ func TestTruncatedImportIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.StatusCode != 400 || !strings.Contains(string(text), "did not arrive") || !strings.Contains(string(text), `"created":2`) {
+	if got.StatusCode != 400 || !strings.Contains(string(text), "could not be received") || !strings.Contains(string(text), `"created":2`) {
 		t.Errorf("got %d %s, want 400, and that two were imported", got.StatusCode, text)
 	}
 }

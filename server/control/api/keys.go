@@ -30,7 +30,7 @@ func (s *Server) getKeys(c *call.Call) error {
 		for _, rule := range n.Response.Keys {
 			counter := nodequery.Counter{Rule: rule}
 			if n.Counters != "" && rule.Mode == rules.Exact.String() {
-				counter.Counters = n.Counters // the store that nodes share; other counters are in each node's memory
+				counter.Counters = n.Counters // nodes share this store; all other counters are in a node's memory
 			} else {
 				counter.Node, counter.Region = n.ID, n.Region
 			}
@@ -47,7 +47,7 @@ func (s *Server) getKeys(c *call.Call) error {
 // pollNodes queries the nodes of the call's namespace. It returns an error if none responds.
 func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, error) {
 	if len(q.Attributes) == 0 {
-		return nil, problem.New(http.StatusBadRequest, "Name the client by an attribute and its value, as in user=acme.")
+		return nil, problem.New(http.StatusBadRequest, "Name the client by an attribute and its value, such as user=acme.")
 	}
 	client, err := nodequery.ReadAttributes(s.config.Identifier, q.Attributes)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, er
 	case len(poll.Nodes) == 0:
 		return nil, problem.New(http.StatusNotFound,
 			"There is no node that has the rules of the namespace %s in force.", c.Namespace)
-	case poll.HasError(nodequery.ErrTooManyRules): // only for a reset, which can name a rule
+	case poll.HasError(nodequery.ErrTooManyRules): // nodes return it only for a reset
 		return nil, problem.New(http.StatusUnprocessableEntity,
 			"More than %d rules count this client: name one.", nodequery.MaxRules)
 	case len(poll.Responded()) > 0:
@@ -78,7 +78,7 @@ func (s *Server) pollNodes(c *call.Call, q nodequery.Query) (*nodequery.Poll, er
 // A resetRequest names a client whose counters to reset.
 type resetRequest struct {
 	Attributes map[string]string `field:"attributes"`
-	// Rule is the rule to reset. Default all that count the client.
+	// Rule is the rule whose counters to reset. Default all rules that count the client.
 	Rule string `field:"rule"`
 }
 
@@ -119,7 +119,7 @@ func (s *Server) resetKeys(c *call.Call) error {
 	return c.Respond(http.StatusOK, response)
 }
 
-// respondKeys serves POST /v1/hooks/keys: queries that a rules service sends to the node in this process.
+// respondKeys serves POST /v1/hooks/keys, to which rules services send their queries for the node in this process.
 func (s *Server) respondKeys(c *call.Call) error {
 	if s.config.Responder == nil {
 		return problem.New(http.StatusNotFound, "This process is not a node of a rules service.")

@@ -63,7 +63,7 @@ func TestPermissionsOfEveryRoleOnEveryRoute(t *testing.T) {
 				if route.OneNamespace() && !slices.Contains(namespaces, "shop") && !slices.Contains(namespaces, "*") {
 					allowed = false
 				}
-				if route.Everywhere() && !slices.Contains(namespaces, "*") {
+				if route.AllNamespaces() && !slices.Contains(namespaces, "*") {
 					allowed = false
 				}
 				got := s.statusOf(tokens[string(role)+" of "+scope], route.Method, path)

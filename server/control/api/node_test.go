@@ -158,7 +158,7 @@ func TestExplainTakesNothing(t *testing.T) {
 	s.call("POST", "/v1/explain", `{"attributes":{"user":"acme"},"rule":"search","cost":4}`).wants(200, `"client":"acme"`, `"capacity":5`, `"cost":4`)
 	s.call("POST", "/v1/explain", `{"attributes":{"user":"vip","path":"/search/x"}}`).wants(200, `"override":0`, `"effect":"unlimited"`)
 	s.call("POST", "/v1/explain", `{"rule":"none"}`).wants(404)
-	s.call("POST", "/v1/explain?namespace=blog", ask).wants(404, "no node here")
+	s.call("POST", "/v1/explain?namespace=blog", ask).wants(404, "no node with the rules")
 	for _, body := range []string{`{"attributes":{"colour":"red"}}`, `{"attributes":{"ip":"x"}}`, `{"request":{"url":"::"}}`, `{"request":{"url":"/x","ip":"x"}}`, `{"attributes":{},"request":{"url":"/"}}`, `{"cost":-1}`} {
 		s.call("POST", "/v1/explain", body).wants(http.StatusUnprocessableEntity)
 	}

@@ -31,7 +31,7 @@ func (s *Server) heartbeat(c *call.Call) error {
 		list = append(list, source.Problem{Path: "id", Value: rules.Quote(n.ID), Want: want})
 	}
 	if n.Namespace != c.Namespace {
-		want := "that of the call, " + rules.Quote(c.Namespace)
+		want := "the namespace of the call, " + rules.Quote(c.Namespace)
 		list = append(list, source.Problem{Path: "namespace", Value: rules.Quote(n.Namespace), Want: want})
 	}
 	if list = append(list, n.Problems()...); len(list) > 0 {
@@ -55,32 +55,32 @@ func (s *Server) heartbeat(c *call.Call) error {
 	}{revision, s.config.Heartbeat.Milliseconds()})
 }
 
-// readHeartbeat reads a heartbeat. It ignores unknown fields, which a node of a later version may send.
+// readHeartbeat reads a heartbeat. It ignores unknown fields, because the node may have a later version.
 func readHeartbeat(c *call.Call) (n control.Node, err error) {
 	data, err := c.ReadJSONBody()
 	if err != nil {
 		return n, err
 	}
-	if _, err := source.Read(call.JSON, data); err != nil { // finds duplicate fields
+	if _, err := source.Read(call.JSON, data); err != nil { // json.Unmarshal would accept duplicate fields
 		return n, err
 	}
 	err = json.Unmarshal(data, &n)
 	var mismatch *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &mismatch):
-		err = problem.InvalidField(mismatch.Field, "a "+mismatch.Value, "what /openapi.json describes")
-	case err != nil: // the syntax and the types are valid: a time has the wrong format
-		err = problem.InvalidField("started", err.Error(), "a time as in 2030-01-31T12:00:00Z")
+		err = problem.InvalidField(mismatch.Field, "a "+mismatch.Value, "the type in /openapi.json")
+	case err != nil: // syntax and types are valid, so the format of a time is wrong
+		err = problem.InvalidField("started", err.Error(), "a time such as 2030-01-31T12:00:00Z")
 	}
 	return n, err
 }
 
-// Heartbeat registers a heartbeat of a node in this process, and returns the current revision of its namespace.
+// Heartbeat records a heartbeat of the node in this process, and returns the current revision of its namespace.
 func (s *Server) Heartbeat(ctx context.Context, n control.Node) (latest int64, err error) {
 	return s.nodes.Heartbeat(ctx, n)
 }
 
-// Leave removes a node in this process from the registry, unless another process has its ID by now.
+// Leave removes the node in this process from the registry, unless another process now uses its ID.
 func (s *Server) Leave(ctx context.Context, n control.Node) error { return s.nodes.Leave(ctx, n) }
 
 // listNodes serves GET /v1/nodes.
@@ -97,9 +97,9 @@ func (s *Server) listNodes(c *call.Call) error {
 		list[i].Behind = list[i].Revision < revision
 		list[i].QueryKey = "" // secret
 		if h := list[i].Health; h != nil && h.Servers != nil {
-			short := *h
-			short.Servers = nil // GET /v1/stores has them
-			list[i].Health = &short
+			health := *h
+			health.Servers = nil // GET /v1/stores returns them
+			list[i].Health = &health
 		}
 	}
 	return c.Respond(http.StatusOK, struct {
@@ -108,18 +108,18 @@ func (s *Server) listNodes(c *call.Call) error {
 	}{list, revision})
 }
 
-// deleteNode serves DELETE /v1/nodes/{id}: a node that stops removes itself, and people remove nodes that have died.
+// deleteNode serves DELETE /v1/nodes/{id}. A node that stops removes itself. People remove nodes that have crashed.
 func (s *Server) deleteNode(c *call.Call) error {
 	id, isNode := c.Args[0], c.Caller.Role == token.Node
 	var started time.Time
 	if text := c.Query.Get("started"); text != "" {
 		var err error
 		if started, err = time.Parse(time.RFC3339, text); err != nil {
-			return problem.InvalidQuery("started", text, "a time as heartbeats have it, such as 2027-01-31T18:00:00.5Z")
+			return problem.InvalidQuery("started", text, "the started time of a heartbeat, such as 2027-01-31T18:00:00.5Z")
 		}
 	}
 	if isNode && started.IsZero() {
-		want := "the time at which the node was started: another node may have its ID by now"
+		want := "the time when the node was started, because another node may use its ID now"
 		return problem.InvalidQuery("started", "", want)
 	}
 	n, err := s.nodes.Get(c.R.Context(), c.Namespace, id)

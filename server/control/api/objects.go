@@ -113,7 +113,7 @@ func putObject(kind control.Kind) handler {
 		if err != nil {
 			return err
 		}
-		return s.putIf(c, edit.Put{Kind: kind, ID: c.Args[0], New: replacement})
+		return s.putConditionally(c, edit.Put{Kind: kind, ID: c.Args[0], New: replacement})
 	}
 }
 
@@ -127,9 +127,9 @@ func patchObject(kind control.Kind) handler {
 		_, hasDuration := patch["for"]
 		_, hasExpires := patch["expires"]
 		if kind == control.KindOverride && hasDuration && !hasExpires {
-			patch["expires"] = nil // the stored override has it, and "for" replaces it
+			patch["expires"] = nil // delete the stored field, which "for" replaces
 		}
-		return s.putIf(c, edit.Put{Kind: kind, ID: c.Args[0], Patch: patch})
+		return s.putConditionally(c, edit.Put{Kind: kind, ID: c.Args[0], Patch: patch})
 	}
 }
 
@@ -153,13 +153,13 @@ func readPatch(c *call.Call) (map[string]any, error) {
 	}
 	fields, ok := patch.(map[string]any)
 	if !ok {
-		return nil, problem.New(http.StatusBadRequest, "Send a JSON object: the fields that are to change.")
+		return nil, problem.New(http.StatusBadRequest, "Send a JSON object with the fields to change.")
 	}
 	return fields, nil
 }
 
-// putIf is put with the conditions of the call's headers.
-func (s *Server) putIf(c *call.Call, p edit.Put) (err error) {
+// putConditionally is like put, but adds the conditions in the call's headers If-Match and If-None-Match.
+func (s *Server) putConditionally(c *call.Call, p edit.Put) (err error) {
 	if p.Match, err = c.Condition("If-Match"); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *Server) applyFile(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	terms, err := c.CommitOptions()
+	options, err := c.CommitOptions()
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (s *Server) applyFile(c *call.Call) error {
 		return err
 	}
 	file := edit.File{Name: name, Data: data, Prune: prune}
-	result, err := s.editor.ApplyFile(c.R.Context(), c.Change(c.Namespace, "rules.apply"), file, terms)
+	result, err := s.editor.ApplyFile(c.R.Context(), c.Change(c.Namespace, "rules.apply"), file, options)
 	if err != nil {
 		return err
 	}
@@ -229,9 +229,10 @@ func (s *Server) applyFile(c *call.Call) error {
 	return c.Respond(http.StatusOK, result)
 }
 
-// Apply gives a namespace the rules and clients of a file, even if the server is read-only. It deletes rules that are
-// not in the file, and clients if the file has a list of them. The name's ending tells JSON from YAML. It returns the
-// namespace's revision. If anything is wrong with the file, it changes nothing and returns an error with all problems.
+// Apply gives a namespace the rules and clients of a file, even if the server is read-only. It deletes the rules that
+// are not in the file and, if the file has a list of clients, the clients that are not in it. The extension of name
+// selects JSON or YAML. Apply returns the namespace's revision. If the file is invalid, Apply changes nothing and
+// returns an error with all problems.
 func (s *Server) Apply(ctx context.Context, namespace, actor, name string, data []byte) (revision int64, err error) {
 	change := &control.Change{Namespace: namespace, Actor: actor, Action: "rules.apply", Note: name}
 	result, err := s.editor.ApplyFile(ctx, change, edit.File{Name: name, Data: data, Prune: true}, edit.CommitOptions{})

@@ -67,7 +67,7 @@ func TestWarningForOverridesThatNoRuleUses(t *testing.T) {
 	for _, tt := range []struct{ client, rule, want string }{
 		{`{"user":"a"}`, "", ""},
 		{`{"user":"a"}`, "search", ""},
-		{`{"api_key":"k"}`, "", "no rule counts by api_key: the override does nothing until one does"},
+		{`{"api_key":"k"}`, "", "no rule counts by api_key: the override has no effect until one does"},
 		{`{"ip":"192.0.2.1","api_key":"k"}`, "search", "the rule search does not count by api_key or ip"},
 		{`{"ip":"192.0.2.1"}`, "", "no rule counts by ip"},
 		{`{"api_key":"k1"}`, "", ""}, // acme is registered, and counted as a user

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// problemOf returns the problem details of an error. Internal reports whether the error must be logged.
+// problemOf returns the problem details of an error. internal reports whether the error must be logged.
 func problemOf(err error) (p *problem.Error, internal bool) {
 	if p := problemOfRequest(err); p != nil {
 		return p, false
@@ -95,17 +95,17 @@ func problemOfDatabase(err error) (p *problem.Error, internal bool) {
 			"use ?replace or headgate restore --replace. To fill a new database, use headgate restore --db."), false
 	case errors.Is(err, control.ErrFull):
 		return problem.New(http.StatusInsufficientStorage, "The database is full: nothing was changed. "+
-			"Rules in force stay. An operator has to %s.", control.Remedy(err)), true
+			"The rules in force do not change. To fix it, %s.", control.Remedy(err)), true
 	case errors.Is(err, control.ErrFileGone):
 		return problem.New(http.StatusServiceUnavailable, "The file of the database was removed or replaced while it was "+
-			"open: nothing was changed. Rules in force stay. An operator has to %s.", control.Remedy(err)), false
-	case errors.Is(err, control.ErrUnwritable): // control.Monitor logs it once, also ErrFileGone
+			"open: nothing was changed. The rules in force do not change. To fix it, %s.", control.Remedy(err)), false
+	case errors.Is(err, control.ErrUnwritable): // not internal, like ErrFileGone, because control.Monitor logs it
 		return problem.New(http.StatusServiceUnavailable, "The database cannot be written: nothing was changed. "+
-			"Rules in force stay. An operator has to %s; the log says more.", control.Remedy(err)), false
+			"The rules in force do not change. To fix it, %s; the log has details.", control.Remedy(err)), false
 	case errors.Is(err, context.Canceled):
 		return problem.New(problem.StatusClientClosed, "The caller has disconnected."), false
 	default:
-		p := problem.New(http.StatusServiceUnavailable, "The database did not respond; the log says why.")
+		p := problem.New(http.StatusServiceUnavailable, "The database call failed; the log has the reason.")
 		p.RetryAfter = time.Second
 		return p, true
 	}

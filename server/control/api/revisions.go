@@ -18,7 +18,8 @@ import (
 // maxListed is the maximum number of objects per change in a list of changes.
 const maxListed = 100
 
-// logQuery reads the parameters of a page of the log. The query returns one change more if there is another page.
+// logQuery returns the query for a page of the log, and the page's limit. The query asks for one more change than the
+// limit, to find out whether there is another page.
 func logQuery(c *call.Call) (q control.LogQuery, limit int, err error) {
 	n, err := c.Number("limit", 20, 1, 100)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Server) listRevisions(c *call.Call) error {
 		return err
 	}
 	if q.Kind != "" && !q.Kind.ForNodes() {
-		return problem.InvalidQuery("kind", string(q.Kind), "rule, client, override or suspension; the audit has the others")
+		return problem.InvalidQuery("kind", string(q.Kind), "rule, client, override or suspension; /v1/audit has the others")
 	}
 	q.Namespace = c.Namespace
 	list, next, err := s.history(c.R.Context(), q, limit, listedRevision)
@@ -62,7 +63,7 @@ func (s *Server) listRevisions(c *call.Call) error {
 	}{list, next})
 }
 
-// listedRevision returns a change with its first objects that nodes receive.
+// listedRevision describes a change. It lists the first of the changed objects that nodes receive.
 func listedRevision(change *control.Change) edit.Revision {
 	r := edit.NewRevision(change)
 	for i := range change.Ops {
@@ -77,8 +78,8 @@ func listedRevision(change *control.Change) edit.Revision {
 	return r
 }
 
-// history returns a page of the log, and the cursor of the next one. It leaves out changes that convert returns without
-// objects.
+// history returns a page of the log, and the cursor of the next page. It omits changes for which convert returns a
+// Revision without objects.
 func (s *Server) history(
 	ctx context.Context, q control.LogQuery, limit int, convert func(*control.Change) edit.Revision,
 ) (list []edit.Revision, next string, err error) {
@@ -149,7 +150,7 @@ func (s *Server) getRevision(c *call.Call) error {
 	return c.Respond(http.StatusOK, r)
 }
 
-// existingRevision returns the revision in the path, and the latest of all namespaces.
+// existingRevision returns the revision in the path, and the latest revision of all namespaces.
 func (s *Server) existingRevision(c *call.Call) (n, latest int64, err error) {
 	if n, err = revisionArg(c); err != nil {
 		return 0, 0, err
@@ -195,7 +196,7 @@ func (s *Server) rollback(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	terms, err := c.CommitOptions()
+	options, err := c.CommitOptions()
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (s *Server) rollback(c *call.Call) error {
 		return err
 	}
 	change := c.Change(c.Namespace, fmt.Sprintf("revisions.rollback to %d", n))
-	result, err := s.editor.Rollback(c.R.Context(), change, n, all, terms)
+	result, err := s.editor.Rollback(c.R.Context(), change, n, all, options)
 	if err != nil {
 		return err
 	}

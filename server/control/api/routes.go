@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// The roles of routes.
+// The roles that may call a route.
 var (
 	viewers    = []token.Role{token.Viewer, token.Editor, token.Admin}
 	editors    = []token.Role{token.Editor, token.Admin}
@@ -22,16 +22,16 @@ var (
 	leaveRoles = []token.Role{token.Editor, token.Admin, token.Node}
 )
 
-// A scope says for which namespaces a token must be valid.
+// A scope is the set of namespaces for which a token must be valid.
 type scope uint8
 
 const (
 	oneNamespace  scope = iota // the namespace of the call
 	allNamespaces              // all namespaces
-	anyNamespace               // at least one: the handler returns only data of the token's namespaces
+	anyNamespace               // at least one; the handler returns only data of the token's namespaces
 )
 
-// A target is what a call changes, if the server may refuse to change it.
+// A target is a part of the content that a server may refuse to change, see Config.ReadOnly and Config.NoOverrides.
 type target uint8
 
 const (
@@ -43,11 +43,11 @@ const (
 
 // A Route describes a call of the API.
 type Route struct {
-	// Method and Path are the method and the path of the HTTP request. A part of the path in braces stands for a value.
+	// Method and Path are the method and the path of the HTTP request. A segment of the path in braces stands for a value.
 	Method, Path string
 	// Roles are the roles whose tokens may call it. If empty, no token is needed.
 	Roles []token.Role
-	// Query are the query parameters besides namespace. "*" stands for any.
+	// Query are the query parameters besides namespace. "*" stands for any parameter.
 	Query []string
 	// Content reports whether the call changes rules or clients. A read-only server rejects it, unless it is a dry run.
 	Content bool
@@ -56,13 +56,13 @@ type Route struct {
 	target target
 	stream bool // the response does not end, so HEAD is not supported
 	serve  handler
-	parts  []string // of Path
+	parts  []string // segments of Path
 }
 
-// Everywhere reports whether the token must be valid for all namespaces.
-func (r *Route) Everywhere() bool { return r.scope == allNamespaces }
+// AllNamespaces reports whether the token must be valid for all namespaces.
+func (r *Route) AllNamespaces() bool { return r.scope == allNamespaces }
 
-// OneNamespace reports whether the call is about one namespace, the query parameter namespace.
+// OneNamespace reports whether the call is about one namespace, which the query parameter namespace names.
 func (r *Route) OneNamespace() bool { return r.scope == oneNamespace }
 
 // A handler serves a route.
@@ -165,9 +165,9 @@ func (r Route) streams() Route {
 
 // objectRoutes returns the routes to list, read and change the objects of a kind.
 func objectRoutes(kind control.Kind) []Route {
-	path, changed := " /v1/"+plural(kind), content
+	path, changedTarget := " /v1/"+plural(kind), content
 	if kind == control.KindOverride {
-		changed = overrides
+		changedTarget = overrides
 	}
 	list := []Route{
 		route("GET"+path, viewers, listObjects(kind)).query("q", "limit", "cursor"),
@@ -179,7 +179,7 @@ func objectRoutes(kind control.Kind) []Route {
 		route("PATCH"+path+"/{id}", editors, patchObject(kind)),
 		route("DELETE"+path+"/{id}", editors, deleteObject(kind)),
 	} {
-		list = append(list, change.query("note").changes(changed))
+		list = append(list, change.query("note").changes(changedTarget))
 	}
 	return list
 }
@@ -187,13 +187,13 @@ func objectRoutes(kind control.Kind) []Route {
 // Routes returns all routes of the API.
 func Routes() []Route { return slices.Clone(routes) }
 
-// findRoute returns the route of a call and the values in its path. If only routes with other methods match, it returns
-// those methods.
+// findRoute returns the route of a call and the values in its path. If only routes with other methods match the path,
+// it returns their methods.
 func findRoute(method, escaped string) (found *Route, args []string, methods []string) {
 	parts := strings.Split(escaped, "/")[1:]
 	for i := range parts {
 		text, err := url.PathUnescape(parts[i])
-		if err != nil || !control.IsText(text) { // no route or object has such a name
+		if err != nil || !control.IsText(text) { // no route or object has this name
 			return nil, nil, nil
 		}
 		parts[i] = text
@@ -203,7 +203,7 @@ func findRoute(method, escaped string) (found *Route, args []string, methods []s
 		switch {
 		case !ok:
 		case routes[i].allows(method):
-			// Prefer the route with fewer values.
+			// Prefer the more specific route, with fewer values.
 			if found == nil || len(values) < len(args) {
 				found, args = &routes[i], values
 			}
@@ -227,19 +227,19 @@ func (r *Route) match(parts []string) (values []string, ok bool) {
 	if len(parts) != len(r.parts) {
 		return nil, false
 	}
-	for i, want := range r.parts {
-		if !strings.HasPrefix(want, "{") {
-			if parts[i] != want {
+	for i, pattern := range r.parts {
+		if !strings.HasPrefix(pattern, "{") {
+			if parts[i] != pattern {
 				return nil, false
 			}
 			continue
 		}
-		_, verb, _ := strings.Cut(want, "}")
+		_, verb, _ := strings.Cut(pattern, "}")
 		value, matches := strings.CutSuffix(parts[i], verb)
 		if !matches || value == "" {
 			return nil, false
 		}
-		if verb == "" && strings.Contains(want, "{n}") && strings.Contains(value, ":") { // "7:rollback" is no revision
+		if verb == "" && strings.Contains(pattern, "{n}") && strings.Contains(value, ":") { // "7:rollback" is no revision
 			return nil, false
 		}
 		values = append(values, value)

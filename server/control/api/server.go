@@ -26,8 +26,8 @@ import (
 	"github.com/headgate/headgate/server/control/webhook"
 )
 
-// A Server is the HTTP handler of /v1/ and /openapi.json. It also notifies watchers and delivers webhooks. It is safe
-// for concurrent use.
+// A Server is the HTTP handler of /v1/ and /openapi.json. In the background, it notifies watchers, delivers webhooks
+// and evaluates alerts. It is safe for concurrent use.
 type Server struct {
 	config    Config
 	editor    *edit.Editor
@@ -43,42 +43,42 @@ type Server struct {
 
 	trafficCalls *trafficapi.Handlers
 
-	sizes
+	tuning
 	lifecycle
 }
 
-// sizes are constants that tests change.
-type sizes struct {
+// tuning has values that are constant except in tests.
+type tuning struct {
 	keepAlive    time.Duration // interval of comments in streams
 	importChunk  int           // clients per change of an import
 	importPruned int           // maximum number of clients in an import that deletes others
 }
 
-// A lifecycle has the background work of a server, and ends it.
+// A lifecycle ends the background work of a server and waits for it.
 type lifecycle struct {
 	stop  context.CancelFunc
 	ended context.Context // ends with Close
 
-	mu      sync.Mutex // guards closed, and adding to running
+	mu      sync.Mutex // guards closed and calls of running.Add, which must not follow running.Wait
 	closed  bool
 	running sync.WaitGroup // background work and calls
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// startTimeout limits New's first use of the database.
+// startTimeout limits the use of the database by New.
 const startTimeout = 30 * time.Second
 
-// New returns a Server, which works in the background until Close. It returns an error if the Config is invalid or the
-// database cannot be read.
+// New returns a Server and starts its background work, which ends with Close. It returns an error if the Config is
+// invalid or the database cannot be used.
 func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		config: c, bodies: call.NewBodies(c.MaxBody),
-		sizes: sizes{keepAlive: defaultKeepAlive, importChunk: defaultImportChunk, importPruned: maxImportPruned},
-		hub:   feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
+		tuning: tuning{keepAlive: defaultKeepAlive, importChunk: defaultImportChunk, importPruned: maxImportPruned},
+		hub:    feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
 		nodes: nodes.NewRegistry(c.DB, c.Now),
 		traffic: fleettraffic.NewStore(fleettraffic.Options{
 			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, Erased: c.TrafficErased,
@@ -104,7 +104,7 @@ func New(c Config) (*Server, error) {
 	s.trafficCalls = trafficapi.New(trafficapi.Options{
 		Store: s.traffic, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
 		Now: c.Now, Local: c.Node, LocalNamespace: c.NodeNamespace, MaxStreams: c.MaxWatchers,
-		TokenCheckInterval: func() time.Duration { return s.keepAlive }, TokenValid: s.stillValid, StreamContext: s.ended,
+		TokenCheckInterval: func() time.Duration { return s.keepAlive }, TokenValid: s.isTokenValid, StreamContext: s.ended,
 		RecordEvent: s.recordEvent,
 	})
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)
@@ -126,7 +126,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// ensureAdmin creates a token that may do everything if there is none, and returns its secret.
+// ensureAdmin creates a token with all rights if there is none, and returns its secret.
 func (s *Server) ensureAdmin(ctx context.Context) (string, error) {
 	if s.config.FirstToken == nil {
 		return "", nil
@@ -134,13 +134,13 @@ func (s *Server) ensureAdmin(ctx context.Context) (string, error) {
 	return s.tokens.EnsureAdmin(ctx)
 }
 
-// committed notifies watchers and webhooks of a change.
+// committed notifies watchers and webhooks of a committed change.
 func (s *Server) committed(c *control.Change) {
 	s.hub.Notify()
 	s.webhooks.Announce(c.Namespace, c.Revision, c.Time)
 }
 
-// Close ends background work and calls, and waits for them. It does not close what the Config contains.
+// Close ends background work and calls, and waits for them. It does not close the database.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -152,8 +152,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// enter registers a call, which ends with running.Done. It reports whether the server is open.
-func (s *Server) enter() bool {
+// startCall registers a call and returns true, unless the server is closed. The call must end with running.Done.
+func (s *Server) startCall() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -187,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
-	if !s.enter() {
+	if !s.startCall() {
 		return errClosed()
 	}
 	defer s.running.Done()
@@ -195,26 +195,27 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
 	r = r.WithContext(ctx)
-	matched, args, methods := findRoute(r.Method, r.URL.EscapedPath())
+	route, args, methods := findRoute(r.Method, r.URL.EscapedPath())
 	switch {
-	case matched == nil && methods == nil:
-		return problem.New(http.StatusNotFound, "There is nothing at %s; see /openapi.json.", rules.Quote(r.URL.Path))
-	case matched == nil:
+	case route == nil && methods == nil:
+		return problem.New(http.StatusNotFound, "There is no call %s. /openapi.json lists the calls.",
+			rules.Quote(r.URL.Path))
+	case route == nil:
 		slices.Sort(methods)
 		allow := strings.Join(slices.Compact(methods), ", ")
 		w.Header().Set("Allow", allow)
 		return problem.New(http.StatusMethodNotAllowed, "Use %s.", allow)
 	}
 	c := call.New(w, r, s.bodies)
-	c.Args, c.Parameters = args, matched.Query
+	c.Args, c.Parameters = args, route.Query
 	defer c.End()
 	if from := s.config.From(r); from.IsValid() {
 		c.From = from.String()
 	}
-	if err := s.authorize(matched, c); err != nil {
+	if err := s.authorize(route, c); err != nil {
 		return err
 	}
-	err := matched.serve(s, c)
+	err := route.serve(s, c)
 	if err != nil && s.ended.Err() != nil && errors.Is(err, context.Canceled) {
 		return errClosed()
 	}
@@ -222,12 +223,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func errClosed() error {
-	p := problem.New(http.StatusServiceUnavailable, "The rules service is being stopped.")
+	p := problem.New(http.StatusServiceUnavailable, "The rules service is stopping.")
 	p.RetryAfter = time.Second
 	return p
 }
 
-// authorize checks the caller's token, reads the query parameters, and checks whether the call is possible here.
+// authorize checks the caller's token, reads the query parameters, and checks whether this server allows the call.
 func (s *Server) authorize(route *Route, c *call.Call) error {
 	if route.Roles != nil {
 		caller, err := s.authenticate(c)
@@ -245,17 +246,17 @@ func (s *Server) authorize(route *Route, c *call.Call) error {
 	}
 	switch {
 	case route.scope == oneNamespace && !c.Caller.Covers(c.Namespace):
-		return problem.New(http.StatusForbidden, "The token %s is not for the namespace %s.", c.Caller.ID, c.Namespace)
+		return problem.New(http.StatusForbidden, "The token %s is not valid for the namespace %s.", c.Caller.ID, c.Namespace)
 	case route.scope == allNamespaces && !c.Caller.CoversAll():
 		return problem.New(http.StatusForbidden,
-			"The token %s is not for all namespaces, and this is about all of them.", c.Caller.ID)
+			"The token %s is not valid for all namespaces, which this call requires.", c.Caller.ID)
 	case route.Content && s.config.ReadOnly != "" && !c.IsDryRun():
 		return problem.New(http.StatusForbidden, "Rules and clients cannot be changed here: %s.", s.config.ReadOnly)
 	case route.target == overrides && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden, "There are no overrides here: %s.", s.config.NoOverrides)
 	case route.target == enforcement && s.config.NoOverrides != "":
 		return problem.New(http.StatusForbidden,
-			"Only /v1/node/enforcement can switch the enforcement here, for this node: %s.", s.config.NoOverrides)
+			"Here, enforcement can only be switched for this node, with /v1/node/enforcement: %s.", s.config.NoOverrides)
 	}
 	return nil
 }
@@ -269,16 +270,16 @@ func (s *Server) authenticate(c *call.Call) (*token.Principal, error) {
 	return s.tokens.Authenticate(c.R.Context(), text, s.config.From(c.R))
 }
 
-// Tokens returns the tokens of the rules service, for other handlers of the same listener.
+// Tokens returns the store of tokens, with which other handlers of the same listener authenticate callers.
 func (s *Server) Tokens() *token.Store { return s.tokens }
 
-// Traffic returns the statistics of the nodes, to which the node in this process reports.
+// Traffic returns the store of traffic statistics, to which the node in this process reports.
 func (s *Server) Traffic() *fleettraffic.Store { return s.traffic }
 
-// expireInterval is how often expired overrides are deleted.
+// expireInterval is the interval at which expired overrides and suspensions are deleted.
 const expireInterval = 10 * time.Minute
 
-// deleteExpired deletes expired overrides until the server is closed.
+// deleteExpired deletes expired overrides and suspensions until the server is closed.
 func (s *Server) deleteExpired() {
 	tick := time.NewTicker(expireInterval)
 	defer tick.Stop()

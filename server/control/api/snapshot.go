@@ -17,12 +17,12 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// snapshotTime is the time that callers have to receive a snapshot.
+// snapshotTime limits the time that a caller takes to receive a snapshot.
 const snapshotTime = 2 * time.Minute
 
 // getSnapshot serves GET /v1/snapshot.
 func (s *Server) getSnapshot(c *call.Call) error {
-	known, err := readSince(c)
+	since, err := readSince(c)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Server) getSnapshot(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	current, err := control.CurrentMark(c.R.Context(), s.config.DB, c.Namespace)
+	current, err := control.LoadCurrentMark(c.R.Context(), s.config.DB, c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (s *Server) getSnapshot(c *call.Call) error {
 		c.W.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	request := feed.Request{Namespace: c.Namespace, Since: known, Current: current}
+	request := feed.Request{Namespace: c.Namespace, Since: since, Current: current}
 	snapshot, err := s.snapshots.Get(c.R.Context(), request)
 	if err != nil {
 		return err
@@ -60,11 +60,12 @@ func (s *Server) getSnapshot(c *call.Call) error {
 	if err != nil {
 		return fmt.Errorf("read a snapshot: %w", err)
 	}
-	_, _ = io.Copy(c.W, plain) // the node notices if the end is missing
+	_, _ = io.Copy(c.W, plain) // after an error, the node detects that the last line is missing
 	return nil
 }
 
-// readSince reads the mark of the content that the node has: a mark or, from people, a revision of this database.
+// readSince reads the parameter since, the revision whose content the caller has. Nodes send a mark, a revision with
+// its commit time. People may send only the number.
 func readSince(c *call.Call) (control.Mark, error) {
 	text := c.Query.Get("since")
 	if strings.Contains(text, "-") {
@@ -78,15 +79,15 @@ func readSince(c *call.Call) (control.Mark, error) {
 	if err != nil || n == 0 {
 		return control.Mark{}, err
 	}
-	return control.Mark{Revision: n, At: feed.AnyTime}, nil
+	return control.Mark{Revision: n, CommitMicros: feed.AnyTime}, nil
 }
 
-// acceptsGzip reports whether the caller accepts gzip.
+// acceptsGzip reports whether the caller accepts a response in gzip.
 func acceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if name = strings.TrimSpace(name); name == "gzip" || name == "*" {
-			weight = strings.ReplaceAll(weight, " ", "")
+			weight = strings.ReplaceAll(weight, " ", "") // a weight of 0 means that gzip is not accepted
 			return weight != "q=0" && !strings.HasPrefix(weight, "q=0.000") && weight != "q=0.0" && weight != "q=0.00"
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// whoAmI serves GET /v1/whoami: the caller, and what no caller can do here.
+// whoAmI serves GET /v1/whoami. It returns the caller and the reasons why changes are refused here.
 func (s *Server) whoAmI(c *call.Call) error {
 	return c.Respond(http.StatusOK, struct {
 		*token.Principal
@@ -46,7 +46,7 @@ func (s *Server) findToken(c *call.Call) (token.Token, error) {
 	t, err := s.tokens.Get(c.R.Context(), c.Caller, c.Args[0])
 	if errors.Is(err, control.ErrNotFound) {
 		err = problem.New(http.StatusNotFound,
-			"There is no token %s, or it is for namespaces that yours is not for.", rules.Quote(c.Args[0]))
+			"There is no token %s, or it is valid for namespaces that your token does not cover.", rules.Quote(c.Args[0]))
 	}
 	return t, err
 }
@@ -84,7 +84,7 @@ func (s *Server) createToken(c *call.Call) error {
 	}
 	if !c.Caller.CoversEach(draft.Namespaces) {
 		return problem.New(http.StatusForbidden,
-			"The token %s is not for all of the namespaces %s, so it cannot create one that is.",
+			"The token %s is not valid for all of the namespaces %s, so it cannot create a token for them.",
 			c.Caller.ID, strings.Join(draft.Namespaces, ", "))
 	}
 	created, secret, err := s.tokens.Create(c.R.Context(), c.Change(control.SystemNamespace, "tokens.create"), draft)

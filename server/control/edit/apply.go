@@ -39,8 +39,8 @@ func (s *savepoint) restore() {
 	}
 }
 
-// apply makes edits in memory. If the namespace would be invalid, it changes nothing and returns a *source.Error with
-// all problems.
+// apply applies edits in memory. If they would make the namespace invalid, apply changes nothing and returns a
+// *source.Error with all problems.
 func (ns *namespace) apply(edits []Edit) (*savepoint, error) {
 	before := &savepoint{ns: ns, rules: ns.rules, set: ns.set, overrides: ns.overrides}
 	var problems Problems
@@ -81,8 +81,8 @@ func (ns *namespace) applyRules(edits []Edit, problems *Problems) (recheck bool)
 		return false
 	}
 	next := maps.Clone(ns.rules)
-	paths := map[string]string{} // in the request, by path in the namespace
-	// If there is nothing to check, checking costs less than comparing requirements.
+	paths := map[string]string{} // from a rule's path in the namespace to its path in the request
+	// Without clients and overrides, a recheck costs nothing, and requirements need not be compared.
 	recheck = ns.clients.Len() == 0 && len(ns.overrides) == 0
 	for i := range edits {
 		e := &edits[i]
@@ -124,7 +124,7 @@ func hasKind(edits []Edit, kind control.Kind) bool {
 	return slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind == kind })
 }
 
-// requirements returns what a rule requires of the limits of clients, in a form to compare.
+// requirements returns the fields of a rule that decide which limits its clients may have, as text to compare.
 func requirements(r rules.Rule) string {
 	return string(control.RuleBody(rules.Rule{
 		ID: r.ID, Key: r.Key, Fallback: r.Fallback, Unlimited: r.Unlimited, Block: r.Block, Cost: r.Cost,
@@ -145,12 +145,12 @@ func (ns *namespace) addClient(e *Edit, problems *Problems) bool {
 	return err == nil
 }
 
-// checkClients adds the problems of clients whose limits are invalid under the current rules, and were valid before.
+// checkClients adds the problems of clients whose limits were valid under the previous rules and now are not.
 func (ns *namespace) checkClients(before *match.Set, problems *Problems) {
 	list, unlisted := ns.set.Conflicts(ns.clients, before)
 	for i := range list {
 		m := &list[i]
-		clients := strconv.Itoa(m.Count) + " with " + strings.Join(limitsOf(&m.Example), ", ")
+		clients := strconv.Itoa(m.Count) + " with " + strings.Join(limitTexts(&m.Example), ", ")
 		for _, problem := range RuleProblems(&rules.Error{Problems: m.Problems}) {
 			problem.Value = clients + " (" + problem.Path + "): " + problem.Value
 			problem.Path = "clients"
@@ -160,8 +160,8 @@ func (ns *namespace) checkClients(before *match.Set, problems *Problems) {
 	problems.More += unlisted
 }
 
-// limitsOf returns the limits of a client as text.
-func limitsOf(c *rules.Client) []string {
+// limitTexts returns the limits of a client as text.
+func limitTexts(c *rules.Client) []string {
 	var list []string
 	for _, l := range c.Limits {
 		list = append(list, l.String())

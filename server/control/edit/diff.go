@@ -35,10 +35,11 @@ func Action(before, after []byte) string {
 	}
 }
 
-// maxDetailed is the maximum number of differences with bodies and texts. If there are more, none has them.
+// maxDetailed is the maximum number of differences for which Differences sets bodies and texts. Beyond it, no
+// difference has them, to bound the size of a response.
 const maxDetailed = 1000
 
-// Differences describes each delta, with bodies and texts if there are at most maxDetailed.
+// Differences returns the description of each delta.
 func Differences(deltas []Delta) []Difference {
 	list := make([]Difference, len(deltas))
 	for i, d := range deltas {

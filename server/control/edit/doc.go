@@ -1,7 +1,7 @@
 // Package edit changes the rules, clients and overrides of the rules service.
 //
 // An Editor keeps the edited namespaces in memory, with compiled rules and registered clients. It checks each change
-// against the whole namespace, and commits it only if nobody else has changed the namespace meanwhile; otherwise it
-// computes the change again. So everything in the database compiles, and a change of one client takes the same time
-// however many clients there are.
+// against the whole namespace, so that all rules in the database compile. If another process changes the namespace at
+// the same time, the Editor computes the change again. The time to change one client does not depend on the number of
+// clients.
 package edit

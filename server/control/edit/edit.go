@@ -15,19 +15,20 @@ type Edit struct {
 	Kind control.Kind
 	ID   string
 	Body []byte // nil deletes the object
-	// Path and Line are where the object is in the request, for messages.
+	// Path and Line are the position of the object in the request, for error messages.
 	Path string
 	Line int
 
 	base int64 // control.Op.Base
-	// The parsed body: one of these, or none to delete the object.
+
+	// One of the following fields is the parsed body. All are nil if the edit deletes the object.
 	rule     *rules.Rule
 	client   *rules.Client
 	override *control.Override
 }
 
-// Parse reads a rule, a client or an override. The name's ending tells JSON from YAML. The time is needed for overrides
-// that last for a duration.
+// Parse reads a rule, a client or an override. The extension of name selects JSON or YAML. An override with a duration
+// starts at now.
 func Parse(kind control.Kind, name string, data []byte, now time.Time) (Edit, error) {
 	switch kind {
 	case control.KindRule:
@@ -64,7 +65,7 @@ func clientEdit(c rules.Client) Edit {
 	return Edit{Kind: control.KindClient, ID: c.ID, base: control.Any, client: &c, Body: control.ClientBody(c)}
 }
 
-// ParseWithID is like Parse, and sets the ID if the object has none.
+// ParseWithID is like Parse, but sets the ID if the object has none.
 func ParseWithID(kind control.Kind, id, name string, data []byte, now time.Time) (Edit, error) {
 	f, err := source.Read(name, data)
 	if err != nil {
@@ -76,7 +77,7 @@ func ParseWithID(kind control.Kind, id, name string, data []byte, now time.Time)
 	f.Root.Append("id", source.Text(id))
 	e, err := Parse(kind, "body.json", source.JSON(f.Root), now)
 	var invalid *source.Error
-	if errors.As(err, &invalid) { // set the positions in the given data
+	if errors.As(err, &invalid) { // replace positions in the generated JSON by positions in data
 		for i := range invalid.Problems {
 			p := &invalid.Problems[i]
 			p.Line, p.Column = f.Locate(p.Path)

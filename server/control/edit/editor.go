@@ -26,7 +26,7 @@ type Editor struct {
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
-	recent     []string // names of namespaces, the last used last
+	recent     []string // keys of namespaces, least recently used first
 }
 
 // NewEditor returns an Editor.
@@ -34,17 +34,17 @@ func NewEditor(o Options) *Editor {
 	return &Editor{options: o, namespaces: make(map[string]*namespace)}
 }
 
-// maxNamespaces is the maximum number of namespaces in memory.
+// maxNamespaces is the maximum number of namespaces in memory. The least recently used one is evicted.
 const maxNamespaces = 64
 
-// namespace returns a namespace, which may have to be loaded.
+// namespace returns a namespace from memory, or an empty one to load.
 func (e *Editor) namespace(name string) *namespace {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ns := e.namespaces[name]
 	if ns == nil {
 		if len(e.namespaces) == maxNamespaces {
-			// An edit that is using it can go on: it commits only if the database has not changed.
+			// An edit in progress may still use the evicted namespace: its commit fails if the database has changed.
 			delete(e.namespaces, e.recent[0])
 			e.recent = e.recent[1:]
 		}
@@ -58,7 +58,7 @@ func (e *Editor) namespace(name string) *namespace {
 	return ns
 }
 
-// Preload loads the namespaces of the database, so that the first edit does not wait for it.
+// Preload loads namespaces into memory, so that the first edit does not have to wait.
 func (e *Editor) Preload(ctx context.Context) {
 	names, err := e.options.DB.Namespaces(ctx)
 	for _, name := range names[:min(len(names), maxNamespaces)] {
@@ -76,7 +76,7 @@ func (e *Editor) Preload(ctx context.Context) {
 	}
 }
 
-// Get returns an object, or nil if it does not exist.
+// Get returns an object, or nil if the object does not exist.
 func (e *Editor) Get(ctx context.Context, namespace string, kind control.Kind, id string) (*control.Object, error) {
 	return get(ctx, e.options.DB, namespace, kind, id)
 }
@@ -92,24 +92,25 @@ func get(ctx context.Context, db control.DB, namespace string, kind control.Kind
 	return o, err
 }
 
-// A plan computes the edits of one commit.
+// A plan computes the edits of one change from the current content of its namespace.
 type plan interface {
-	// edits returns the edits of the namespace in its current state, none if nothing has to change. It is called again if
-	// another process changes the namespace before the edits are committed.
+	// edits returns no edits if nothing has to change. The Editor calls it again if another process changes the
+	// namespace before the edits are committed.
 	edits(ctx context.Context, ns *namespace) ([]Edit, error)
 }
 
-// A Condition is what a caller requires of the current revision of an object or a namespace. The zero Condition holds
-// for every revision.
+// A Condition restricts the current revision of an object or a namespace, like the HTTP header If-Match. It has no
+// effect unless Given is set.
 type Condition struct {
-	// Given means that the caller has sent a condition.
+	// Given reports whether the request has the condition.
 	Given bool
 	// Any matches every object that exists.
-	Any       bool
+	Any bool
+	// Revisions are the matching revisions.
 	Revisions []int64
 }
 
-// Matches reports whether the condition names a revision. Revision 0 stands for an object that does not exist.
+// Matches reports whether a revision matches. Revision 0 stands for an object that does not exist.
 func (c *Condition) Matches(revision int64) bool {
 	return c.Any && revision != 0 || slices.Contains(c.Revisions, revision)
 }
@@ -125,12 +126,12 @@ type CommitOptions struct {
 const (
 	// commitTimeout limits one call of commit.
 	commitTimeout = time.Minute
-	// maxTries is how often a change is computed if others change the namespace at the same time.
+	// maxTries is the maximum number of attempts to commit a change while other processes change the namespace.
 	maxTries = 20
 )
 
-// commit makes the change that a plan computes if the namespace is valid after it. The operations, the revision and the
-// time of the change are set here. commit returns false if there was nothing to change, or with DryRun.
+// commit computes the edits of a plan, checks that the namespace is valid with them, and commits them. It sets the Ops,
+// Revision and Time of the change. It returns false if the plan has no edits or o.DryRun is set.
 func (e *Editor) commit(
 	ctx context.Context, change *control.Change, p plan, o CommitOptions,
 ) (committed bool, err error) {
@@ -143,13 +144,14 @@ func (e *Editor) commit(
 		committed, err = e.tryCommit(ctx, ns, change, p, o)
 		var conflict *control.Conflict
 		if !errors.As(err, &conflict) {
-			return committed, err // if the error leaves open whether it was committed, the next refresh finds out
+			return committed, err // if it is unclear whether the change was committed, the next refresh finds out
 		}
 	}
 	return e.tryCommit(ctx, ns, change, p, o)
 }
 
-// tryCommit makes one attempt. The error is a *control.Conflict if the namespace was changed meanwhile.
+// tryCommit makes one attempt to commit. It returns a *control.Conflict if another process changed the namespace since
+// the refresh.
 func (e *Editor) tryCommit(
 	ctx context.Context, ns *namespace, change *control.Change, p plan, o CommitOptions,
 ) (committed bool, err error) {
@@ -177,13 +179,13 @@ func (e *Editor) tryCommit(
 	}
 	if o.DryRun {
 		before.restore()
-		return false, change.Validate() // as the database would
+		return false, change.Validate() // the check that a real Commit begins with
 	}
 	if err := e.options.DB.Commit(ctx, change); err != nil {
 		before.restore()
 		return false, err
 	}
-	ns.mark, ns.last = control.MarkOf(change.Revision, change.Time), change.Revision
+	ns.mark, ns.last = control.NewMark(change.Revision, change.Time), change.Revision
 	e.options.Committed(change)
 	return true, nil
 }

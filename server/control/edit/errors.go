@@ -31,14 +31,14 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("There is a %s %s already. PUT replaces it.", e.Object.Kind, e.Object.ID)
 }
 
-// A StaleError means that a Condition does not hold: usually somebody else has made a change meanwhile.
+// A StaleError means that a Condition does not hold, usually because another caller has made a change.
 type StaleError struct {
 	// Object is the current object, nil if it does not exist or the condition is for a namespace.
 	Object *control.Object
-	// Namespace is the namespace's revision, if the condition is for a namespace.
+	// Namespace is the namespace's current revision, if the condition is for a namespace.
 	Namespace int64
-	// Diff is the difference between the current state and the state that the caller wants, nil if an object does not
-	// exist.
+	// Diff is the difference between the current content and the content that the caller wants. It is nil if the object
+	// does not exist.
 	Diff *string
 
 	message string
@@ -74,10 +74,10 @@ func checkConditions(match, noneMatch *Condition, current *control.Object, body 
 	return &StaleError{Object: current, Diff: &diff, message: message}
 }
 
-// Problems collects the problems of edits, up to rules.MaxProblems.
+// Problems collects the problems of edits.
 type Problems struct {
-	List []source.Problem
-	More int
+	List []source.Problem // at most rules.MaxProblems
+	More int              // number of problems that are not in List
 }
 
 // Add adds a problem.
@@ -97,8 +97,8 @@ func (p *Problems) Err() error {
 	return &source.Error{Problems: p.List, More: p.More}
 }
 
-// addRules adds the problems that package rules has found in an edit. Their paths are paths in a client; fieldPath
-// converts them to paths in the edited object.
+// addRules adds the problems of an error of package rules. Their paths are paths in a client, which fieldPath converts
+// to paths in the edited object.
 func (p *Problems) addRules(err error, e *Edit, fieldPath func(string) string) {
 	var invalid *rules.Error
 	if !errors.As(err, &invalid) {
@@ -113,7 +113,7 @@ func (p *Problems) addRules(err error, e *Edit, fieldPath func(string) string) {
 	p.More += invalid.More
 }
 
-// RuleProblems converts the problems of package rules.
+// RuleProblems converts problems of package rules to problems of package source.
 func RuleProblems(e *rules.Error) []source.Problem {
 	list := make([]source.Problem, len(e.Problems))
 	for i, p := range e.Problems {

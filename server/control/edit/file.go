@@ -24,14 +24,14 @@ type Result struct {
 
 // A File is a rules file to apply.
 type File struct {
-	Name string // its ending tells JSON from YAML
+	Name string // the extension selects JSON or YAML
 	Data []byte
 	// Prune deletes the rules that are not in the file, and the clients if the file has a list of clients.
 	Prune bool
 }
 
-// ApplyFile gives a namespace the rules and clients of a file. The error is a *source.Error with everything that is
-// wrong with the file, or a *StaleError.
+// ApplyFile commits a change that gives a namespace the rules and clients of a file. An invalid file returns a
+// *source.Error with all problems, and a failed Match a *StaleError.
 func (e *Editor) ApplyFile(ctx context.Context, change *control.Change, f File, o CommitOptions) (*Result, error) {
 	doc, err := file.Parse(f.Name, f.Data)
 	if err != nil {
@@ -56,11 +56,12 @@ func listsClients(f *File, doc *file.Document) bool {
 // A bulkPlan is a plan that changes several objects.
 type bulkPlan interface {
 	plan
-	// summary returns the deltas of the last call of edits, and how many objects of the plan stay as they are.
+	// summary returns the deltas of the last call of edits, and the number of objects that it left unchanged.
 	summary() (deltas []Delta, unchanged int)
 }
 
-// commitMany makes a change of several objects. A *StaleError has the difference that the change would make now.
+// commitMany commits a change of several objects. If it returns a *StaleError, the error's Diff is what the change
+// would do to the current objects.
 func (e *Editor) commitMany(ctx context.Context, change *control.Change, p bulkPlan, o CommitOptions) (*Result, error) {
 	committed, err := e.commit(ctx, change, p, o)
 	var stale *StaleError
@@ -98,7 +99,7 @@ func (p *filePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	return p.list, nil
 }
 
-// add adds an edit of an object that has this body and revision.
+// add appends an edit of an object. body and revision are those of the stored object.
 func (p *filePlan) add(e Edit, body []byte, revision int64) {
 	e.base = revision
 	p.list = append(p.list, e)
@@ -116,7 +117,7 @@ func (p *filePlan) editRules(ns *namespace) {
 		case !exists:
 			p.add(e, nil, control.Absent)
 		case !bytes.Equal(stored.body, e.Body):
-			p.add(e, stored.body, control.Any) // the revision of the namespace is checked already
+			p.add(e, stored.body, control.Any) // the commit checks the revision of the namespace
 		}
 	}
 	if p.prune {

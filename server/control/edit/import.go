@@ -9,16 +9,16 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// Imported is the progress of an import of clients. All of it is committed.
+// Imported is the progress of an import of clients. It counts only committed changes.
 type Imported struct {
-	// Revision is the revision of the last change, or of the namespace if nothing had to change.
+	// Revision is the revision of the import's last change, or of the namespace if nothing had to change.
 	Revision  int64 `json:"revision"`
 	Clients   int   `json:"clients"`
 	Created   int   `json:"created"`
 	Updated   int   `json:"updated"`
 	Deleted   int   `json:"deleted"`
 	Unchanged int   `json:"unchanged"`
-	// Changes are the revisions of the import.
+	// Changes are the revisions that the import has created.
 	Changes []int64 `json:"changes,omitempty"`
 }
 
@@ -44,7 +44,7 @@ func (e *Editor) Import(ctx context.Context, change *control.Change, clients []E
 	return nil
 }
 
-// An importPlan creates or replaces clients. Each call of edits sets the numbers.
+// An importPlan creates or replaces clients. Each call of edits sets created and updated.
 type importPlan struct {
 	clients          []Edit
 	created, updated int
@@ -72,8 +72,8 @@ func (p *importPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	return edits, nil
 }
 
-// Prune deletes up to limit clients whose IDs are not in a set, and adds the result to the progress. It reports whether
-// more are left.
+// Prune deletes clients whose IDs are not in keep, at most limit of them, and adds the result to the progress. It
+// reports whether there are more such clients.
 func (e *Editor) Prune(
 	ctx context.Context, change *control.Change, keep *IDSet, limit int, progress *Imported,
 ) (more bool, err error) {
@@ -116,8 +116,8 @@ func (p *prunePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	return edits, nil
 }
 
-// An IDSet is a set of IDs of clients. It stores hashes with a random seed, to use less memory: if two IDs have the
-// same hash, which is improbable, a client is not deleted.
+// An IDSet is a set of client IDs. To use less memory, it stores only their hashes, with a random seed. In the
+// improbable case that two IDs have the same hash, Prune keeps a client that it should delete.
 type IDSet struct {
 	max    int
 	seed   maphash.Seed

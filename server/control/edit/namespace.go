@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A namespace is the content of a namespace in memory: its rules are compiled, its clients registered.
+// A namespace holds the rules, clients and overrides of one namespace in memory.
 type namespace struct {
 	name string
 	db   control.DB
@@ -26,7 +26,7 @@ type namespace struct {
 	mu        sync.Mutex // guards the other fields; held during an edit
 	loaded    bool
 	mark      control.Mark // the revision of the content in memory
-	last      int64        // the namespace's last revision, which may be of a token or a webhook
+	last      int64        // the namespace's last revision; higher than mark after a change of a token or webhook
 	rules     map[string]storedRule
 	set       *match.Set // compiled rules
 	clients   *registry.Registry
@@ -56,9 +56,9 @@ func (ns *namespace) refresh(ctx context.Context) error {
 	if ns.last = last; !ns.loaded || ns.mark.Revision > forNodes {
 		return ns.load(ctx)
 	}
-	if mark, err := control.MarkAt(ctx, ns.db, ns.mark.Revision); err != nil {
+	if mark, err := control.LoadMark(ctx, ns.db, ns.mark.Revision); err != nil {
 		return err
-	} else if mark != ns.mark { // the database was restored, and revisions have new meanings
+	} else if mark != ns.mark { // the database was restored, and the same numbers stand for other changes
 		return ns.load(ctx)
 	}
 	if ns.mark.Revision == forNodes {
@@ -71,10 +71,10 @@ func (ns *namespace) refresh(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if ns.catchUp(changed) != nil { // it does not match what is in memory
+	if ns.catchUp(changed) != nil { // the changes do not fit the content in memory
 		return ns.load(ctx)
 	}
-	ns.mark, err = control.MarkAt(ctx, ns.db, revision)
+	ns.mark, err = control.LoadMark(ctx, ns.db, revision)
 	return err
 }
 
@@ -94,14 +94,14 @@ func (ns *namespace) load(ctx context.Context) error {
 	if ns.set, err = compile(ns.rules); err != nil {
 		return fmt.Errorf("load namespace %s: %w", ns.name, err)
 	}
-	ns.mark, err = control.MarkAt(ctx, ns.db, revision)
+	ns.mark, err = control.LoadMark(ctx, ns.db, revision)
 	ns.loaded = err == nil
 	return err
 }
 
-// catchUp applies the changes of others to the content in memory.
+// catchUp applies changes made by other processes to the content in memory.
 func (ns *namespace) catchUp(changed []control.Object) error {
-	ns.loaded = false // unless all of it succeeds
+	ns.loaded = false // after an error, the content is incomplete
 	recompile := false
 	// Remove all clients before adding any: an attribute value may have moved from one client to another.
 	for i := range changed {

@@ -85,7 +85,7 @@ func (p *putPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	}
 	p.warnings = nil
 	if p.after.override != nil {
-		if warning := ns.unusedOverride(p.after.override); warning != "" {
+		if warning := ns.unusedOverrideWarning(p.after.override); warning != "" {
 			p.warnings = []string{warning}
 		}
 	}
@@ -100,7 +100,7 @@ func (p *putPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	return []Edit{p.after}, nil
 }
 
-// newObject returns the object after the change.
+// newObject returns the new object: New, or the existing object with Patch applied.
 func (p *putPlan) newObject(ns *namespace) (Edit, error) {
 	if p.Patch == nil {
 		return p.New, nil

@@ -25,7 +25,7 @@ func (e *Editor) DeleteExpiredOverrides(ctx context.Context) error {
 	var errs []error
 	p := expirePlan{e.options.Now().Add(-expiryDelay)}
 	for _, name := range names {
-		// Look first, so that a namespace without expired overrides need not be loaded.
+		// Check first: commit would load the whole namespace, even if no override has expired.
 		expired, err := p.edits(ctx, &namespace{name: name, db: e.options.DB})
 		if err == nil && len(expired) > 0 {
 			change := &control.Change{Namespace: name, Actor: control.SystemActor, Action: "overrides.expire"}
@@ -57,8 +57,8 @@ func (p expirePlan) edits(ctx context.Context, ns *namespace) ([]Edit, error) {
 	return edits, nil
 }
 
-// unusedOverride returns why an override has no effect with the current rules, empty if it has.
-func (ns *namespace) unusedOverride(o *control.Override) string {
+// unusedOverrideWarning returns why an override has no effect with the current rules, or "" if it has one.
+func (ns *namespace) unusedOverrideWarning(o *control.Override) string {
 	known := map[headgate.Attribute]bool{} // attributes of the override's client
 	var names []string
 	user := headgate.Attribute{Kind: headgate.AttrUser}
@@ -81,9 +81,9 @@ func (ns *namespace) unusedOverride(o *control.Override) string {
 		if o.Rule != "" && o.Rule != r.ID {
 			continue
 		}
-		byAddress := r.Fallback == rules.FallbackIP && known[headgate.Attribute{Kind: headgate.AttrIP}]
-		byKey := slices.ContainsFunc(r.Key, func(a headgate.Attribute) bool { return known[a] })
-		if len(r.Key) > 0 && (byAddress || byKey) {
+		countsByIP := r.Fallback == rules.FallbackIP && known[headgate.Attribute{Kind: headgate.AttrIP}]
+		countsByKey := slices.ContainsFunc(r.Key, func(a headgate.Attribute) bool { return known[a] })
+		if len(r.Key) > 0 && (countsByIP || countsByKey) {
 			return ""
 		}
 	}
@@ -91,5 +91,5 @@ func (ns *namespace) unusedOverride(o *control.Override) string {
 	if o.Rule != "" {
 		subject = "the rule " + o.Rule + " does not count"
 	}
-	return subject + " by " + strings.Join(names, " or ") + ": the override does nothing until one does"
+	return subject + " by " + strings.Join(names, " or ") + ": the override has no effect until one does"
 }

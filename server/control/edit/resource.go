@@ -8,7 +8,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Resource is a rule, a client or an override in a response of the API. One of Rule, Client and Override is its body.
+// A Resource is a rule, a client or an override in a response of the API. Exactly one of Rule, Client and Override is
+// set.
 type Resource struct {
 	Rule     json.RawMessage `json:"rule,omitempty"`
 	Client   json.RawMessage `json:"client,omitempty"`
@@ -38,7 +39,7 @@ func NewResource(o *control.Object) Resource {
 // Body returns the rule, client or override, empty if there is none.
 func (r *Resource) Body() json.RawMessage { return slices.Concat(r.Rule, r.Client, r.Override) }
 
-// A Page is a part of a list of resources. One of its lists is set.
+// A Page is one page of a list of resources. Exactly one of Rules, Clients and Overrides is set.
 type Page struct {
 	Rules     *[]Resource `json:"rules,omitempty"`
 	Clients   *[]Resource `json:"clients,omitempty"`

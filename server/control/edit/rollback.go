@@ -28,12 +28,12 @@ const maxCompared = 100_000
 // ErrTooManyChanges means that there are too many changes between two revisions to compare them.
 var ErrTooManyChanges = fmt.Errorf("there are more than %d changes between them", maxCompared)
 
-// Compare returns what changed in a namespace after one revision, up to another, in the order of kinds and IDs. The
-// error is control.ErrPruned if the log does not reach back that far, or ErrTooManyChanges.
+// Compare returns the objects of a namespace that differ between two revisions, in the order of kinds and IDs. The
+// error is control.ErrPruned if the log does not reach back to the first revision, or ErrTooManyChanges.
 func Compare(
 	ctx context.Context, db control.DB, namespace string, from, to int64, kinds []control.Kind,
 ) ([]Delta, error) {
-	// Check that the log reaches back to from. The kind does not matter for this, and there are few overrides to read.
+	// Check that the log reaches back to from. Any kind would do; overrides are few, so reading them is cheap.
 	if _, err := db.At(ctx, namespace, control.KindOverride, from); err != nil {
 		return nil, err
 	}
@@ -98,9 +98,9 @@ func (m deltaMap) sorted(kinds []control.Kind) []Delta {
 	return list
 }
 
-// Rollback gives objects of a namespace the content of an earlier revision, as a new change: rules, or with all also
-// clients and overrides. It does not change suspensions, which are about the present. It returns the errors of Compare
-// and ApplyFile.
+// Rollback commits a change that restores the rules of a namespace as of an earlier revision. If all is true, it also
+// restores clients and overrides. It never restores suspensions, which concern the present. It returns the errors of
+// Compare and ApplyFile.
 func (e *Editor) Rollback(
 	ctx context.Context, change *control.Change, revision int64, all bool, o CommitOptions,
 ) (*Result, error) {
@@ -112,7 +112,7 @@ type rollbackPlan struct {
 	revision int64
 	all      bool
 
-	objects int // number of objects of these kinds in the namespace
+	objects int // number of objects in the namespace that the rollback covers
 	deltas  []Delta
 }
 
@@ -130,13 +130,13 @@ func (p *rollbackPlan) edits(ctx context.Context, ns *namespace) ([]Edit, error)
 	p.deltas = nil
 	edits := make([]Edit, 0, len(deltas))
 	for _, d := range deltas {
-		back := d.Reverse()
-		e, err := back.edit()
+		undo := d.Reverse()
+		e, err := undo.edit()
 		if err != nil {
 			return nil, err
 		}
 		edits = append(edits, e)
-		p.deltas = append(p.deltas, back)
+		p.deltas = append(p.deltas, undo)
 	}
 	return edits, nil
 }
@@ -158,7 +158,7 @@ func (d *Delta) edit() (Edit, error) {
 	}
 	e, err := Parse(d.Kind, "body.json", d.After, time.Time{})
 	if err != nil {
-		return Edit{}, fmt.Errorf("%s %s as it was: %w", d.Kind, d.ID, err)
+		return Edit{}, fmt.Errorf("earlier version of %s %s: %w", d.Kind, d.ID, err)
 	}
 	e.Path = string(d.Kind) + "s/" + d.ID
 	if d.Before == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A SuspendedError means that the enforcement of one rule cannot be turned on, because enforcement is off for all rules.
+// A SuspendedError means that enforcement cannot be turned on for one rule, because it is off for all rules.
 type SuspendedError struct {
 	Namespace string
 	Expires   time.Time
@@ -53,7 +53,7 @@ func (e *Editor) Suspend(ctx context.Context, change *control.Change, s *control
 // EndSuspensions ends the suspension of a rule, or all suspensions of the namespace if the rule is empty. The error is a
 // *SuspendedError if the rule stays suspended, because all rules are.
 func (e *Editor) EndSuspensions(ctx context.Context, change *control.Change, rule string) error {
-	const maxAttempts = 3 // another call may delete a suspension meanwhile
+	const maxAttempts = 3 // a commit conflicts if another call deletes a suspension at the same time
 	for attempt := 1; ; attempt++ {
 		list, err := e.Suspensions(ctx, change.Namespace)
 		if err != nil {
@@ -102,13 +102,14 @@ func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
 	return nil
 }
 
-// suspensionOp returns the operation that deletes a suspension. With a Body, the operation creates or replaces it.
+// suspensionOp returns an operation that deletes the suspension. If the caller sets Body, the operation stores it
+// instead.
 func suspensionOp(s *control.Suspension) control.Op {
 	return control.Op{Kind: control.KindSuspension, ID: control.SuspensionID(s.Rule), Base: control.Any}
 }
 
-// commitSuspensions commits a change, unless it has no operations. Suspensions need no check against the rules of the
-// namespace, so it does not load them.
+// commitSuspensions commits a change of suspensions, if it has any operations. It need not load the namespace, because
+// suspensions are valid with any rules.
 func (e *Editor) commitSuspensions(ctx context.Context, change *control.Change) error {
 	if len(change.Ops) == 0 {
 		return nil

@@ -56,7 +56,7 @@ func (h *Hub) Watch(ctx context.Context, namespace string) (*Watcher, int64, err
 		return nil, 0, err
 	}
 	// Read after the watcher was added, so that it misses no revision.
-	mark, err := control.CurrentMark(ctx, h.db, namespace)
+	mark, err := control.LoadCurrentMark(ctx, h.db, namespace)
 	if err != nil {
 		w.Close()
 		return nil, 0, err
@@ -114,7 +114,7 @@ func (w *Watcher) update(mark control.Mark) {
 		return
 	}
 	// A time is 0 if the change is no longer in the log: then it cannot be compared.
-	if w.known && w.mark.Revision == mark.Revision && w.mark.At != 0 && mark.At != 0 {
+	if w.known && w.mark.Revision == mark.Revision && w.mark.CommitMicros != 0 && mark.CommitMicros != 0 {
 		w.renumbered = true
 	}
 	w.known, w.mark = true, mark
@@ -168,7 +168,7 @@ func (h *Hub) updateAll(ctx context.Context) {
 	h.mu.Unlock()
 	for _, namespace := range namespaces {
 		readCtx, cancel := context.WithTimeout(ctx, readTimeout)
-		mark, err := control.CurrentMark(readCtx, h.db, namespace)
+		mark, err := control.LoadCurrentMark(readCtx, h.db, namespace)
 		cancel()
 		if err == nil {
 			h.update(namespace, mark)

@@ -160,8 +160,8 @@ const maxChanges = 10_000
 // encodeChanges encodes what has changed since the node's mark. The error is control.ErrPruned if the log does not
 // reach back that far, or has another change with that revision.
 func (s *Snapshots) encodeChanges(ctx context.Context, r Request) (*Snapshot, error) {
-	if r.Since.At != AnyTime {
-		mark, err := control.MarkAt(ctx, s.db, r.Since.Revision)
+	if r.Since.CommitMicros != AnyTime {
+		mark, err := control.LoadMark(ctx, s.db, r.Since.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (s *Snapshots) encodeChanges(ctx context.Context, r Request) (*Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	mark, err := control.MarkAt(ctx, s.db, revision)
+	mark, err := control.LoadMark(ctx, s.db, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (s *Snapshots) encodeAll(ctx context.Context, namespace string, expected co
 	if err != nil {
 		return nil, err
 	}
-	mark, err := control.MarkAt(ctx, s.db, revision)
+	mark, err := control.LoadMark(ctx, s.db, revision)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Deferred is the Source of a database that may be unreachable when the node starts. Until it is open, the rules on
-// disk apply. It is safe for concurrent use.
+// A Deferred is the Source of a database that may be unreachable when the node starts. Until the database is open, all
+// fetches fail, so the node uses the rules on its disk. A Deferred is safe for concurrent use.
 type Deferred struct {
 	name, namespace string
 	ready           chan struct{}
@@ -39,7 +39,7 @@ func (d *Deferred) Name() string { return d.name }
 // Namespace returns the namespace whose rules are followed.
 func (d *Deferred) Namespace() string { return d.namespace }
 
-// Open sets the source, once the database is open.
+// Open sets the source when the database is open. It must be called at most once.
 func (d *Deferred) Open(source Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,12 +80,12 @@ func (d *Deferred) Watch(ctx context.Context) iter.Seq2[int64, error] {
 }
 
 // Fetch implements Source. It fails until the database is open.
-func (d *Deferred) Fetch(ctx context.Context, since control.Mark, to Sink) error {
+func (d *Deferred) Fetch(ctx context.Context, since control.Mark, sink Sink) error {
 	source, err := d.get()
 	if source == nil {
 		return err
 	}
-	return source.Fetch(ctx, since, to)
+	return source.Fetch(ctx, since, sink)
 }
 
 // Heartbeat implements Source. It fails until the database is open.

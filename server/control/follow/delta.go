@@ -12,15 +12,15 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A deltaSink collects the objects of a delta, the changes since a revision.
+// A deltaSink collects the objects that have changed since a revision. A nil value in a map means that the object was
+// deleted.
 type deltaSink struct {
 	header      control.Header
-	rules       map[string]*rules.Rule   // nil for a deleted one
-	clients     map[string]*rules.Client // nil for a deleted one
-	overrides   map[string]*control.Item // nil for a deleted one
+	rules       map[string]*rules.Rule
+	clients     map[string]*rules.Client
+	overrides   map[string]*control.Item
 	checkClient func(*rules.Client)
-
-	suspensions map[string]*control.Suspension // nil for a deleted one
+	suspensions map[string]*control.Suspension
 }
 
 func newDeltaSink(h control.Header, checkClient func(*rules.Client)) *deltaSink {
@@ -74,16 +74,16 @@ func (d *deltaSink) item(item *control.Item) error {
 	return nil
 }
 
-// errSharedValue means that a client has a value of another client. In a change, two clients may swap values, which
-// fails one by one: fetching everything helps.
+// errSharedValue means that two clients have the same attribute value. It also occurs when a delta swaps values of two
+// clients, because the clients are replaced one by one. Fetching all objects then helps.
 var errSharedValue = errors.New("two clients have the same value")
 
-// apply applies a delta: completely or, if the error is not nil, not at all. It calls the function apply if the rules
-// change. broken reports that undoing a failed delta failed, too.
+// apply applies a delta and, if rules change, calls the function apply. After an error, the state is unchanged, unless
+// broken is true: then undoing the delta has failed, too.
 func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set) error) (broken bool, err error) {
 	next := ruleState{
 		mark: d.header.Mark(), clients: undoRegistry{registry: state.clients.registry}, set: state.set,
-		rules: patched(state.rules, d.rules), suspensions: patched(state.suspensions, d.suspensions),
+		rules: patchedCopy(state.rules, d.rules), suspensions: patchedCopy(state.suspensions, d.suspensions),
 	}
 	if len(d.rules) > 0 {
 		if next.set, err = compile(next.rules); err != nil {
@@ -92,8 +92,8 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 		next.set = next.set.WithClients(next.clients.registry)
 	}
 	next.overlay = state.overlay.clone()
-	// Decisions see all changes or none: the set in force shows the old clients until the end.
-	end := state.set.HideChanges()
+	// Decisions must see all changes or none: the set in force shows the old clients until showChanges is called.
+	showChanges := state.set.HideChanges()
 	next.clients.begin()
 	if err = next.applyClients(d, next.set); err == nil {
 		err = next.applyOverlay(now)
@@ -105,21 +105,21 @@ func (state *ruleState) apply(d *deltaSink, now time.Time, apply func(*match.Set
 	}
 	if err != nil {
 		undoErr := next.clients.rollback()
-		end(true)
+		showChanges(true)
 		if undoErr != nil {
 			return true, errors.Join(err, undoErr)
 		}
 		return false, err
 	}
-	end(next.set == state.set) // a new set shows the changes already
+	showChanges(next.set == state.set) // a new set shows the changes already
 	next.clients.commit()
 	*state = next
 	return false, nil
 }
 
-// patched returns a copy of a map with changes applied. A nil value deletes its key. Without changes, it returns the map
-// itself.
-func patched[T any](m, changes map[string]*T) map[string]*T {
+// patchedCopy returns a copy of a map with changes applied, or the map itself if there are no changes. A nil value
+// deletes its key.
+func patchedCopy[T any](m, changes map[string]*T) map[string]*T {
 	if len(changes) == 0 {
 		return m
 	}
@@ -139,9 +139,9 @@ func patch[T any](m, changes map[string]*T) {
 	}
 }
 
-// replay applies a delta from the disk: completely or, if the error is not nil, not at all. The delta was in force once, so
-// its clients are not checked. After the last delta, finishReplay compiles the rules once for all: compiling them for
-// each delta would take minutes if there are many.
+// replay applies a delta from the disk: completely or, if the error is not nil, not at all. It does not check clients,
+// because the delta has been in force before. It does not compile rules either, which could take minutes if there are
+// many deltas: finishReplay does so once, after the last delta.
 func (state *ruleState) replay(d *deltaSink) error {
 	overlay := state.overlay.clone()
 	state.clients.begin()
@@ -166,13 +166,13 @@ func (state *ruleState) finishReplay(now time.Time) error {
 	return state.applyOverlay(now)
 }
 
-// applyClients applies the clients and overrides of a delta. It checks the clients against a set, if that is not nil.
-// applyOverlay has to follow.
+// applyClients applies the clients and overrides of a delta. Unless set is nil, it checks the clients against it. The
+// caller must call applyOverlay afterwards.
 func (state *ruleState) applyClients(d *deltaSink, set *match.Set) error {
 	for id, c := range d.clients {
 		if c == nil {
 			if overridden := state.overlay.clients[id]; overridden != nil && overridden.base == nil {
-				continue // a temporary client that happens to have the same id
+				continue // a temporary client has the same ID by chance
 			}
 			state.clients.remove(id)
 			delete(state.overlay.clients, id)
@@ -196,7 +196,7 @@ func (state *ruleState) applyClients(d *deltaSink, set *match.Set) error {
 	return nil
 }
 
-// applyOverlay updates the clients to the overrides in force.
+// applyOverlay applies the overrides in force to the clients.
 func (state *ruleState) applyOverlay(now time.Time) error {
 	if len(state.overlay.overrides)+len(state.overlay.clients) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func (state *ruleState) applyOverlay(now time.Time) error {
 	return nil
 }
 
-// expire ends the expired overrides: a delta without objects applies the overrides that are still in force.
+// expire removes expired overrides from the clients, by applying an empty delta.
 func (state *ruleState) expire(now time.Time) (broken bool, err error) {
 	return state.apply(newDeltaSink(control.Header{Revision: state.mark.Revision, Time: state.mark.Time()}, nil), now, nil)
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A disk stores the last rules of a node in one file: a line that names the source, then a complete snapshot, then the
-// changes since, each part in the format of control.Writer. Changes are appended, and the last one counts only if it
-// is complete. A disk is not safe for concurrent use.
+// A disk stores the last rules of a node in one file. The file has a line that names the source, then a snapshot, then
+// the changes since the snapshot. The snapshot and each change are a part in the format of control.Writer. Changes are
+// appended. An incomplete last change is ignored. A disk is not safe for concurrent use.
 type disk struct {
 	path        string
-	origin      string
+	origin      string   // name of the source
 	lockFile    *os.File // nil if the disk is read-only
 	readOnlyErr error    // why the disk is read-only
 
 	file         *os.File     // for appending; nil if there is none yet
-	size         int64        // bytes known to be valid
-	snapshotSize int64        // bytes of label and snapshot
+	size         int64        // number of valid bytes in the file
+	snapshotSize int64        // number of bytes of the label and the snapshot
 	pending      bytes.Buffer // changes that could not be written yet
 }
 
@@ -39,7 +39,8 @@ type label struct {
 
 const (
 	diskFormat = 1
-	// maxPending bounds the changes that wait for disk space. With more, everything is fetched again.
+	// maxPending is the maximum size of the changes that wait for disk space. If it is exceeded, all objects are
+	// fetched again.
 	maxPending = 8 << 20
 	// The file is replaced when its changes are larger than minAdded, and larger than half of the snapshot.
 	minAdded = 1 << 20
@@ -59,7 +60,7 @@ func openDisk(dir, namespace, origin string) (*disk, error) {
 	return d, nil
 }
 
-// openLock opens the lock file of the writer, and creates it and its directory if missing.
+// openLock opens the lock file, and creates it and its directory if missing.
 func openLock(dir, path string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -78,13 +79,15 @@ func (d *disk) close() error {
 	return errors.Join(errs...)
 }
 
-// A partReader is a reader of one part, up to its end line.
+// A partReader reads one part, up to and including its last line.
 type partReader struct {
 	src      *bufio.Reader
 	buffered []byte // rest of the line that was read last
-	consumed int64
-	done     bool
+	consumed int64  // number of bytes returned by Read
+	done     bool   // the last line was read
 }
+
+// endMark is the beginning of the last line of a part.
 
 var endMark = []byte(`{"end":true,`)
 
@@ -105,9 +108,9 @@ func (p *partReader) Read(buffer []byte) (int, error) {
 	return n, nil
 }
 
-// load passes the snapshot to the first sink. For each change, next returns a sink, and a function that load calls when
-// the sink has the whole change. load reports whether the file has the same origin. The error is fs.ErrNotExist if there
-// is no file. A broken part at the end is cut off.
+// load reads the file. It passes the snapshot to the first sink. For each change, it calls next, passes the change to
+// the returned sink, and then calls the returned function. load reports whether the file has the origin of the disk.
+// The error is fs.ErrNotExist if there is no file. load truncates the file at the first change that is broken.
 func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bool, err error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil && !notExist(err) {
@@ -150,7 +153,7 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bo
 			break
 		}
 		if err != nil {
-			// The change is incomplete, or does not follow the part in front of it. The parts in front of it are valid.
+			// The change is incomplete, or does not continue from the previous part. All previous parts are valid.
 			if d.readOnlyErr == nil {
 				d.readOnlyErr = f.Truncate(d.size)
 			}
@@ -168,7 +171,7 @@ func (d *disk) load(first Sink, next func() (Sink, func() error)) (sameOrigin bo
 }
 
 // loadPart passes one part to a sink. It returns io.EOF if there is none.
-func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
+func (d *disk) loadPart(from *bufio.Reader, sink Sink) error {
 	if _, err := from.Peek(1); errors.Is(err, io.EOF) {
 		return io.EOF
 	}
@@ -177,7 +180,7 @@ func (d *disk) loadPart(from *bufio.Reader, to Sink) error {
 	if err != nil {
 		return err
 	}
-	if err := drain(r, to); err != nil {
+	if err := drain(r, sink); err != nil {
 		return err
 	}
 	d.size += p.consumed
@@ -214,11 +217,11 @@ func (d *disk) newDraft(h control.Header) (*draft, error) {
 
 // discard deletes the draft.
 func (w *draft) discard() {
-	_ = w.file.Close() // nobody reads it
+	_ = w.file.Close() // the file is deleted, so its content does not matter
 	_ = os.Remove(w.file.Name())
 }
 
-// replace puts a draft in place of the file.
+// replace replaces the file by a draft.
 func (d *disk) replace(w *draft) (err error) {
 	defer func() {
 		if err != nil {
@@ -274,7 +277,7 @@ func (d *disk) add(change []byte) error {
 	return nil
 }
 
-// abandon closes the file: changes are missing at its end, so it has to be replaced.
+// abandon closes the file, because changes are missing at its end. It must be replaced.
 func (d *disk) abandon() {
 	if d.file != nil {
 		_ = d.file.Close() // everything was synced
@@ -283,7 +286,7 @@ func (d *disk) abandon() {
 	d.pending.Reset()
 }
 
-// errNoFile means that there is no file to append to: it has to be written completely.
+// errNoFile means that changes cannot be appended until a snapshot is written.
 var errNoFile = errors.New("there is no file to append to")
 
 // isOversized reports whether the changes are so large that the file should be replaced by a new snapshot.

@@ -158,7 +158,7 @@ func TestModifiedFileIsRefused(t *testing.T) {
 	}
 	source.away.Store(true)
 	n = open(t, follow.Config{Source: source, Dir: dir, Poll: 20 * time.Millisecond})
-	if s := n.Status(); s.Ready || !strings.Contains(s.DiskError, "not a whole snapshot") {
+	if s := n.Status(); s.Ready || !strings.Contains(s.DiskError, "incomplete or damaged snapshot") {
 		t.Errorf("got %+v", s)
 	}
 	n.run(t)

@@ -17,19 +17,18 @@ import (
 // firstRetry is the first pause after a failed fetch. Pauses grow up to Config.Poll.
 const firstRetry = 250 * time.Millisecond
 
-// fetchLoop fetches on request, at the poll interval, and sooner after a failure.
+// fetchLoop fetches on request, at the poll interval, and sooner after a failure. It also ends expired overrides.
 func (f *Follower) fetchLoop(ctx context.Context) {
 	retry := time.Duration(0)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	due := f.config.Clock() // time of the next fetch
-	due = due.Add(f.pollPause())
+	nextFetch := f.config.Clock().Add(f.pollPause())
 	for {
 		now := f.config.Clock()
-		wait := due.Sub(now)
+		wait := nextFetch.Sub(now)
 		if f.current != nil {
-			if end := f.current.overlay.nextExpiry(now); !end.IsZero() {
-				wait = min(wait, end.Sub(now))
+			if expiry := f.current.overlay.nextExpiry(now); !expiry.IsZero() {
+				wait = min(wait, expiry.Sub(now))
 			}
 		}
 		timer.Reset(max(0, wait))
@@ -42,7 +41,7 @@ func (f *Follower) fetchLoop(ctx context.Context) {
 		case <-timer.C:
 		}
 		f.expire()
-		if now := f.config.Clock(); !requested && now.Before(due) {
+		if now := f.config.Clock(); !requested && now.Before(nextFetch) {
 			continue // only an override has expired
 		}
 		err := f.fetch(ctx)
@@ -51,9 +50,9 @@ func (f *Follower) fetchLoop(ctx context.Context) {
 			return
 		case err == nil:
 			retry = 0
-			due = f.config.Clock().Add(f.pollPause())
+			nextFetch = f.config.Clock().Add(f.pollPause())
 		case errors.Is(err, errChangedWhileRead):
-			due = f.config.Clock()
+			nextFetch = f.config.Clock()
 		default:
 			retry = min(max(2*retry, firstRetry), f.config.Poll)
 			pause := retry/2 + rand.N(retry)
@@ -61,17 +60,17 @@ func (f *Follower) fetchLoop(ctx context.Context) {
 			if errors.As(err, &response) && response.RetryAfter > 0 {
 				pause = max(pause, min(response.RetryAfter, time.Minute))
 			}
-			due = f.config.Clock().Add(pause)
+			nextFetch = f.config.Clock().Add(pause)
 		}
 	}
 }
 
-// pollPause is random, so that nodes that start together do not poll together.
+// pollPause returns the time until the next poll. It is random, so that nodes that start together do not poll together.
 func (f *Follower) pollPause() time.Duration {
 	return f.config.Poll*4/5 + rand.N(f.config.Poll*2/5)
 }
 
-// expire ends the expired overrides.
+// expire removes expired overrides.
 func (f *Follower) expire() {
 	if f.current == nil || len(f.current.overlay.clients) == 0 {
 		return
@@ -80,17 +79,17 @@ func (f *Follower) expire() {
 	broken, err := f.current.expire(f.config.Clock())
 	if err != nil {
 		f.log.Error("expired overrides could not be removed", "err", err.Error())
-		f.fromSource = f.fromSource && !broken // if the state is broken, everything is fetched
+		f.fromSource = f.fromSource && !broken // if the state is broken, the next fetch gets all objects
 		return
 	}
 	if now := len(f.current.overlay.clients); now != before {
 		f.log.Info("overrides expired", "clients", now)
-		f.change(func(s *Status) { s.Overrides = f.current.overlay.count(f.config.Clock()) })
+		f.updateStatus(func(s *Status) { s.Overrides = f.current.overlay.count(f.config.Clock()) })
 	}
 }
 
-// fetch asks the source for changes and puts them in force. Rules that cannot be used here are no error: the status
-// says so.
+// fetch gets changes from the source and puts them in force. It returns nil if this node cannot use the rules, because
+// a retry would not help, and records that in the status.
 func (f *Follower) fetch(ctx context.Context) error {
 	var since control.Mark
 	if f.current != nil && f.fromSource {
@@ -118,18 +117,19 @@ func (f *Follower) fetch(ctx context.Context) error {
 	return err
 }
 
-// errLost means that a source had rules and is now at revision 0. Deleting all rules creates a revision, so the source
-// has lost its data, and its emptiness is not intended.
+// errLost means that a source had rules and is now at revision 0. Even deleting all rules creates a revision, so the
+// source has lost its data.
 var errLost = errors.New("the rules service has lost its rules: restore them, or create new ones")
 
 // errAlreadyRefused means that the same revision was refused already.
 var errAlreadyRefused = errors.New("already refused")
 
-// errStillEmpty means that a source without rules still has none: revision 0 has no mark to compare.
+// errStillEmpty means that a source without rules still has none. Sources cannot report that themselves, because
+// revision 0 has no mark.
 var errStillEmpty = errors.New("there are no rules yet")
 
 func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
-	t := &fetchSink{follower: f, toDisk: f.disk != nil, live: true}
+	t := &fetchSink{follower: f, toDisk: f.disk != nil, fromSource: true}
 	defer t.discardDraft()
 	defer t.endHeavy()
 	err := f.config.Source.Fetch(ctx, since, t)
@@ -143,7 +143,7 @@ func (f *Follower) fetchSince(ctx context.Context, since control.Mark) error {
 	case t.snapshot != nil:
 		return f.applySnapshot(t)
 	case t.delta == nil:
-		f.change(func(s *Status) { s.Unchanged++ })
+		f.updateStatus(func(s *Status) { s.Unchanged++ })
 	default:
 		if err := f.applyDelta(t); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (f *Follower) applySnapshot(t *fetchSink) error {
 		return err
 	}
 	f.current, f.fromSource, f.fromOtherSource, f.refused = state, true, false, control.Mark{}
-	f.change(func(s *Status) { s.Snapshots++ })
+	f.updateStatus(func(s *Status) { s.Snapshots++ })
 	f.setInForce(t.header, false, slog.LevelInfo)
 	t.logSuspicious()
 	if t.draft != nil {
@@ -198,7 +198,7 @@ func (f *Follower) applyDelta(t *fetchSink) error {
 	if len(t.delta.suspensions) > 0 {
 		f.applySuspensions(f.current)
 	}
-	f.change(func(s *Status) { s.Deltas++ })
+	f.updateStatus(func(s *Status) { s.Deltas++ })
 	level := slog.LevelDebug // clients may change often
 	if len(t.delta.rules) > 0 {
 		level = slog.LevelInfo
@@ -222,7 +222,7 @@ func (f *Follower) storeDelta(t *fetchSink) error {
 	return f.disk.add(t.buffer.Bytes())
 }
 
-// maintainDisk writes everything to disk if that failed earlier, or if the file has grown.
+// maintainDisk retries a failed write, and replaces the file by a new snapshot if it is missing or has grown too large.
 func (f *Follower) maintainDisk(ctx context.Context) {
 	if f.disk == nil || f.current == nil {
 		return
@@ -259,10 +259,10 @@ func (f *Follower) applySuspensions(state *ruleState) {
 	f.config.Suspend(list)
 }
 
-// diskFetchInterval bounds how often everything is fetched for the disk.
+// diskFetchInterval is the minimum time between two fetches of a snapshot for the disk.
 const diskFetchInterval = time.Minute
 
-// setDiskStatus updates the disk's status.
+// setDiskStatus records the result of a write to disk, and logs changes between success and failure.
 func (f *Follower) setDiskStatus(err error) {
 	text := ""
 	if err != nil {
@@ -276,5 +276,5 @@ func (f *Follower) setDiskStatus(err error) {
 		return
 	}
 	f.log.Info("rules are stored on disk again")
-	f.change(func(s *Status) { s.DiskError = "" })
+	f.updateStatus(func(s *Status) { s.DiskError = "" })
 }

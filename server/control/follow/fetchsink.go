@@ -9,46 +9,46 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A fetchSink is the sink of a fetch, or of the file on disk.
+// A fetchSink receives objects from the source or from the file on disk.
 type fetchSink struct {
-	follower *Follower
-	toDisk   bool // store on disk
-	live     bool // data of the source, not of the disk
+	follower   *Follower
+	toDisk     bool // also store the objects on disk
+	fromSource bool // the objects are from the source, not from the disk
 
-	suspicious      int    // number of suspicious clients
+	suspiciousCount int    // number of suspicious clients
 	firstSuspicious string // describes the first of them
 	work            workPacer
-	rules           int    // number of rules received
-	heavyDone       func() // called when the heavy work is done
+	ruleCount       int    // number of rules received
+	heavyDone       func() // result of Config.HeavyWork, nil unless it was called
 	header          control.Header
 	snapshot        *snapshotSink
 	delta           *deltaSink
-	draft           *draft // the snapshot's file
+	draft           *draft // the new file, if header begins a snapshot
 	diskErr         error
-	buffer          bytes.Buffer // the encoded change
+	buffer          bytes.Buffer // the delta as written by encoder, to append to the file
 	encoder         *control.Writer
 }
 
-// maxDeltaBytes bounds a change kept in memory for the disk. A larger change rewrites the file.
+// maxDeltaBytes is the maximum size of a delta in memory. After a larger delta, the file is fetched completely.
 const maxDeltaBytes = maxPending
 
-// Begin receives the header.
+// Begin receives the header. It refuses snapshots that must not replace the rules in force.
 func (t *fetchSink) Begin(h control.Header) (err error) {
 	t.header = h
-	if t.live {
+	if t.fromSource {
 		t.follower.openTimer.Stop()
 	}
-	if t.live && h.Mark() == t.follower.refused && h.Revision > 0 {
+	if t.fromSource && h.Mark() == t.follower.refused && h.Revision > 0 {
 		return errAlreadyRefused
 	}
 	if want := t.follower.config.Source.Namespace(); h.Namespace != want {
 		return fmt.Errorf("%w: wrong namespace %q", control.ErrBroken, h.Namespace)
 	}
 	current := t.follower.current
-	if t.live && h.Revision == 0 && current != nil && current.mark.Revision == 0 && t.follower.fromSource {
+	if t.fromSource && h.Revision == 0 && current != nil && current.mark.Revision == 0 && t.follower.fromSource {
 		return errStillEmpty
 	}
-	if t.live && h.Revision == 0 && current != nil && current.mark.Revision > 0 && !t.follower.fromOtherSource {
+	if t.fromSource && h.Revision == 0 && current != nil && current.mark.Revision > 0 && !t.follower.fromOtherSource {
 		return fmt.Errorf("%w: it was at revision %d and is at 0 now", errLost, current.mark.Revision)
 	}
 	if h.Since == 0 {
@@ -67,14 +67,14 @@ func (t *fetchSink) Begin(h control.Header) (err error) {
 	return err
 }
 
-// Item pauses after each workPerPause objects, so that decisions can run. match.Compile does the same.
+// Item pauses after each workPerPause objects, so that goroutines with decisions can run. match.Compile does the same.
 const (
-	workPerPause = 512 // objects between two pauses; reading so many takes about a millisecond
+	workPerPause = 512 // objects between two pauses; reading this many takes about a millisecond
 	pauseLength  = 20 * time.Microsecond
 	ruleWork     = 16 // reading a rule takes as long as reading this many clients
 )
 
-// heavyRules is the number of rules from which on compiling counts as heavy work.
+// heavyRules is the minimum number of rules whose compilation counts as heavy work.
 const heavyRules = 1000
 
 // startHeavy calls Config.HeavyWork if compiling this many rules is heavy work.
@@ -84,7 +84,7 @@ func (t *fetchSink) startHeavy(rules int) {
 	}
 }
 
-// endHeavy ends the heavy work.
+// endHeavy reports the end of the heavy work, if startHeavy reported its start.
 func (t *fetchSink) endHeavy() {
 	if t.heavyDone != nil {
 		t.heavyDone()
@@ -94,7 +94,7 @@ func (t *fetchSink) endHeavy() {
 // workPacer counts the work since the last pause.
 type workPacer int
 
-// add adds work and pauses when there was enough.
+// add adds work, and pauses if it reaches workPerPause.
 func (p *workPacer) add(work workPacer) {
 	if *p += work; *p >= workPerPause {
 		*p = 0
@@ -102,14 +102,14 @@ func (p *workPacer) add(work workPacer) {
 	}
 }
 
-// Item receives an object. Without rules in force there are no decisions to pause for.
+// Item receives an object. It does not pause if no rules are in force, because then there are no decisions.
 func (t *fetchSink) Item(item *control.Item) error {
-	if t.live && t.follower.current != nil {
+	if t.fromSource && t.follower.current != nil {
 		work := workPacer(1)
 		if item.Kind == control.KindRule {
 			work = ruleWork
-			t.rules++
-			t.startHeavy(t.rules)
+			t.ruleCount++
+			t.startHeavy(t.ruleCount)
 		}
 		t.work.add(work)
 	}
@@ -134,26 +134,26 @@ func (t *fetchSink) Item(item *control.Item) error {
 	return nil
 }
 
-// checkClient records what is suspicious about a client.
+// checkClient counts a client that Config.CheckClient finds suspicious, and describes the first one.
 func (t *fetchSink) checkClient(c *rules.Client) {
 	text := t.follower.config.CheckClient(c)
 	if text == "" {
 		return
 	}
-	if t.suspicious++; t.suspicious == 1 {
+	if t.suspiciousCount++; t.suspiciousCount == 1 {
 		t.firstSuspicious = "client " + rules.Quote(c.ID) + ": " + text
 	}
 }
 
-// logSuspicious logs the suspicious clients.
+// logSuspicious logs the number of suspicious clients, and sets the status.
 func (t *fetchSink) logSuspicious() {
 	f := t.follower
-	if t.suspicious > 0 {
-		f.log.Warn("suspicious clients, which may not have the intended effect", "clients", t.suspicious,
+	if t.suspiciousCount > 0 {
+		f.log.Warn("suspicious clients, which may not have the intended effect", "clients", t.suspiciousCount,
 			"first", t.firstSuspicious)
 	}
-	if t.suspicious > 0 || t.snapshot != nil {
-		f.change(func(s *Status) { s.SuspiciousClient = t.firstSuspicious })
+	if t.suspiciousCount > 0 || t.snapshot != nil {
+		f.updateStatus(func(s *Status) { s.SuspiciousClient = t.firstSuspicious })
 	}
 }
 
@@ -165,7 +165,7 @@ func (t *fetchSink) discardDraft() {
 	}
 }
 
-// A diskSink is a sink that only stores on disk.
+// A diskSink stores objects on disk without putting them in force.
 type diskSink struct {
 	disk  *disk
 	draft *draft

@@ -20,29 +20,31 @@ type Config struct {
 	Source Source
 	// Dir stores the last valid rules, for a start without the source. Default none.
 	Dir string
-	// Apply puts rules in force. If it returns an error, the previous rules stay in force. When only clients change, the
-	// same rules are changed, and Apply is not called.
+	// Apply puts rules in force. If it returns an error, the previous rules stay in force. Apply is not called when
+	// only clients change, because the Set in force then changes itself.
 	Apply func(*match.Set) error
-	// Suspend, if set, is called with all suspensions when they may have changed. If everything was fetched, this is
-	// before Apply. The function has to end suspensions that expire.
+	// Suspend, if set, is called with all suspensions when they may have changed. For a snapshot, it is called before
+	// Apply. The function must end each suspension when it expires.
 	Suspend func([]control.Suspension)
 	// Changed, if set, is called after each change of Status.
 	Changed func(Status)
-	// CheckClient, if set, returns what is suspicious about a valid client, for example that no request of this node
-	// could match it. The log and Status show the first such client of each change.
+	// CheckClient, if set, returns a warning about a valid client, for example that no request to this node can match
+	// it, or "". The log and Status show the first warning of each change.
 	CheckClient func(*rules.Client) string
-	// HeavyWork, if set, is called before heavy work while requests are decided, such as compiling a thousand rules. Its
-	// result is called when the work is done.
+	// HeavyWork, if set, is called before work that may slow down decisions, such as compiling a thousand rules. The
+	// Follower calls done after the work.
 	HeavyWork func() (done func())
-	// Node returns the content of heartbeats, except what the Follower knows. Default: no heartbeats.
+	// Node returns the content of a heartbeat. The Follower sets the namespace, revision, lag and error. Default: no
+	// heartbeats.
 	Node func() control.Node
 	// Logger is for operators. Default slog.Default().
 	Logger *slog.Logger
-	// Clock returns the time, by which overrides expire. Default time.Now.
+	// Clock returns the current time. Default time.Now.
 	Clock func() time.Time
-	// Poll is the interval between polls of the source, plus or minus a fifth. Default DefaultPoll.
+	// Poll is the average interval between polls of the source. Each interval differs by up to a fifth. Default
+	// DefaultPoll.
 	Poll time.Duration
-	// Timeout is how long Open waits for the source before it starts from disk, or without rules. Default 5s.
+	// Timeout is how long Open waits for the source before it uses the rules on disk, or none. Default 5s.
 	Timeout time.Duration
 }
 
@@ -59,7 +61,7 @@ func (c *Config) validate() error {
 	case c.Apply == nil:
 		return errors.New("follow: no Apply")
 	case c.Poll < 0 || c.Timeout < 0:
-		return errors.New("follow: Poll and Timeout: want times above 0")
+		return errors.New("follow: Poll and Timeout: want durations above 0")
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Poll = cmp.Or(c.Poll, DefaultPoll)
@@ -98,15 +100,15 @@ type Follower struct {
 	disk            *disk        // nil if rules are not stored
 	fromSource      bool         // current is from this source
 	fromOtherSource bool         // current is from the file of another source
-	refused         control.Mark // what was refused last; zero if nothing was
+	refused         control.Mark // the rules refused last; zero if newer rules are in force
 
-	openTimer     *time.Timer // runs until the first response of the source begins
-	lastDiskFetch time.Time   // when everything was last fetched for the disk
+	openTimer     *time.Timer // cancels the first fetch of Open unless a response begins in time
+	lastDiskFetch time.Time   // time of the last fetch of a snapshot for the disk
 }
 
-// Open returns a Follower and puts the first rules in force: the rules of the source or, if it does not respond in
-// time, the rules on disk. If there are neither, it continues without rules, and Status says so. The error is about the
-// Config.
+// Open returns a Follower and puts the first rules in force: the rules of the source or, if the source does not respond
+// in time, the rules on disk. If there are neither, Ready in the Status is false. Open returns an error only if the
+// Config is invalid.
 func Open(ctx context.Context, c Config) (*Follower, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -119,7 +121,7 @@ func Open(ctx context.Context, c Config) (*Follower, error) {
 	if c.Dir != "" {
 		f.openDisk()
 	}
-	// The timeout is for the first byte. A response that has begun may take as long as it needs.
+	// The timeout applies until the response begins. After that, the response may take any time.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f.openTimer = time.AfterFunc(c.Timeout, func() { cancel(errTimeout) })
@@ -153,7 +155,7 @@ func (f *Follower) openDisk() {
 				}
 			}
 			if next.delta == nil || next.delta.header.Since != state.mark.Revision {
-				return fmt.Errorf("%w: a change does not follow the one in front of it", control.ErrBroken)
+				return fmt.Errorf("%w: a change does not continue from the previous one", control.ErrBroken)
 			}
 			replayed = true
 			return state.replay(next.delta)
@@ -180,7 +182,7 @@ func (f *Follower) openDisk() {
 	case err != nil:
 		f.log.Warn("the rules on disk are unusable: without the rules service the node starts without rules",
 			"err", err.Error())
-		f.change(func(s *Status) { s.DiskError = err.Error() })
+		f.updateStatus(func(s *Status) { s.DiskError = err.Error() })
 	default:
 		f.current, f.fromSource, f.fromOtherSource = state, sameOrigin, !sameOrigin
 		f.setInForce(control.Header{Revision: state.mark.Revision}, true, slog.LevelInfo)
@@ -193,7 +195,7 @@ func (f *Follower) openDisk() {
 func (f *Follower) diskFailed(err error) {
 	f.log.Warn("rules are not stored on disk: without the rules service the node would start with the stored rules, "+
 		"or none", "err", err.Error())
-	f.change(func(s *Status) { s.DiskError = err.Error() })
+	f.updateStatus(func(s *Status) { s.DiskError = err.Error() })
 }
 
 // Refresh requests a fetch from the source.
@@ -202,10 +204,10 @@ func (f *Follower) Refresh() { trySend(f.fetchNow) }
 // Report requests a heartbeat, because what Node returns has changed.
 func (f *Follower) Report() { trySend(f.heartbeatNow) }
 
-func trySend(to chan struct{}) {
+func trySend(ch chan struct{}) {
 	select {
-	case to <- struct{}{}:
-	default: // one is already pending
+	case ch <- struct{}{}:
+	default: // a request is already pending
 	}
 }
 
@@ -220,7 +222,7 @@ func (f *Follower) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// Close releases the resources of Open. It must be called after Run has returned.
+// Close closes the file on disk. It must be called after Run has returned.
 func (f *Follower) Close() error {
 	if f.disk == nil {
 		return nil
@@ -230,12 +232,12 @@ func (f *Follower) Close() error {
 
 // watch requests a fetch when the source signals a change.
 func (f *Follower) watch(ctx context.Context) {
-	broken := false
+	failed := false // the last yield was an error
 	for revision, err := range f.config.Source.Watch(ctx) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.change(func(s *Status) {
+		f.updateStatus(func(s *Status) {
 			s.Push = err == nil
 			s.PushError = ""
 			if err != nil {
@@ -243,11 +245,11 @@ func (f *Follower) watch(ctx context.Context) {
 			}
 		})
 		if err != nil {
-			broken = true
+			failed = true
 			f.log.Debug("stream of changes failed", "err", err.Error())
-		} else if broken || revision != f.Status().Revision {
-			f.Refresh() // after an outage the number may belong to another history
-			broken = false
+		} else if failed || revision != f.Status().Revision {
+			f.Refresh() // after an outage, a restored database may have assigned the same number to another change
+			failed = false
 		}
 	}
 }

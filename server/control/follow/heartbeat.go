@@ -12,18 +12,20 @@ import (
 )
 
 const (
-	// minHeartbeat and maxHeartbeat bound the interval that the service asks for. heartbeatTimeout limits one heartbeat.
+	// minHeartbeat and maxHeartbeat are the bounds of the interval that the service may request. heartbeatTimeout is
+	// the timeout of one heartbeat.
 	minHeartbeat     = time.Second
 	maxHeartbeat     = 5 * time.Minute
 	heartbeatTimeout = 5 * time.Second
-	// leaveTimeout is the time for the last messages once the node stops.
+	// leaveTimeout limits the last messages of a stopping node.
 	leaveTimeout = time.Second
-	// maxReportDelay bounds the random delay before new rules are reported, so that not all nodes report together.
+	// maxReportDelay is the maximum of the random delay before a node reports new rules. Without the delay, all nodes
+	// would report at once.
 	maxReportDelay = 300 * time.Millisecond
 )
 
-// runHeartbeats sends heartbeats regularly and soon after a rule change. When ctx ends, it tells the service that the
-// node stops. A heartbeat in progress may finish first, so that it does not arrive after that message.
+// runHeartbeats sends heartbeats at intervals and soon after a rule change. When ctx ends, it reports to the service
+// that the node is stopping. It lets a heartbeat in progress finish first, so that the heartbeat does not arrive later.
 func (f *Follower) runHeartbeats(ctx context.Context) {
 	sendCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -69,14 +71,14 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sendHeartbeat sends one heartbeat and returns the time until the next. refused is the last logged refusal, which is not
-// logged twice.
+// sendHeartbeat sends one heartbeat and returns the time until the next. refused is the last refusal by the service
+// that was logged. The same refusal is not logged again.
 func (f *Follower) sendHeartbeat(ctx context.Context, refused *string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
 	latest, interval, err := f.config.Source.Heartbeat(ctx, f.Node())
 	if err != nil {
-		level := slog.LevelDebug // fetch already logs an unreachable service
+		level := slog.LevelDebug // fetch logs an unreachable service with a higher level
 		var response *remote.Error
 		if errors.As(err, &response) && response.Status/100 == 4 && err.Error() != *refused {
 			level, *refused = slog.LevelWarn, err.Error()

@@ -4,8 +4,8 @@ package follow
 
 import "os"
 
-// lock does nothing on this system. Give each node its own directory.
+// lock does nothing, because this system has no flock. Operators must give each node its own directory.
 func lock(*os.File) error { return nil }
 
-// syncDir does nothing on this system.
+// syncDir does nothing, because this system cannot sync directories.
 func syncDir(string) error { return nil }

@@ -18,7 +18,7 @@ import (
 // An overlay applies temporary overrides to the clients of a registry.
 type overlay struct {
 	overrides map[string]*override
-	clients   map[string]*overriddenClient // clients changed by overrides, by id
+	clients   map[string]*overriddenClient // clients changed by overrides, by ID
 }
 
 // An override is a control.Override with its revision.
@@ -31,7 +31,7 @@ type override struct {
 type overriddenClient struct {
 	base      *rules.Client // as registered; nil for a temporary client
 	overrides []*override
-	effective rules.Client // with the overrides applied, as in the registry
+	effective rules.Client // base with the overrides applied; this is in the registry
 }
 
 func newOverlay() overlay {
@@ -57,8 +57,8 @@ func (o *overlay) add(item *control.Item) error {
 	return nil
 }
 
-// active returns the overrides in force, in the order in which they apply: overrides of all rules before overrides of
-// one rule, each with blocks last, otherwise by revision.
+// active returns the overrides in force, in the order in which they are applied: overrides of all rules come before
+// overrides of one rule, and within each group, blocks come last. Otherwise older revisions come first.
 func (o *overlay) active(now time.Time) []*override {
 	var list []*override
 	for _, entry := range o.overrides {
@@ -75,7 +75,7 @@ func (o *overlay) active(now time.Time) []*override {
 	return list
 }
 
-// compareBools sorts false before true.
+// compareBools is a comparison function that orders false before true.
 func compareBools(a, b bool) int {
 	switch {
 	case a == b:
@@ -86,7 +86,7 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// nextExpiry returns when the next override expires, zero if none will.
+// nextExpiry returns the time when the next override expires, zero if there is none.
 func (o *overlay) nextExpiry(now time.Time) time.Time {
 	var first time.Time
 	for _, entry := range o.overrides {
@@ -100,7 +100,8 @@ func (o *overlay) nextExpiry(now time.Time) time.Time {
 // count returns the number of overrides in force.
 func (o *overlay) count(now time.Time) int { return len(o.active(now)) }
 
-// apply updates the clients of a registry to the overrides in force. Overrides of unknown rules have no effect.
+// apply updates the clients of a registry so that exactly the overrides in force are applied to them. Overrides of
+// unknown rules have no effect.
 func (o *overlay) apply(to *undoRegistry, set *match.Set, now time.Time) error {
 	clients, order, err := o.overriddenClients(to, set, now)
 	if err != nil {
@@ -135,7 +136,7 @@ func (o *overlay) overriddenClients(
 ) (map[string]*overriddenClient, []string, error) {
 	clients := map[string]*overriddenClient{}
 	var order []string
-	temporaryIDs := map[value]string{} // values without a client, and the temporary client for each
+	temporaryIDs := map[attributeValue]string{} // IDs of temporary clients, by the value that each stands for
 	for _, entry := range o.active(now) {
 		if entry.Rule != "" && set.Rule(entry.Rule) == nil {
 			continue
@@ -144,7 +145,7 @@ func (o *overlay) overriddenClients(
 		if err != nil {
 			return nil, nil, fmt.Errorf("override %s: %w", rules.Quote(entry.ID), err)
 		}
-		seen := map[string]bool{} // several of its attributes may match one client
+		seen := map[string]bool{} // several attributes of the override may match the same client
 		for i, t := range client.Attributes {
 			id, added := o.clientOf(to, entry, i, t, temporaryIDs)
 			if seen[id] {
@@ -165,13 +166,13 @@ func (o *overlay) overriddenClients(
 	return clients, order, nil
 }
 
-// A value is an attribute with its value.
-type value struct{ attribute, text string }
+// An attributeValue is a value of an attribute.
+type attributeValue struct{ attribute, value string }
 
-// clientOf returns the client that attribute i of an override matches, without any overrides. If no client is
-// registered, it is a temporary one.
+// clientOf returns the registered client that t, attribute i of an override, matches, and its ID. No overrides are
+// applied to it yet. If there is no such client, clientOf returns a temporary one.
 func (o *overlay) clientOf(
-	to *undoRegistry, from *override, i int, t rules.Test, temporaryIDs map[value]string,
+	to *undoRegistry, entry *override, i int, t rules.Test, temporaryIDs map[attributeValue]string,
 ) (string, *overriddenClient) {
 	if found, ok := to.registry.Lookup(t.Attribute, t.Values[0]); ok {
 		switch existing := o.clients[found.ID]; {
@@ -182,17 +183,17 @@ func (o *overlay) clientOf(
 			return found.ID, &overriddenClient{base: existing.base, effective: *existing.base}
 		}
 	}
-	key := value{t.Attribute.String(), t.Values[0]}
+	key := attributeValue{t.Attribute.String(), t.Values[0]}
 	id, ok := temporaryIDs[key]
 	if !ok {
-		id = o.idFor(to, from.ID, i)
+		id = o.unusedID(to, entry.ID, i)
 		temporaryIDs[key] = id
 	}
 	return id, &overriddenClient{effective: rules.Client{ID: id, Attributes: []rules.Test{t}}}
 }
 
-// idFor returns an unused id for a temporary client.
-func (o *overlay) idFor(to *undoRegistry, override string, i int) string {
+// unusedID returns an unused ID for the temporary client of attribute i of an override.
+func (o *overlay) unusedID(to *undoRegistry, override string, i int) string {
 	id := "override:" + override
 	if len(id) > rules.MaxName-8 { // leave space for the suffixes below
 		sum := sha256.Sum256([]byte(override))
@@ -202,8 +203,8 @@ func (o *overlay) idFor(to *undoRegistry, override string, i int) string {
 		id = fmt.Sprint(id, ":", i)
 	}
 	for {
-		_, taken := to.registry.Get(id)
-		if c := o.clients[id]; !taken || c != nil && c.base == nil {
+		_, exists := to.registry.Get(id)
+		if c := o.clients[id]; !exists || c != nil && c.base == nil {
 			return id
 		}
 		id += "+"

@@ -18,17 +18,17 @@ type Source interface {
 	Name() string
 	// Namespace is the namespace of the rules.
 	Namespace() string
-	// Watch yields the revision of each change soon after its commit, the current one first, until ctx ends. An error
-	// means that revisions may have been missed; Watch continues.
+	// Watch yields the current revision, then the revision of each change soon after its commit, until ctx ends. After
+	// an error, Watch continues, but revisions may be missing.
 	Watch(ctx context.Context) iter.Seq2[int64, error]
-	// Fetch passes the changes since a mark to the sink. If the mark is zero or not in the source's history, or if there
-	// are many changes, it passes everything. The header says which. Without changes, it does not call the sink. If it
-	// returns an error, the data passed to the sink must not be used.
-	Fetch(ctx context.Context, since control.Mark, to Sink) error
-	// Heartbeat reports the state of the node. It returns the latest revision and the time until the next heartbeat (0 if
-	// the node chooses).
+	// Fetch passes the changes since a mark to the sink. If the mark is zero or not in the source's history, or if
+	// there are many changes, Fetch passes all objects instead, and Since in the header is 0. Without changes, Fetch
+	// does not call the sink. If Fetch returns an error, the objects passed to the sink must not be used.
+	Fetch(ctx context.Context, since control.Mark, sink Sink) error
+	// Heartbeat reports the state of the node. It returns the latest revision and the time until the next heartbeat, 0
+	// if the node may choose it.
 	Heartbeat(ctx context.Context, n control.Node) (latest int64, next time.Duration, err error)
-	// Leave reports that the node stops.
+	// Leave reports that the node is stopping.
 	Leave(ctx context.Context, n control.Node) error
 }
 
@@ -55,12 +55,12 @@ func (r remoteSource) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-func (r remoteSource) Fetch(ctx context.Context, since control.Mark, to Sink) error {
+func (r remoteSource) Fetch(ctx context.Context, since control.Mark, sink Sink) error {
 	s, err := r.Snapshot(ctx, since)
 	if err != nil || s == nil {
 		return err
 	}
-	err = drain(s.Reader, to)
+	err = drain(s.Reader, sink)
 	if closed := s.Close(); err == nil {
 		err = closed
 	}
@@ -73,8 +73,8 @@ func (r remoteSource) Heartbeat(ctx context.Context, n control.Node) (int64, tim
 }
 
 // drain passes all objects of a reader to a sink.
-func drain(r *control.Reader, to Sink) error {
-	if err := to.Begin(r.Header); err != nil {
+func drain(r *control.Reader, sink Sink) error {
+	if err := sink.Begin(r.Header); err != nil {
 		return err
 	}
 	for {
@@ -85,13 +85,13 @@ func drain(r *control.Reader, to Sink) error {
 		case err != nil:
 			return err
 		}
-		if err := to.Item(item); err != nil {
+		if err := sink.Item(item); err != nil {
 			return err
 		}
 	}
 }
 
-// A Register receives heartbeats and stops of nodes. An api.Server is one.
+// A Register receives the heartbeats of nodes, and their reports that they stop. api.Server implements it.
 type Register interface {
 	Heartbeat(ctx context.Context, n control.Node) (latest int64, err error)
 	Leave(ctx context.Context, n control.Node) error
@@ -122,13 +122,13 @@ func (d *databaseSource) Watch(ctx context.Context) iter.Seq2[int64, error] {
 }
 
 const (
-	// maxDelta bounds the objects of a change. For more, everything is sent.
+	// maxDelta is the maximum number of objects in a delta. If more have changed, all objects are passed.
 	maxDelta = 10_000
 	// databaseTimeout bounds a fetch from a database.
 	databaseTimeout = 2 * time.Minute
 )
 
-func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink) error {
+func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, sink Sink) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	_, current, err := d.db.Revision(ctx, d.namespace)
@@ -136,54 +136,55 @@ func (d *databaseSource) Fetch(ctx context.Context, since control.Mark, to Sink)
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	if since.Revision > 0 && since.Revision <= current {
-		mark, err := control.MarkAt(ctx, d.db, since.Revision)
+		mark, err := control.LoadMark(ctx, d.db, since.Revision)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", d.Name(), err)
-		case mark != since: // the database was restored or lost changes, and continues from an earlier revision
+		case mark != since: // the database was restored or lost changes, and has assigned the revision again
 		case since.Revision == current:
 			return nil
 		default:
 			changed, revision, err := d.db.Since(ctx, d.namespace, since.Revision, maxDelta)
 			if err == nil {
-				return d.delta(ctx, control.Header{Namespace: d.namespace, Since: since.Revision, Revision: revision}, changed, to)
+				h := control.Header{Namespace: d.namespace, Since: since.Revision, Revision: revision}
+				return d.delta(ctx, h, changed, sink)
 			}
 			if !errors.Is(err, control.ErrPruned) {
 				return fmt.Errorf("%s: %w", d.Name(), err)
 			}
 		}
 	}
-	return d.snapshot(ctx, current, to)
+	return d.snapshot(ctx, current, sink)
 }
 
-func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []control.Object, to Sink) error {
-	mark, err := control.MarkAt(ctx, d.db, h.Revision)
+func (d *databaseSource) delta(ctx context.Context, h control.Header, changed []control.Object, sink Sink) error {
+	mark, err := control.LoadMark(ctx, d.db, h.Revision)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
 	h.Time = mark.Time()
-	if err := to.Begin(h); err != nil {
+	if err := sink.Begin(h); err != nil {
 		return err
 	}
 	for i := range changed {
-		if err := to.Item(changed[i].Item()); err != nil {
+		if err := sink.Item(changed[i].Item()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// snapshot passes all objects. The header names the revision and comes first, so if a newer one is read, snapshot
-// returns an error and the Follower calls again.
-func (d *databaseSource) snapshot(ctx context.Context, current int64, to Sink) error {
-	mark, err := control.MarkAt(ctx, d.db, current)
+// snapshot passes all objects. The header with the revision comes first. If the objects read after it are of a newer
+// revision, snapshot returns errChangedWhileRead, and the Follower calls it again.
+func (d *databaseSource) snapshot(ctx context.Context, current int64, sink Sink) error {
+	mark, err := control.LoadMark(ctx, d.db, current)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	if err := to.Begin(control.Header{Namespace: d.namespace, Revision: current, Time: mark.Time()}); err != nil {
+	if err := sink.Begin(control.Header{Namespace: d.namespace, Revision: current, Time: mark.Time()}); err != nil {
 		return err
 	}
-	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return to.Item(o.Item()) })
+	revision, err := d.db.Snapshot(ctx, d.namespace, func(o *control.Object) error { return sink.Item(o.Item()) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
@@ -193,7 +194,7 @@ func (d *databaseSource) snapshot(ctx context.Context, current int64, to Sink) e
 	return nil
 }
 
-// errChangedWhileRead means that the rules changed while they were read. They can be read again immediately.
+// errChangedWhileRead means that the rules changed while snapshot read them. The caller can retry immediately.
 var errChangedWhileRead = errors.New("the rules changed")
 
 func (d *databaseSource) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {

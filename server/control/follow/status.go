@@ -14,9 +14,9 @@ type Status struct {
 	Source, Namespace string
 	// Revision is the revision of the rules in force, 0 if there are none yet.
 	Revision int64
-	// Ready reports whether rules are in force, however old.
+	// Ready reports whether rules are in force, even if they are old.
 	Ready bool
-	// Rules and Clients are counts, and Overrides is the number of overrides in force.
+	// Rules, Clients and Overrides are the numbers of rules, registered clients and overrides in force.
 	Rules, Clients, Overrides int
 	// Loaded is when the rules came into force here. Lag is the time from their commit to Loaded, 0 if they were committed
 	// before the Follower started.
@@ -24,9 +24,9 @@ type Status struct {
 	Lag    time.Duration
 	// Checked is when the source last confirmed the rules.
 	Checked time.Time
-	// FromDisk reports that the rules are from the file, because the source was not reached yet.
+	// FromDisk reports whether the rules are from the disk, because the source has not responded yet.
 	FromDisk bool
-	// Push reports that the source signals changes, and PushError why it does not.
+	// Push reports whether the source signals changes, and PushError says why it does not.
 	Push      bool
 	PushError string
 	// UnreachableReason says why the source is unreachable, RefusalReason why its rules cannot be used here, and DiskError
@@ -34,7 +34,7 @@ type Status struct {
 	UnreachableReason, RefusalReason, DiskError string
 	// SuspiciousClient describes the last client that Config.CheckClient found suspicious, empty if there is none.
 	SuspiciousClient string
-	// Counts of snapshots, changes, fetches without changes, refused rules, and failed fetches.
+	// The numbers of snapshots, deltas, fetches without changes, refused rules, and failed fetches since the start.
 	Snapshots, Deltas, Unchanged, Refusals, Failures int64
 }
 
@@ -45,13 +45,13 @@ func (f *Follower) Status() Status {
 	return f.status
 }
 
-// change changes the status and calls Config.Changed.
-func (f *Follower) change(do func(*Status)) {
+// updateStatus calls update with the status, then Config.Changed.
+func (f *Follower) updateStatus(update func(*Status)) {
 	f.mu.Lock()
-	do(&f.status)
-	now := f.status
+	update(&f.status)
+	status := f.status
 	f.mu.Unlock()
-	f.config.Changed(now)
+	f.config.Changed(status)
 }
 
 // setInForce records and logs that f.current has come into force.
@@ -60,11 +60,13 @@ func (f *Follower) setInForce(h control.Header, fromDisk bool, level slog.Level)
 	current := f.current
 	before := f.Status()
 	var lag time.Duration
-	if h.Time.After(f.started) { // older commits are not late: nobody waited for them here
+	if h.Time.After(f.started) { // a change from before the start does not lag
+		// In a restored database, the commit may be older than the last check.
 		lag = max(0, now.Sub(maxTime(h.Time, before.Checked)))
 	}
-	f.change(func(s *Status) {
-		s.Revision, s.Ready, s.FromDisk, s.Lag, s.Loaded, s.RefusalReason = current.mark.Revision, true, fromDisk, lag, now, ""
+	f.updateStatus(func(s *Status) {
+		s.Revision, s.Ready, s.FromDisk = current.mark.Revision, true, fromDisk
+		s.Lag, s.Loaded, s.RefusalReason = lag, now, ""
 		s.Rules, s.Clients, s.Overrides = current.set.Len(), current.clients.registry.Len(), current.overlay.count(now)
 		if !fromDisk {
 			s.Checked, s.UnreachableReason = now, ""
@@ -79,7 +81,7 @@ func (f *Follower) setInForce(h control.Header, fromDisk bool, level slog.Level)
 	trySend(f.heartbeatNow)
 }
 
-// maxTime returns the later of two times. Revisions of a restored database may be older than the last check.
+// maxTime returns the later of two times.
 func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -87,11 +89,11 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// setReached records that the source has responded, and whether it still has the refused rules.
+// setReached records that the source has responded. stillRefused means that it still has the rules that were refused.
 func (f *Follower) setReached(stillRefused bool) {
 	now := f.config.Clock()
 	before := f.Status()
-	f.change(func(s *Status) {
+	f.updateStatus(func(s *Status) {
 		s.Checked, s.UnreachableReason, s.FromDisk = now, "", false
 		if !stillRefused && f.refused == (control.Mark{}) {
 			s.RefusalReason = ""
@@ -104,7 +106,7 @@ func (f *Follower) setReached(stillRefused bool) {
 
 func (f *Follower) setRefused(err error) {
 	before := f.Status()
-	f.change(func(s *Status) {
+	f.updateStatus(func(s *Status) {
 		s.Checked, s.UnreachableReason, s.FromDisk = f.config.Clock(), "", false
 		s.RefusalReason = err.Error()
 		s.Refusals++
@@ -118,7 +120,7 @@ func (f *Follower) setRefused(err error) {
 
 func (f *Follower) setUnreachable(err error) {
 	before := f.Status()
-	f.change(func(s *Status) {
+	f.updateStatus(func(s *Status) {
 		s.UnreachableReason = err.Error()
 		s.Failures++
 	})

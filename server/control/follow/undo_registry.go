@@ -8,23 +8,23 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// undoRegistry is a registry with an undo log.
+// An undoRegistry is a registry of clients whose changes since begin can be undone.
 type undoRegistry struct {
-	registry *registry.Registry
-	undo     []func() error // newest last; nil outside a transaction
-	undoing  bool
+	registry  *registry.Registry
+	undo      []func() error // undo the changes since begin, newest last
+	recording bool           // between begin and commit or rollback
 }
 
-// put registers a client. It replaces the one with the same id.
+// put registers a client, or replaces the client with the same ID.
 func (c *undoRegistry) put(client rules.Client) error {
 	var old *rules.Client
-	if c.undoing {
+	if c.recording {
 		old, _ = c.registry.Get(client.ID)
 	}
 	if err := c.registry.Put(client); err != nil {
 		return err
 	}
-	if c.undoing {
+	if c.recording {
 		c.undo = append(c.undo, func() error {
 			if old == nil {
 				c.registry.Remove(client.ID)
@@ -36,24 +36,24 @@ func (c *undoRegistry) put(client rules.Client) error {
 	return nil
 }
 
-// remove removes the client with this id, if any.
+// remove removes the client with this ID, if any.
 func (c *undoRegistry) remove(id string) {
 	old, ok := c.registry.Remove(id)
-	if ok && c.undoing {
+	if ok && c.recording {
 		c.undo = append(c.undo, func() error { return c.registry.Put(control.WithoutDefaultNames(old)) })
 	}
 }
 
-// begin starts to record changes for rollback, and commit stops it.
-func (c *undoRegistry) begin()  { c.undo, c.undoing = nil, true }
-func (c *undoRegistry) commit() { c.undo, c.undoing = nil, false }
+// begin starts to record changes for rollback. commit forgets them and stops recording.
+func (c *undoRegistry) begin()  { c.undo, c.recording = nil, true }
+func (c *undoRegistry) commit() { c.undo, c.recording = nil, false }
 
 // rollback undoes the changes since begin.
 func (c *undoRegistry) rollback() error {
 	undo := c.undo
 	c.commit()
-	for _, undoOne := range slices.Backward(undo) {
-		if err := undoOne(); err != nil {
+	for _, undoChange := range slices.Backward(undo) {
+		if err := undoChange(); err != nil {
 			return err
 		}
 	}

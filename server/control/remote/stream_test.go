@@ -122,7 +122,7 @@ func TestSnapshotIsReadToItsEnd(t *testing.T) {
 		write(t, packed, control.Header{Namespace: "shop", Revision: 42, Since: 41}, 1000)
 		_ = packed.Close()
 	})
-	s, err := c.Snapshot(t.Context(), control.Mark{Revision: 41, At: 6})
+	s, err := c.Snapshot(t.Context(), control.Mark{Revision: 41, CommitMicros: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestSnapshotIsReadToItsEnd(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if s, err := c.Snapshot(t.Context(), control.Mark{Revision: 42, At: 7}); s != nil || err != nil {
+	if s, err := c.Snapshot(t.Context(), control.Mark{Revision: 42, CommitMicros: 7}); s != nil || err != nil {
 		t.Errorf("nothing new: got %v, %v", s, err)
 	}
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// smallBody is a size in bytes. A body of at least this size is large.
-	smallBody = 8 << 10
+	// minLargeBody is the minimum size of a large body in bytes.
+	minLargeBody = 8 << 10
 	// maxLarge is the maximum number of large bodies in memory.
 	maxLarge = 2
-	// largeTimeout is how long a call waits until it may send a large body.
+	// largeTimeout is how long a call waits until there is memory for its large body.
 	largeTimeout = 30 * time.Second
 )
 
-// Bodies limits the bodies of all calls to a server: their size, and how many large bodies are in memory. A token has at
-// most one large body. At most maxLarge-1 large bodies are of viewers, nodes and calls without a token, so that they
-// cannot use all of the memory that editors need. Bodies is safe for concurrent use.
+// Bodies limits the size of the bodies of all calls to a server, and the number of large bodies in memory. Each token
+// may have one large body at a time. Viewers, nodes and calls without a token may have maxLarge-1 together, so that one
+// remains for editors and admins. Bodies is safe for concurrent use.
 type Bodies struct {
 	maxBytes int64
 

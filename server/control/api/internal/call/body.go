@@ -13,13 +13,14 @@ import (
 	"github.com/headgate/headgate/server/internal/bodytype"
 )
 
-// bodyBounds limit the memory to parse a body to 64 MB. Ten thousand rules in JSON are within them.
+// bodyBounds limits the memory for parsing a body to 64 MB. A body with ten thousand rules in JSON is within the
+// bounds.
 var bodyBounds = source.Bounds{JSONTokens: 300_000, JSONItems: 50_000, YAMLBytes: 512 << 10, YAMLTokens: 80_000}
 
-// BodyTime is the time that callers have to send a body, and to receive a response.
+// BodyTime limits the time that a caller takes to send a body, and the time that it takes to receive a response.
 const BodyTime = time.Minute
 
-// The names of bodies for parsers, which tell the format by the ending.
+// The file names of bodies. Parsers select the format by the extension.
 const (
 	Unnamed = "body" // no Content-Type: the parser detects the format
 	JSON    = "body.json"
@@ -27,7 +28,7 @@ const (
 	NDJSON  = "body.ndjson"
 )
 
-// ReadBody returns the body and its name. A large body waits until there is memory for it.
+// ReadBody returns the body and its file name. Before it reads a large body, it waits until there is memory for it.
 func (c *Call) ReadBody() (name string, data []byte, err error) {
 	if name, err = c.BodyName(); err != nil {
 		return "", nil, err
@@ -37,7 +38,7 @@ func (c *Call) ReadBody() (name string, data []byte, err error) {
 	}
 	c.SetDeadlines(BodyTime, 2*BodyTime)
 	body := http.MaxBytesReader(c.W, c.R.Body, c.bodies.maxBytes)
-	if data, err = io.ReadAll(io.LimitReader(body, smallBody)); err == nil && len(data) == smallBody {
+	if data, err = io.ReadAll(io.LimitReader(body, minLargeBody)); err == nil && len(data) == minLargeBody {
 		if c.releaseLarge == nil {
 			if c.releaseLarge, err = c.bodies.acquire(c.R.Context(), c.Caller); err != nil {
 				return "", nil, err
@@ -51,17 +52,17 @@ func (c *Call) ReadBody() (name string, data []byte, err error) {
 	case errors.As(err, &tooLarge):
 		return "", nil, c.tooLarge()
 	case err != nil:
-		return "", nil, problem.New(http.StatusBadRequest, "The body did not arrive: %v.", err)
+		return "", nil, problem.New(http.StatusBadRequest, "The body could not be received: %v.", err)
 	}
 	if err := bodyBounds.Check(name, data); err != nil {
 		return "", nil, problem.New(http.StatusRequestEntityTooLarge, "The body takes too much memory: %v. "+
-			"Large bodies are sent as JSON, and clients line by line to /v1/clients:import.", err)
+			"Send large bodies as JSON, and clients line by line to /v1/clients:import.", err)
 	}
 	return name, data, nil
 }
 
-// readRest returns a whole body, of which the first part is already read. The length of the whole body is negative if it
-// is unknown.
+// readRest reads the rest of a body and returns the whole body. first is the part that was already read. length is the
+// length of the whole body, negative if it is unknown.
 func readRest(first []byte, body io.Reader, length int64) ([]byte, error) {
 	buffer := bytes.NewBuffer(first)
 	if length > 0 {
@@ -74,14 +75,14 @@ func readRest(first []byte, body io.Reader, length int64) ([]byte, error) {
 
 func (c *Call) tooLarge() error {
 	return problem.New(http.StatusRequestEntityTooLarge, "The body is longer than %d bytes. "+
-		"Clients can be sent line by line to /v1/clients:import, as many as there are.", c.bodies.maxBytes)
+		"Any number of clients can be sent line by line to /v1/clients:import.", c.bodies.maxBytes)
 }
 
-// BodyName returns the name of the body: Unnamed, JSON, YAML or NDJSON, by its Content-Type.
+// BodyName returns the file name of the body, Unnamed, JSON, YAML or NDJSON, according to its Content-Type.
 func (c *Call) BodyName() (string, error) {
 	if e := c.R.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return "", problem.New(http.StatusUnsupportedMediaType,
-			"Content-Encoding %s: send the body as it is.", rules.Quote(e))
+			"Content-Encoding %s: send the body without an encoding.", rules.Quote(e))
 	}
 	contentType := c.R.Header.Get("Content-Type")
 	switch bodytype.Of(contentType) {
@@ -99,7 +100,8 @@ func (c *Call) BodyName() (string, error) {
 	}
 }
 
-// ReadJSON decodes a JSON body into a pointer to a struct with `field` tags, like decodeJSON.
+// ReadJSON decodes a JSON body into the struct that v points to. The struct has `field` tags. Unknown fields are
+// errors.
 func (c *Call) ReadJSON(v any) error {
 	data, err := c.ReadJSONBody()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package call handles one HTTP call to the rules service: it reads the parameters and the body, and sends the response.
+// Package call reads the parameters and the body of an HTTP call to the rules service, and sends the response.
 package call
 
 import (
@@ -20,16 +20,16 @@ type Call struct {
 	Args      []string // the values in the path
 	Query     url.Values
 	Caller    *token.Principal // nil if the route needs no token
-	From      string           // the caller's address
+	From      string           // the caller's network address
 	Namespace string
-	// Parameters are the query parameters of the route besides namespace. "*" stands for any.
+	// Parameters are the query parameters of the route besides namespace. "*" stands for any parameter.
 	Parameters []string
 
 	bodies       *Bodies
 	releaseLarge func() // nil unless the call has a large body
 }
 
-// New returns a Call in the default namespace. End must be called when it is served.
+// New returns a Call in the default namespace. End must be called after the response.
 func New(w http.ResponseWriter, r *http.Request, bodies *Bodies) *Call {
 	return &Call{W: w, R: r, Namespace: control.DefaultNamespace, bodies: bodies}
 }
@@ -54,7 +54,7 @@ func (c *Call) Respond(status int, v any) error {
 	return nil
 }
 
-// A RevisionOnly is the response to a call after which there is no object to show, such as a deletion.
+// A RevisionOnly is the response to a call that leaves no object to return, such as a deletion.
 type RevisionOnly struct {
 	Revision int64 `json:"revision"`
 }
@@ -63,7 +63,7 @@ type RevisionOnly struct {
 // deadlines.
 func (c *Call) SetDeadlines(read, write time.Duration) {
 	rc := http.NewResponseController(c.W)
-	now := time.Now() // connections use the system's clock
+	now := time.Now() // deadlines of connections are by the system's clock
 	_ = rc.SetReadDeadline(now.Add(read))
 	_ = rc.SetWriteDeadline(now.Add(write))
 }

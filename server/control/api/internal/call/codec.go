@@ -9,8 +9,9 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// decodeJSON decodes a JSON object into a pointer to a struct with `field` tags. It refuses unknown fields: a misspelt
-// field must not count as missing. Null stands for a missing field. The error is a *source.Error.
+// decodeJSON decodes a JSON object into the struct that v points to. The struct has `field` tags. decodeJSON refuses
+// unknown fields, because ignoring a misspelt field could do harm. A null counts as a missing field. The error is a
+// *source.Error.
 func decodeJSON(data []byte, v any) error {
 	f, err := source.Read(JSON, data)
 	if err != nil {
@@ -22,8 +23,8 @@ func decodeJSON(data []byte, v any) error {
 	return f.Error(jsonCodec().Decode(f, v), 0, nil) // 0: the list of problems is complete
 }
 
-// jsonCodec returns a codec that, unlike the codec of rules files, accepts neither a number for a string nor a string
-// for a list.
+// jsonCodec returns a codec with strict types. The codec of rules files also accepts a number for a string, and a
+// string for a list.
 var jsonCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	source.RegisterNode(c, control.DecodeTime, nil)

@@ -9,26 +9,26 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 )
 
-// InvalidContent returns the problem of an error in the content that a caller sent, nil if it is another error.
+// InvalidContent converts an error about content that a caller has sent to a problem. It returns nil for other errors.
 func InvalidContent(err error) *problem.Error {
 	var (
-		problemError *problem.Error
-		invalid      *source.Error
-		rule         *rules.Error
+		problemErr *problem.Error
+		sourceErr  *source.Error
+		rulesErr   *rules.Error
 	)
 	switch {
-	case errors.As(err, &problemError):
-		return problemError
-	case errors.As(err, &invalid):
-		return problem.Invalid(invalid.Problems, invalid.More)
-	case errors.As(err, &rule):
-		return problem.Invalid(edit.RuleProblems(rule), rule.More)
+	case errors.As(err, &problemErr):
+		return problemErr
+	case errors.As(err, &sourceErr):
+		return problem.Invalid(sourceErr.Problems, sourceErr.More)
+	case errors.As(err, &rulesErr):
+		return problem.Invalid(edit.RuleProblems(rulesErr), rulesErr.More)
 	}
 	return nil
 }
 
-// InvalidDraft returns the problem of an error in the field draft of a body, with paths below "draft". It returns other
-// errors unchanged.
+// InvalidDraft converts an error about the field draft of a body to a problem with paths below "draft". It returns
+// other errors unchanged.
 func InvalidDraft(err error) error {
 	p := InvalidContent(err)
 	if p == nil {
@@ -36,7 +36,7 @@ func InvalidDraft(err error) error {
 	}
 	for i := range p.Fields {
 		p.Fields[i].Path = edit.JoinPath("draft", p.Fields[i].Path)
-		p.Fields[i].Line, p.Fields[i].Column = 0, 0 // of the draft, not of the body
+		p.Fields[i].Line, p.Fields[i].Column = 0, 0 // they are positions in the draft, not in the body
 	}
 	return p
 }

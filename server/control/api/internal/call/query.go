@@ -27,8 +27,8 @@ func (c *Call) Flag(name string) (bool, error) {
 	}
 }
 
-// IsDryRun reports whether the call asks for a dry run. An invalid dry_run counts as false; CommitOptions returns its
-// error.
+// IsDryRun reports whether the call requests a dry run. An invalid dry_run counts as false here, and CommitOptions
+// returns an error for it.
 func (c *Call) IsDryRun() bool {
 	dry, err := c.Flag("dry_run")
 	return err == nil && dry
@@ -57,7 +57,7 @@ func (c *Call) Number(name string, defaultValue, minimum, maximum int64) (int64,
 	return n, nil
 }
 
-// NewCursor returns the cursor of the page after an ID. Callers send it back unchanged.
+// NewCursor returns the cursor of the page that begins after the ID last. Callers send it back unchanged.
 func NewCursor(last string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("v1 " + last))
 }
@@ -78,7 +78,7 @@ func (c *Call) Cursor() (string, error) {
 	return last, nil
 }
 
-// RevisionCursor reads a cursor that is a revision, 0 for the first page.
+// RevisionCursor is like Cursor for pages of revisions. It returns 0 for the first page.
 func (c *Call) RevisionCursor() (int64, error) {
 	last, err := c.Cursor()
 	if err != nil || last == "" {
@@ -91,7 +91,7 @@ func (c *Call) RevisionCursor() (int64, error) {
 	return n, nil
 }
 
-// Page reads the parameters of a page: the last ID of the page before it, and the number of objects.
+// Page reads the parameters of a page. It returns the last ID of the previous page and the maximum number of objects.
 func (c *Call) Page() (after string, limit int, err error) {
 	n, err := c.Number("limit", 100, 1, 1000)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *Call) Page() (after string, limit int, err error) {
 	return after, int(n), err
 }
 
-// ObjectQuery returns the query of the page that the call asks for, and the page's limit. The limit of the query is one
-// higher: if the query finds the extra object, there is another page.
+// ObjectQuery returns the query for the page that the call requests, and the page's limit. The query asks for one more
+// object than the limit, to find out whether there is another page.
 func (c *Call) ObjectQuery(kind control.Kind) (q control.Query, limit int, err error) {
 	after, limit, err := c.Page()
 	q = control.Query{Namespace: c.Namespace, Kind: kind, Limit: limit + 1}
@@ -120,7 +120,7 @@ func (c *Call) Condition(header string) (edit.Condition, error) {
 	tags, isAny, err := c.EntityTags(header)
 	condition := edit.Condition{Given: len(tags) > 0 || isAny, Any: isAny}
 	for _, tag := range tags {
-		// The tag of an object is its revision, so any other tag matches nothing.
+		// The tag of an object is its revision. Any other tag matches no object.
 		if n, err := strconv.ParseInt(tag, 10, 64); err == nil && n > 0 {
 			condition.Revisions = append(condition.Revisions, n)
 		}

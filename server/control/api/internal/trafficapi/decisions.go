@@ -18,8 +18,8 @@ const (
 	maxDecisions     = 500
 )
 
-// clientFromQuery returns the client that the query parameters name, with attribute values as statistics store them:
-// secrets are hashed. It skips the route's own parameters.
+// clientFromQuery returns the client that the query parameters name. Its attribute values have the form in which
+// statistics store them: values that may be secret are hashed. The route's own parameters are not attributes.
 func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
 	given, stored := map[string]string{}, map[string]string{}
 	for name, values := range c.Query {
@@ -29,7 +29,7 @@ func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
 		if _, err := headgate.ParseAttribute(name); err != nil {
 			return nil, problem.New(http.StatusBadRequest, "?%s is neither a parameter of this call nor an attribute: %v.", name, err)
 		}
-		if traffic.IsHidden(values[0]) { // copied from a list of clients
+		if traffic.IsHidden(values[0]) { // the caller has copied it from a list of clients
 			stored[name] = values[0]
 		} else {
 			given[name] = values[0]
@@ -42,7 +42,7 @@ func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
 	for name, value := range given {
 		if a, err := headgate.ParseAttribute(name); err == nil {
 			if counted, ok := client.Get(a); ok {
-				value = counted // an address may be counted as its network
+				value = counted // an IPv6 address may be counted by its network
 			}
 		}
 		stored[name] = h.options.Namer.Kept(name, value)

@@ -1,5 +1,5 @@
-// Package trafficapi serves the traffic of the fleet: statistics, the latest decisions, and what other limits would
-// have done.
+// Package trafficapi serves the API calls about traffic: statistics, the latest decisions, and simulations of other
+// limits.
 package trafficapi
 
 import (
@@ -26,7 +26,7 @@ type Options struct {
 	Identifier *identity.Identifier
 	Namer      *traffic.Namer
 	Now        func() time.Time
-	// Local is the node in this process, which has the rules of LocalNamespace in force. Default none.
+	// Local is the node in this process. It has the rules of LocalNamespace. Default none.
 	Local          nodequery.Node
 	LocalNamespace string
 	// MaxStreams is the maximum number of concurrent live streams.
@@ -50,20 +50,20 @@ type Handlers struct {
 // New returns Handlers.
 func New(o Options) *Handlers { return &Handlers{options: o} }
 
-// poll sends a query to the nodes of the call's namespace for which selects returns true, or to all nodes if selects is
-// nil. It returns the responses of the nodes that responded.
+// poll sends a query to the nodes of the call's namespace for which includeNode returns true, or to all if includeNode
+// is nil. It returns the responses of the nodes that responded.
 func (h *Handlers) poll(
-	c *call.Call, q traffic.NodeQuery, selects func(id, region string) bool,
+	c *call.Call, q traffic.NodeQuery, includeNode func(id, region string) bool,
 ) (*nodequery.Poll, []traffic.NodeResponse, error) {
 	query, err := json.Marshal(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	if selects == nil {
-		selects = func(string, string) bool { return true }
+	if includeNode == nil {
+		includeNode = func(string, string) bool { return true }
 	}
 	c.SetDeadlines(call.BodyTime, 2*call.BodyTime)
-	poll, err := h.options.Poller.PollTraffic(c.R.Context(), c.Namespace, query, selects)
+	poll, err := h.options.Poller.PollTraffic(c.R.Context(), c.Namespace, query, includeNode)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,11 +71,11 @@ func (h *Handlers) poll(
 	for _, n := range poll.Responded() {
 		var response traffic.NodeResponse
 		if err := json.Unmarshal(n.Response.Traffic, &response); err != nil {
-			n.Response, n.Err = nil, err // the poll reports the node as failed
+			n.Response, n.Err = nil, err // count the node as failed
 			continue
 		}
 		for i := range response.Decisions {
-			response.Decisions[i].Node = n.ID // a node cannot report decisions of others
+			response.Decisions[i].Node = n.ID // do not trust the node to report its own ID
 		}
 		list = append(list, response)
 	}

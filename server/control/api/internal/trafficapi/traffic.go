@@ -84,7 +84,7 @@ const EventErase = "traffic.erase"
 // maxNodeWindow is the time for which nodes keep their own statistics.
 const maxNodeWindow = 24 * time.Hour
 
-// getFromNodes responds with the series that one node, or the nodes of a region, keep themselves.
+// getFromNodes queries one node, or the nodes of a region, and responds with the sum of their own series.
 func (h *Handlers) getFromNodes(c *call.Call, q traffic.SeriesQuery, node, region string) error {
 	if q.Window > maxNodeWindow {
 		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(maxNodeWindow)+" with node or region")
@@ -218,7 +218,8 @@ func (h *Handlers) Report(c *call.Call) error {
 	if ok, err := h.options.Nodes.MayRegister(c.R.Context(), c.Namespace, r.Node, c.Caller.ID); err != nil {
 		return err
 	} else if !ok {
-		return problem.New(http.StatusForbidden, "The node %s is registered with a token other than %s.", r.Node, c.Caller.ID)
+		return problem.New(http.StatusForbidden, "The node %s was registered with a token other than %s.",
+			r.Node, c.Caller.ID)
 	}
 	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, r)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
@@ -229,6 +230,7 @@ func (h *Handlers) Report(c *call.Call) error {
 	return c.Respond(http.StatusOK, control.TrafficResponse{Erase: eraseList(erasures)})
 }
 
+// eraseList converts erasures for a response.
 func eraseList(list []fleettraffic.Erasure) []control.TrafficErasure {
 	result := make([]control.TrafficErasure, len(list))
 	for i, e := range list {
@@ -246,7 +248,7 @@ func (h *Handlers) Erase(c *call.Call) error {
 		return err
 	}
 	if len(body.Client) == 0 {
-		return problem.InvalidField("client", "", `attributes, as in {"user":"noisy"}`)
+		return problem.InvalidField("client", "", `attributes, such as {"user":"noisy"}`)
 	}
 	for name := range body.Client {
 		if _, err := headgate.ParseAttribute(name); err != nil {
@@ -257,7 +259,7 @@ func (h *Handlers) Erase(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	// The event has only the names of the attributes: erased values must not stay in the audit log.
+	// The event has only the names of the attributes, because erased values must not remain in the audit log.
 	h.options.RecordEvent(c, c.Namespace, EventErase, struct {
 		Attributes string `json:"attributes"`
 		Entries    int    `json:"entries"`

@@ -22,7 +22,7 @@ import (
 	"github.com/headgate/headgate/server/whatif"
 )
 
-// A whatIfRequest proposes other limits of a rule, or another rule with the same id.
+// A whatIfRequest proposes other limits for a rule, or a draft that replaces the rule with the same id.
 type whatIfRequest struct {
 	Rule   string          `field:"rule"`
 	Limits []string        `field:"limits"`
@@ -34,11 +34,11 @@ type whatIfRequest struct {
 const (
 	minWhatIf, maxWhatIf, defaultWhatIf = time.Minute, 3 * time.Hour, time.Hour
 	maxWhatIfTop                        = 100
-	// whatIfTimeout bounds the replay. After it, the result is partial.
+	// whatIfTimeout limits the replay of the sampled requests. If it passes, the result is partial.
 	whatIfTimeout = 20 * time.Second
 )
 
-// A whatIfResponse is a result with the nodes whose traffic it is about.
+// A whatIfResponse is the result of a replay, with the nodes whose traffic was replayed.
 type whatIfResponse struct {
 	Window string `json:"window"`
 	*whatif.Result
@@ -46,7 +46,7 @@ type whatIfResponse struct {
 	Error string                 `json:"error,omitempty"` // failures of nodes
 }
 
-// WhatIf serves POST /v1/whatif: the outcome of other limits for the requests that the nodes have sampled.
+// WhatIf serves POST /v1/whatif. It replays requests that the nodes have sampled, with other limits.
 func (h *Handlers) WhatIf(c *call.Call) error {
 	var request whatIfRequest
 	if err := c.ReadJSON(&request); err != nil {
@@ -115,7 +115,8 @@ func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
 	return window, top, nil
 }
 
-// ruleInForce returns the rule to change, and the rules in force with it.
+// ruleInForce returns the rule to change. It also returns the rules in force if they are in this process, otherwise a
+// set with this rule only.
 func (h *Handlers) ruleInForce(c *call.Call, r *whatIfRequest) (*match.Set, *rules.Rule, error) {
 	id := r.Rule
 	if r.Draft != nil {
@@ -143,7 +144,7 @@ func (h *Handlers) ruleInForce(c *call.Call, r *whatIfRequest) (*match.Set, *rul
 	return set, &rule, err
 }
 
-// proposed returns the proposed rule, and notes on what the replay leaves out.
+// proposed returns the proposed rule, and notes about the limits of the replay.
 func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error) {
 	if r.Draft == nil {
 		p := *rule
@@ -163,13 +164,14 @@ func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error
 		return nil, nil, call.InvalidDraft(err)
 	}
 	if !slices.Equal(p.Key, rule.Key) {
-		return nil, nil, problem.InvalidField("draft.key", "", "the key of the rule in force: clients were sampled by it; "+
-			"for another key replay an access log with headgate rules whatif")
+		return nil, nil, problem.InvalidField("draft.key", "", "the key of the rule in force, by which clients were "+
+			"sampled; to try another key, replay an access log with headgate rules whatif")
 	}
 	var notes []string
+	// Two rules that differ only in their conditions have equal JSON if the conditions are equal.
 	a, b := rules.Rule{ID: "a", When: p.When, Unlimited: true}, rules.Rule{ID: "a", When: rule.When, Unlimited: true}
 	if string(file.RuleJSON(&a)) != string(file.RuleJSON(&b)) {
-		notes = append(notes, "The condition of the rule in force is used: other requests were not sampled under this rule.")
+		notes = append(notes, "The condition of the rule in force is used, because only requests that match it were sampled.")
 	}
 	p.Disabled = false
 	return &p, notes, nil
