@@ -4,6 +4,7 @@ package loadgen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -78,14 +79,14 @@ func (o *Options) validate() error {
 	case o.Clients < 1 || o.Clients > MaxClients:
 		return fmt.Errorf("%d clients: want 1 to %d", o.Clients, MaxClients)
 	case o.Timeout < 0 || o.Drain < 0:
-		return fmt.Errorf("timeout %v, drain %v: want times above 0", o.Timeout, o.Drain)
+		return fmt.Errorf("timeout %v, drain %v: want durations above 0", o.Timeout, o.Drain)
 	case o.Poisson && o.Rate == 0:
-		return fmt.Errorf("random times need a rate")
+		return errors.New("random times require a rate")
 	}
 	return nil
 }
 
-// A Run is one load on one target. Create it with New and start it once.
+// A Run sends requests to one target. Create it with New and call Do once.
 type Run struct {
 	o      Options
 	stats  *stats
@@ -206,11 +207,11 @@ const MaxUnsent = 10_000_000
 type schedule struct {
 	rate    float64
 	poisson bool
-	n       int64   // number of requests so far, unless poisson
-	at      float64 // time of the last request in seconds, if poisson
+	n       int64   // number of requests so far; not used with poisson
+	at      float64 // time of the last request in seconds; only used with poisson
 }
 
-// next returns the time of the next request, counted from the start.
+// next returns the time from the start at which the next request is due.
 func (s *schedule) next() time.Duration {
 	if s.poisson {
 		s.at += rand.ExpFloat64() / s.rate

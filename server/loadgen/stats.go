@@ -28,7 +28,7 @@ type answer struct {
 	service time.Duration // time from when the request was sent
 }
 
-// stats are the figures of a run.
+// stats are the statistics of a run.
 type stats struct {
 	parts [shards]part
 
@@ -126,7 +126,7 @@ func (s *stats) addUnsent(waited time.Duration) {
 	record(s.unsentWaits, waited)
 }
 
-// merged is the sum of all parts.
+// merged has the sums of all parts.
 type merged struct {
 	counts
 	err              error

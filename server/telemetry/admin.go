@@ -16,8 +16,8 @@ type Admin struct {
 
 // Handler serves:
 //
-//	/healthz  200 while the process responds at all: restart it if not
-//	/readyz   200 if it should get requests, 503 if not; the Status as JSON in either case
+//	/healthz  200; if there is no response, the process should be restarted
+//	/readyz   200 if the node should receive requests, otherwise 503; the body is the Status as JSON
 //	/metrics  the metrics
 //	/         a list of these paths
 func (a Admin) Handler() http.Handler {

@@ -30,7 +30,7 @@ var verdictNames = [numVerdicts]string{
 	allowed: "allow", delayed: "delay", rejected: "reject", dropped: "drop", blocked: "block", shadowed: "shadow",
 }
 
-// Values of the rule label that are not ids. No id has parentheses.
+// Values of the label rule that are not IDs. IDs have no parentheses.
 const (
 	noRuleName      = "(none)"    // no rule limits the request
 	removedRuleName = "(removed)" // the rule was removed while the request was decided
@@ -41,8 +41,8 @@ type ruleCounters struct {
 	rule, mode  string
 	overVerdict atomic.Uint32 // the verdict for requests over the limit
 	counts      [numVerdicts]atomic.Uint64
-	fallback    [numVerdicts]atomic.Uint64 // by on_failure, because the store failed
-	degraded    [headgate.Local + 1]atomic.Uint64
+	fallback    [numVerdicts]atomic.Uint64        // verdicts of the on_failure policy, because the store failed
+	degraded    [headgate.Local + 1]atomic.Uint64 // the same requests, by policy
 }
 
 // decisions counts the verdicts of rules. It is safe for concurrent use.
@@ -56,9 +56,9 @@ type decisions struct {
 	removedRule ruleCounters
 }
 
-// counterTable are the counters of the rules in force.
+// A counterTable has the counters of the rules in force.
 type counterTable struct {
-	indexed []indexedRule // by the index of each rule in its Set
+	indexed []indexedRule // in the order of the rules in their Set
 	byRule  map[*rules.Rule]*ruleCounters
 	byID    map[string]*ruleCounters
 }
@@ -80,10 +80,10 @@ func newDecisions() *decisions {
 
 const (
 	noMode       = "none"     // the mode of a rule without limits
-	degradedMode = "degraded" // the mode of decisions by on_failure, whatever the rule's own mode is
+	degradedMode = "degraded" // the mode of decisions by on_failure policies
 )
 
-// modeOf returns how a rule's counters are shared.
+// modeOf returns the consistency with which nodes share the counters of a rule, for the label mode.
 func modeOf(r *rules.Rule, shared bool) string {
 	switch {
 	case len(r.Limits) == 0:
@@ -158,8 +158,8 @@ func (t *counterTable) add(old *counterTable, list []*rules.Rule, shared bool) {
 	}
 }
 
-// countersOf returns the counters of a rule. A request that began before the rules changed has a rule of the old Set.
-// It is counted under its id.
+// countersOf returns the counters of a rule. A request that began before a change of the rules has a rule of the old
+// Set, for which countersOf returns the counters of the rule with the same ID.
 func (d *decisions) countersOf(r *rules.Rule) *ruleCounters {
 	table := d.table.Load()
 	if c := table.byRule[r]; c != nil {
@@ -186,8 +186,8 @@ func (d *decisions) Describe(ch chan<- *prometheus.Desc) {
 	ch <- degradedDesc
 }
 
-// Collect sends all counters. The verdicts that a rule can give are sent even while they are 0, so that the first one
-// shows as an increase.
+// Collect sends all counters. It sends the main verdicts of a rule even while their counters are 0, so that Prometheus
+// sees the first one as an increase.
 func (d *decisions) Collect(ch chan<- prometheus.Metric) {
 	for v := allowed; v <= dropped; v++ {
 		ch <- counter(requestsDesc, d.requests[v].Load(), verdictNames[v])

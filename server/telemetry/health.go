@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// FailingOpen returns how many decisions of each rule on_failure: open has made because the store failed.
+// FailingOpen returns the number of requests of each rule that on_failure: open has admitted because the store failed.
 func (m *Metrics) FailingOpen() map[string]uint64 {
 	counts := map[string]uint64{}
 	for id, c := range m.decisions.table.Load().byID {
@@ -61,8 +61,9 @@ type BucketCount struct {
 	Count   uint64
 }
 
-// QuantileSince returns the duration, in seconds, below which a share of the durations lies that were recorded since an
-// earlier Distribution. It returns 0 if there were none, and at most the last finite bound.
+// QuantileSince returns a quantile, in seconds, of the durations that were recorded since an earlier Distribution.
+// share is the share of durations below the quantile, such as 0.99. QuantileSince returns 0 if no durations were
+// recorded, and at most the last finite bound.
 func (d Distribution) QuantileSince(earlier Distribution, share float64) float64 {
 	before := map[float64]uint64{}
 	for _, b := range earlier {

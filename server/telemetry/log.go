@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// The formats of a log. LogAuto is for the caller to resolve: text on a terminal, else JSON.
+// The formats of a log. LogAuto means text on a terminal, otherwise JSON. NewLogger does not accept it, so callers must
+// choose one.
 const (
 	LogAuto = "auto"
 	LogJSON = "json"
 	LogText = "text"
 )
 
-// ComponentKey is the attribute that names the component that a logger belongs to. It selects the level.
+// ComponentKey is the attribute with the component of a logger. The component may have a level of its own.
 const ComponentKey = "component"
 
 // Components are the components with a log level of their own.
 var Components = []string{"admin", "fleet", "gateway", "rules", "service", "store"}
 
-// NewLogger returns a logger that writes lines to w, as JSON or text. levels are the minimum levels, in the form that
-// ParseLevels reads. A line has at most about 1000 bytes: longer texts are cut.
+// NewLogger returns a logger that writes lines to w, as JSON or text. levels are the minimum levels in the format of
+// ParseLevels. Long texts are cut, so that a line has at most about 1000 bytes.
 func NewLogger(w io.Writer, format, levels string) (*slog.Logger, error) {
 	parsed, err := ParseLevels(levels)
 	if err != nil {
 		return nil, err
 	}
-	options := &slog.HandlerOptions{Level: slog.LevelDebug} // componentLevels decides
+	options := &slog.HandlerOptions{Level: slog.LevelDebug} // componentLevels filters lines by level
 	var lines slog.Handler
 	switch format {
 	case LogJSON:
@@ -48,8 +49,8 @@ type Levels struct {
 	ByComponent map[string]slog.Level
 }
 
-// ParseLevels parses a level, debug, info, warn or error, and levels of components: "info,gateway=debug,store=warn".
-// Without a level of its own, the default is info.
+// ParseLevels parses a default level, optionally with levels of components, such as "info,gateway=debug,store=warn".
+// The levels are debug, info, warn and error. If there is no default level, it is info.
 func ParseLevels(text string) (Levels, error) {
 	l := Levels{Default: slog.LevelInfo, ByComponent: map[string]slog.Level{}}
 	for i, part := range strings.Split(text, ",") {

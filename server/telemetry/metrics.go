@@ -101,7 +101,7 @@ func (m *Metrics) Register(s *Sources) error {
 	return nil
 }
 
-// scrapeTimeout bounds a scrape.
+// scrapeTimeout is the timeout of a scrape.
 const scrapeTimeout = 10 * time.Second
 
 // Handler returns a handler for scrapes, in the formats of Prometheus and OpenMetrics.
@@ -113,8 +113,8 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// ExpectRules prepares for rules that are about to come into force, beside the current ones, so that even their first
-// decision is counted. SetRules must follow or, if they are refused, KeepRules.
+// ExpectRules adds counters for rules that are about to come into force, so that their first decision is counted. The
+// caller must then call SetRules or, if the rules are refused, KeepRules.
 func (m *Metrics) ExpectRules(set *match.Set, shared bool) {
 	m.decisions.expect(set.Rules(), shared)
 	m.recordRules(set)
@@ -123,22 +123,22 @@ func (m *Metrics) ExpectRules(set *match.Set, shared bool) {
 // A RuleLoad is a set of rules that came into force.
 type RuleLoad struct {
 	Set *match.Set
-	// Shared reports whether hosts share the store, which decides the mode of rules that name none.
+	// Shared reports whether nodes share the store. It determines the mode of rules without a consistency.
 	Shared bool
 	// Revision is the revision of the rules, and Loaded when they were loaded.
 	Revision uint64
 	Loaded   time.Time
 }
 
-// SetRules sets the rules in force. It must be called after the engine uses them. Removed rules lose their counters;
-// others keep them.
+// SetRules sets the rules in force. It must be called when the engine uses them. It deletes the counters of removed
+// rules and keeps all others.
 func (m *Metrics) SetRules(l RuleLoad) {
 	m.decisions.setRules(l.Set.Rules(), l.Shared)
 	m.recordRules(l.Set)
 	m.rules.accept(&l)
 }
 
-// KeepRules reverts ExpectRules: the rules in force stay.
+// KeepRules reverts ExpectRules. set has the rules that stay in force.
 func (m *Metrics) KeepRules(set *match.Set, shared bool) {
 	m.decisions.setRules(set.Rules(), shared)
 	m.recordRules(set)
@@ -147,11 +147,12 @@ func (m *Metrics) KeepRules(set *match.Set, shared bool) {
 // RulesAdvanced sets the revision of the rules in force after a change of clients only.
 func (m *Metrics) RulesAdvanced(revision uint64, loaded time.Time) { m.rules.advance(revision, loaded) }
 
-// RulesRefused counts invalid rules, after which those in force stay.
+// RulesRefused counts a load of rules that were refused.
 func (m *Metrics) RulesRefused() { m.rules.refuse() }
 
 // RulesUnchanged counts a read of rules that are already in force.
 func (m *Metrics) RulesUnchanged() { m.rules.keep() }
 
-// Fault counts a fault of a part of the program. part must be one of few names, never a client's.
+// Fault counts a fault of a part of the program. part is a label, so there must be few different values, and they must
+// not come from clients.
 func (m *Metrics) Fault(part string) { m.faults.WithLabelValues(part).Inc() }

@@ -47,7 +47,7 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	}
 }
 
-// observeDetail counts a verdict for its client, and logs it.
+// observeDetail counts a verdict for its client, and adds it to the log of decisions.
 func (m *Metrics) observeDetail(v *engine.Verdict) {
 	if m.recorder != nil {
 		m.recorder.Observe(v)
@@ -72,7 +72,7 @@ var verdictOf = [...]verdict{
 	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped,
 }
 
-// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another one had
+// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another rule has
 // denied the request.
 func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (result verdict, decided bool) {
 	switch {

@@ -8,12 +8,13 @@ import (
 
 // A Status is the state of a node, as /readyz reports it.
 type Status struct {
-	// State is starting, ready or draining. Only a ready node should get requests.
+	// State is starting, ready or draining. Only a ready node should receive requests.
 	State State `json:"state"`
 	// Degraded reports a problem that does not stop decisions: the store is unreachable, rules were refused, the
-	// database cannot be written, or token keys cannot be read. The fields below say which.
+	// database cannot be written, or token keys cannot be read. The fields below have the details.
 	Degraded bool `json:"degraded"`
-	// EnforcementOff are the rules that are not enforced for a time. It makes a node neither degraded nor unready.
+	// EnforcementOff are the suspensions in force, which turn off the enforcement of rules for some time. They make a node
+	// neither degraded nor unready.
 	EnforcementOff []control.Suspension `json:"enforcement_off,omitempty"`
 	// Warnings are settings that are probably wrong. They make a node neither degraded nor unready.
 	Warnings []string `json:"warnings,omitempty"`
@@ -26,14 +27,14 @@ type Status struct {
 	// Database describes the database of the rules service in this process, if there is one. A node whose database
 	// cannot be written still decides, and is ready.
 	Database *DatabaseStatus `json:"database,omitempty"`
-	// Store describes where limits are counted.
+	// Store describes the store of the counters.
 	Store StoreStatus `json:"store"`
 	// Fleet describes how limits are shared with other nodes, if they are.
 	Fleet *control.FleetStats `json:"fleet,omitempty"`
 	// Identity describes problems with identifying clients.
 	Identity IdentityStatus `json:"identity,omitzero"`
-	// Upstreams describes which upstreams get requests. Failed upstreams do not make a node unready: no other node
-	// would reach them either.
+	// Upstreams are the upstreams of the gateway. Failed upstreams do not make a node unready, because other nodes could
+	// not reach them either.
 	Upstreams []UpstreamStatus `json:"upstreams,omitempty"`
 	// DemoTraffic is on or off if the node has a built-in service and the demo rules are in force, otherwise empty.
 	DemoTraffic string `json:"demo_traffic,omitempty"`
@@ -41,17 +42,17 @@ type Status struct {
 	Listeners map[string]string `json:"listeners,omitempty"`
 }
 
-// Enforcement are figures about enforcement that is off.
+// Enforcement has statistics about suspensions, which turn off the enforcement of rules.
 type Enforcement struct {
-	// RulesOff is the number of rules that are not enforced, without shadow rules, which never are.
+	// RulesOff is the number of suspended rules. Rules that are always shadow rules do not count.
 	RulesOff int
 	// Suspensions is the number of suspensions in force by scope.
 	Suspensions map[string]int
-	// Ends is when the last of them ends, zero if there is none.
+	// Ends is the time when the last suspension ends, zero if there is none.
 	Ends time.Time
 }
 
-// A State is the phase of a node's life.
+// A State is the state of a node between its start and its end.
 type State string
 
 // The states.
@@ -67,45 +68,45 @@ type RulesStatus struct {
 	Revision uint64    `json:"revision"`
 	Count    int       `json:"count"`
 	Loaded   time.Time `json:"loaded,omitzero"`
-	// Error says why the rules that were last read were refused, so that older ones are in force. It is empty if they
-	// were accepted.
+	// Error is the reason why the rules that were read last were refused, in which case older rules are in force. It is
+	// empty if they were accepted.
 	Error string `json:"error,omitempty"`
-	// Follow describes how the rules service is followed, if there is one.
+	// Follow describes the connection to the rules service, nil if there is none.
 	Follow *FollowStatus `json:"follow,omitempty"`
 }
 
-// FollowStatus describes how a node follows a rules service.
+// FollowStatus describes how a node gets its rules from a rules service.
 type FollowStatus struct {
 	Namespace string `json:"namespace"`
 	// Clients is the number of registered clients, Overrides the number of overrides in force.
 	Clients   int `json:"clients"`
 	Overrides int `json:"overrides"`
-	// Checked is when the service last confirmed the rules, and LagMS the time from their commit to their coming into
-	// force.
+	// Checked is the time when the service last confirmed the rules. LagMS is the time from the commit of the rules until
+	// they were in force on this node.
 	Checked time.Time `json:"checked,omitzero"`
 	LagMS   int64     `json:"lag_ms"`
-	// FromDisk reports that the rules are from the node's own file, because the service was not reached yet.
+	// FromDisk reports whether the rules are from the node's disk, because the service has not responded since the start.
 	FromDisk bool `json:"from_disk"`
-	// Push reports that the service signals changes.
+	// Push reports whether the service signals changes.
 	Push bool `json:"push"`
-	// Unreachable says why the service is unreachable, and is empty otherwise.
+	// Unreachable is the reason why the service is unreachable, otherwise empty.
 	Unreachable string `json:"unreachable,omitempty"`
-	// DiskError says why the rules cannot be saved to the node's disk or read from it, and is empty otherwise.
+	// DiskError is the reason why rules cannot be written to the node's disk or read from it, otherwise empty.
 	DiskError string `json:"disk,omitempty"`
-	// SuspiciousClient describes the last suspicious client.
+	// SuspiciousClient describes a registered client that probably does not have the intended effect, if there is one.
 	SuspiciousClient string `json:"suspicious,omitempty"`
 }
 
-// DatabaseStatus reports whether rules can be changed.
+// DatabaseStatus describes the database of the rules service.
 type DatabaseStatus struct {
 	Name     string `json:"name"`
 	Writable bool   `json:"writable"`
-	// Error says why it cannot be written, and Todo how to fix it.
+	// Error is the reason why the database cannot be written, and Todo how to fix it.
 	Error string `json:"error,omitempty"`
 	Todo  string `json:"todo,omitempty"`
 }
 
-// StoreStatus describes where limits are counted.
+// StoreStatus describes the store of the counters.
 type StoreStatus struct {
 	Kind   string        `json:"kind"`
 	Shards []ShardStatus `json:"shards,omitempty"`
@@ -113,20 +114,20 @@ type StoreStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// ShardStatus is one server of the store, with its own circuit breaker.
+// ShardStatus describes one shard of the store, which has its own circuit breaker.
 type ShardStatus struct {
 	Name string `json:"name,omitempty"`
-	// Up reports whether it responds, without errors. If not, the rules' on_failure policies apply. Since is when Up
-	// last changed.
+	// Up reports whether the shard responds without errors. If not, the on_failure policies of the rules apply. Since is
+	// the time when Up last changed.
 	Up    bool      `json:"up"`
 	Since time.Time `json:"since,omitzero"`
-	// Error is why it fails, possibly only for some keys, and how to fix it.
+	// Error is the last error, and how to fix it. The error may concern only some keys.
 	Error string `json:"error,omitempty"`
 }
 
 // IdentityStatus describes problems with identifying clients.
 type IdentityStatus struct {
-	// Error is why token keys could not be read. Earlier keys may still be in use.
+	// Error is the reason why token keys could not be read. Earlier keys may still be in use.
 	Error string `json:"error,omitempty"`
 }
 

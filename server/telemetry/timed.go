@@ -9,15 +9,15 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A Remote is a store on other hosts, as a guard uses it.
+// A Remote is a store on other hosts. It has the methods that package guard requires.
 type Remote interface {
 	headgate.Limiter
 	// Shard returns the shard that decides a check.
 	Shard(c headgate.Check) string
-	// Grant takes units ahead of their use.
+	// Grant takes units in advance, for a lease.
 	Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error)
-	// LastSent and LastReceived return when something was last sent to a shard and received from it. HasUnread reports
-	// whether it has sent something that was not read yet.
+	// LastSent and LastReceived return the times when data was last sent to a shard and received from it. HasUnread
+	// reports whether the shard has sent data that was not read yet.
 	LastSent(shard string) time.Time
 	LastReceived(shard string) time.Time
 	HasUnread(shard string) bool
@@ -25,8 +25,8 @@ type Remote interface {
 	Probe(ctx context.Context, shard string) error
 }
 
-// Timed returns a store that passes all calls to inner, and measures them. name is the store label of the metrics. Use
-// it between a guard and its store.
+// Timed returns a store that passes all calls to inner and measures them. name is the value of the label store. A guard
+// should use the returned store instead of inner.
 func (m *Metrics) Timed(name string, inner Remote) Remote {
 	t := &timed{Remote: inner}
 	for op, word := range opNames {

@@ -14,8 +14,8 @@ func (m *Metrics) Record(r *traffic.Recorder) { m.recorder = r }
 // LogDecisions makes a Log observe all verdicts. It must be called before the first verdict.
 func (m *Metrics) LogDecisions(l *decisionlog.Log) { m.log = l }
 
-// ShedDetail makes Observe leave out clients and the log of decisions while a function returns true. It must be called
-// before the first verdict.
+// ShedDetail makes Observe skip the counts of clients and the log of decisions while sheds returns true, to save work
+// during an overload. It must be called before the first verdict.
 func (m *Metrics) ShedDetail(sheds func() bool) { m.shedsDetail = sheds }
 
 func (m *Metrics) recordRules(set *match.Set) {

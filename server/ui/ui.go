@@ -23,7 +23,7 @@ var dist embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// index is the file of all pages. Its script shows the page of the current address.
+// index is the file that is served for all pages. Its script shows the page for the current URL.
 const index = "index.html"
 
 // pages are the paths of the console's pages. src/route.ts has the same list.
@@ -32,7 +32,7 @@ var pages = map[string]bool{
 	"/webhooks": true, "/audit": true, "/tokens": true, "/signin": true,
 }
 
-// isPage reports whether a path is a page of the console: one of pages, or that of a rule.
+// isPage reports whether a path is a page of the console: one of pages, or the page of a rule.
 func isPage(path string) bool {
 	rule, ok := strings.CutPrefix(path, "/rules/")
 	return pages[path] || ok && rule != "" && !strings.Contains(rule, "/")
@@ -42,11 +42,11 @@ func isPage(path string) bool {
 type file struct {
 	contentType string
 	plain, gzip []byte
-	etag        string // of the plain form, without quotes
+	etag        string // ETag of plain, without quotes
 }
 
-// Handler returns a handler that serves the console, and calls others for all other paths: the rules service, metrics
-// and health. It fails only if the console was not built.
+// Handler returns a handler that serves the console. It passes requests for other paths, such as the rules service,
+// metrics and health, to others. It returns an error only if the console was not built.
 func Handler(others http.Handler) (http.Handler, error) {
 	files, err := read(dist)
 	if err != nil {
@@ -99,7 +99,8 @@ func read(embedded fs.FS) (map[string]*file, error) {
 	return files, err
 }
 
-// contentType returns the type of a file by its extension. Package mime would use the tables of the host, which differ.
+// contentType returns the media type of a file by its extension. Package mime would also use tables of the host, which
+// differ between hosts.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -130,7 +131,8 @@ func compress(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// serve sends the file. hashed reports whether its name contains a hash of its content, so that it can be cached forever.
+// serve sends the file. hashed means that the name of the file contains a hash of its content, so that browsers can
+// cache it forever.
 func (f *file) serve(w http.ResponseWriter, r *http.Request, hashed bool) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)

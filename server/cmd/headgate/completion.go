@@ -6,8 +6,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// bashCompletionHelpers defines the functions of the package bash-completion that cobra's script for bash calls, for
-// systems without that package, such as containers. They join words that bash has split at a colon or an equals sign.
+// bashCompletionHelpers defines two functions of the package bash-completion. Cobra's script for bash calls them, and
+// systems such as containers may not have the package. The functions join words that bash has split at a colon or an
+// equals sign.
 const bashCompletionHelpers = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
 _get_comp_words_by_ref() {
     local whole='' i
@@ -37,7 +38,7 @@ fi
 
 `
 
-// setBashCompletion adds the completion commands to root, and bashCompletionHelpers to the script for bash.
+// setBashCompletion adds the completion commands to root. The script for bash begins with bashCompletionHelpers.
 func (p *program) setBashCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	bash, _, err := root.Find([]string{"completion", "bash"})

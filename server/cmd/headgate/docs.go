@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/docsite"
 )
 
-// sections are the headings of the documentation's navigation, with their pages.
+// sections are the sections of the documentation's navigation.
 var sections = []docsite.Section{
 	{Title: "Start", Documents: []string{"README.md", "tutorial.md"}},
 	{Title: "How-to guides", Documents: []string{"howto/", "migrate.md"}},

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/tryrules"
 )
 
-// A program is one run of the command.
+// A program is the headgate command with its inputs and outputs.
 type program struct{ cli.Program }
 
 func newProgram(p cli.Program) *program {
@@ -63,12 +63,12 @@ With --upstream and --rules it protects your service.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	// Cobra's default template prints "headgate version " in front of the version. A custom template would add 15 MB to
-	// the program: the linker would keep every method of every type, because a template could call it.
+	// Cobra's default template prints "headgate version " before the version, so trim the prefix. A custom template would
+	// add 15 MB to the program: templates can call any method, so the linker would keep all methods of all types.
 	build := currentBuild()
 	root.Version = strings.TrimPrefix(build.String(), "headgate ")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		// After a misspelt subcommand, the flags of the intended subcommand are unknown too: report the subcommand.
+		// If the subcommand is misspelt, its flags are unknown, too. Report the subcommand, not the flag.
 		if args := c.Flags().Args(); c.HasParent() && c.HasSubCommands() && len(args) > 0 {
 			return unknownCommandError(c, args[0])
 		}
@@ -86,8 +86,9 @@ With --upstream and --rules it protects your service.`,
 	return root
 }
 
-// setArgErrors makes commands return errors that show their usage line. A command with subcommands returns an error for
-// an unknown subcommand, so that a misspelt command fails in a pipeline; cobra would print the help and succeed.
+// setArgErrors sets the functions that check the arguments of c and its subcommands. Errors then show the usage line.
+// An unknown subcommand becomes an error, so that a misspelt command fails in a pipeline. Cobra would print the help
+// and succeed.
 func setArgErrors(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		setArgErrors(sub)

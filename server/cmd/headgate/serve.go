@@ -111,8 +111,8 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	return n.Run(ctx)
 }
 
-// sameSignalWindow is how long after a signal a second one counts as the same: timeout(1) and some process supervisors
-// send a signal to the process and to its group.
+// sameSignalWindow is the time after a signal in which further signals are ignored. timeout(1) and some process
+// supervisors send a signal twice, to the process and to its group.
 const sameSignalWindow = time.Second
 
 // stopOnSignals returns a context that ends with the first SIGTERM or SIGINT. A signal more than sameSignalWindow later

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// suggestFlag returns ", did you mean --NAME?" if err is about an unknown flag whose name is similar to a flag of the
-// command, else "".
+// suggestFlag returns ", did you mean --NAME?" if err is about an unknown flag and the command has a flag with a
+// similar name, otherwise "".
 func suggestFlag(c *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -30,7 +30,7 @@ func suggestFlag(c *cobra.Command, err error) string {
 	}
 	c.Flags().VisitAll(add)
 	c.InheritedFlags().VisitAll(add)
-	if len(name) < 2 { // every name with one or two letters would be similar
+	if len(name) < 2 { // a single letter is similar to every short name
 		return ""
 	}
 	best := source.Closest(name, names)

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 )
 
-// The linker sets these in releases: the version, the commit, and the commit's time in RFC 3339.
+// The version, the commit, and the commit's time in RFC 3339. The linker sets them in releases.
 var version, commit, date string
 
 // A build identifies the source and the toolchain of this program.
@@ -38,7 +38,7 @@ func currentBuild() build {
 	return b
 }
 
-// complete sets the fields that the linker did not set.
+// complete sets empty fields from the build information of the go command.
 func (b *build) complete(info *debug.BuildInfo) {
 	for _, s := range info.Settings {
 		switch s.Key {

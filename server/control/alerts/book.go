@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A Finding says that a condition holds now.
+// A Finding reports that a condition holds now.
 type Finding struct {
 	Condition *Condition
-	// Subject is what it is about: a rule, shard, server, node, mode or listener.
+	// Subject is the rule, shard, server, node, mode or listener for which the condition holds.
 	Subject string
-	// Nodes are the nodes that report it, if they do.
+	// Nodes are the IDs of the nodes that report the condition.
 	Nodes []string
 	// Summary is a sentence without a full stop.
 	Summary string
@@ -29,7 +29,7 @@ const (
 	Resolved State = "resolved"
 )
 
-// An Alert is a condition that has held for Condition.For.
+// An Alert reports that a condition has held for at least Condition.For.
 type Alert struct {
 	// ID identifies the condition and its subject. An alert that fires again has the same ID.
 	ID        string   `json:"id"`
@@ -50,20 +50,20 @@ type Alert struct {
 const (
 	// Keep is how long a resolved alert is listed.
 	Keep = 24 * time.Hour
-	// maxAlerts bounds the alerts and pending findings of a namespace. Others are left out.
+	// maxAlerts is the maximum number of alerts and pending findings of a namespace. Further ones are ignored.
 	maxAlerts = 500
-	// maxNodes bounds the nodes of an alert.
+	// maxNodes is the maximum length of Alert.Nodes.
 	maxNodes = 20
-	// resolveAfter is how long a condition must not hold before its alert resolves. Without this, a condition that holds
-	// with short interruptions would fire many alerts.
+	// resolveAfter is how long a condition must not hold before its alert resolves. Without the delay, a condition with
+	// short interruptions would fire many alerts.
 	resolveAfter = 30 * time.Second
 )
 
 // A Book has the alerts of one namespace. The zero value is empty. It is not safe for concurrent use.
 type Book struct {
 	alerts  map[string]*Alert
-	pending map[string]time.Time // since when a condition has held whose alert has not fired yet
-	held    map[string]time.Time // when the condition of a firing alert last held
+	pending map[string]time.Time // when the condition of an alert that has not fired yet began to hold
+	held    map[string]time.Time // when the condition last held
 }
 
 // Restore returns a Book with alerts that were stored.
@@ -83,14 +83,14 @@ func (b *Book) init() {
 	}
 }
 
-// Changes are what an update changed. All have to be stored.
+// Changes are the results of Update. The caller must store them all.
 type Changes struct {
 	Fired, Resolved []Alert
-	// Expired are the IDs of alerts that are no longer kept.
+	// Expired are the IDs of deleted alerts.
 	Expired []string
 }
 
-// Update applies the findings of now, which contain each subject of a condition at most once.
+// Update updates the alerts by the current findings. Each pair of condition and subject may occur only once.
 func (b *Book) Update(findings []Finding, now time.Time) (c Changes) {
 	b.init()
 	now = now.UTC()

@@ -2,7 +2,7 @@ package alerts
 
 import "time"
 
-// A Severity says how urgent an alert is.
+// A Severity is the urgency of an alert.
 type Severity string
 
 // The severities.
@@ -18,7 +18,7 @@ type Condition struct {
 	Severity Severity
 	// For is how long the condition must hold before an alert fires.
 	For time.Duration
-	// Runbook is a page that says what to do.
+	// Runbook is the path of a page with instructions for operators.
 	Runbook string
 }
 

@@ -1,6 +1,7 @@
-// Package alerts evaluates conditions that need an operator. It uses the statistics that nodes report to the rules service.
-// The conditions are the same as those of the alerting rules for Prometheus in deploy/prometheus.
+// Package alerts fires and resolves alerts for operators, by the statistics that nodes report to the rules service. The
+// conditions are the same as in the alerting rules for Prometheus in deploy/prometheus.
 //
-// A Book has the alerts of one namespace. It is given the current findings every few seconds, fires an alert once its
-// condition has held for the condition's time, and resolves it once it no longer holds. Each change is reported once.
+// Every few seconds, a [Service] evaluates the conditions with [Find], and passes the findings to the [Book] of each
+// namespace. The Book fires an alert when its condition has held for some time, and resolves it when the condition no
+// longer holds. Webhooks are notified of both.
 package alerts

@@ -11,21 +11,21 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// The thresholds, as in deploy/prometheus.
+// The thresholds of conditions. The alert rules in deploy/prometheus have the same thresholds.
 const (
 	// silentAfter is the time without a heartbeat after which a node is silent. Its statistics are then ignored.
 	silentAfter     = 30 * time.Second
-	slowMS          = 10   // 99th percentile of store calls
-	lagMS           = 1000 // age of updates
-	nearCap         = 0.9  // used share of the memory
-	expiresSoon     = 7 * 24 * time.Hour
-	denialShare     = 0.2         // share of denied requests
-	denialFactor    = 3           // denied share of the last minute, relative to the earlier share
-	maxServerAge    = time.Minute // age of the statistics of a Redis server
-	minDenialVolume = 60          // requests in the last minute
+	slowMS          = 10                 // 99th percentile of the duration of store calls
+	lagMS           = 1000               // average age of updates
+	nearCap         = 0.9                // share of the memory that is used
+	expiresSoon     = 7 * 24 * time.Hour // time until a certificate expires
+	denialShare     = 0.2                // share of denied requests
+	denialFactor    = 3                  // DeniedShare divided by EarlierShare
+	maxServerAge    = time.Minute        // age of the statistics of a Redis server
+	minDenialVolume = 60                 // requests in the last minute
 )
 
-// Input is what conditions depend on.
+// An Input has the data by which Find evaluates conditions.
 type Input struct {
 	Nodes []control.Node
 	// Revision is the latest revision of the rules.
@@ -34,17 +34,17 @@ type Input struct {
 	// if that has too few requests, in the day before. Requests is the number of requests in the last minute.
 	DeniedShare, EarlierShare float64
 	Requests                  uint64
-	// Comparable reports whether EarlierShare is known. A new service has nothing to compare a minute with.
+	// Comparable reports whether EarlierShare is known. In a new service, it is not.
 	Comparable bool
 }
 
-// collector gathers findings by condition and subject.
+// A collector collects findings. It merges findings with the same condition and subject.
 type collector struct {
 	list  []Finding
-	index map[string]int
+	index map[string]int // index in list, by condition and subject
 }
 
-// add adds a finding that a node reports. If several nodes report it, it has the largest value of them.
+// add adds a finding that a node reports. If several nodes report it, add keeps the largest value and its summary.
 func (c *collector) add(condition *Condition, subject, node string, value float64, summary string) {
 	id := condition.Name + "/" + subject
 	i, known := c.index[id]
@@ -65,8 +65,8 @@ func (c *collector) add(condition *Condition, subject, node string, value float6
 // Find returns the conditions that hold.
 func Find(in *Input, now time.Time) []Finding {
 	c := &collector{index: map[string]int{}}
-	unlimited := map[string]float64{} // by rule, the requests per second that are admitted without a limit
-	unlimitedOn := map[string][]string{}
+	unlimited := map[string]float64{}    // requests per second that are admitted without a limit, by rule
+	unlimitedOn := map[string][]string{} // IDs of the nodes that admit them, by rule
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
 		if silent := now.Sub(n.Seen); silent > silentAfter {
@@ -99,7 +99,7 @@ func Find(in *Input, now time.Time) []Finding {
 	return c.list
 }
 
-// rateText formats a rate for a person.
+// rateText formats a rate for a summary.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond < 0.1:
@@ -115,7 +115,7 @@ func (in *Input) isDenialSpike() bool {
 		in.DeniedShare > denialShare && in.DeniedShare > denialFactor*in.EarlierShare
 }
 
-// addNode adds what one node reports.
+// addNode adds the findings about one node.
 func (c *collector) addNode(n *control.Node, revision int64, now time.Time) {
 	switch {
 	case n.Error != "":
@@ -164,7 +164,7 @@ func (c *collector) addMemory(subject, node string, used, maximum int64) {
 	}
 }
 
-// addServers adds what Redis servers report.
+// addServers adds the findings about Redis servers.
 func (c *collector) addServers(list []control.ServerStats) {
 	primaries, total := 0, int64(0)
 	for i := range list {
@@ -186,7 +186,8 @@ func (c *collector) addServers(list []control.ServerStats) {
 	}
 }
 
-// Servers returns the latest statistics of each Redis server, by shard, the primary first.
+// Servers returns the latest statistics of each Redis server that any node has reported, sorted by shard, the primary
+// first.
 func Servers(nodes []control.Node, now time.Time) []control.ServerStats {
 	latest := map[string]control.ServerStats{}
 	for i := range nodes {

@@ -22,7 +22,7 @@ import (
 // Options configure a Service. All are required.
 type Options struct {
 	DB control.DB
-	// Namespaces returns the namespaces with nodes in this process, besides those in the database.
+	// Namespaces returns the namespaces of nodes that send heartbeats to this process. They may have no rules.
 	Namespaces func() []string
 	// Nodes returns the nodes of a namespace, and Traffic its statistics.
 	Nodes   func(ctx context.Context, namespace string) ([]control.Node, error)
@@ -34,11 +34,10 @@ type Options struct {
 }
 
 const (
-	// interval is the time between two evaluations, and evaluateTimeout bounds one.
+	// interval is the time between two evaluations, and evaluateTimeout the timeout of one.
 	interval        = 5 * time.Second
 	evaluateTimeout = 30 * time.Second
-	// leaseTime is how long the lease of a process lasts. Meanwhile, other processes with the same database evaluate
-	// nothing.
+	// leaseTime is the duration of the lease of a process. Only the process with the lease evaluates conditions.
 	leaseTime  = time.Minute
 	renewAfter = leaseTime / 3
 	// trafficInterval is the time between two readings of the traffic.
@@ -52,15 +51,15 @@ const (
 // lease does so. A Service is safe for concurrent use.
 type Service struct {
 	options Options
-	id      string // names this process in the database
+	id      string // identifies this process in the database
 
 	mu      sync.Mutex // held while conditions are evaluated
-	renewed time.Time
+	renewed time.Time  // when this process last renewed its lease
 	books   map[string]*Book
 	denials map[string]*denialStats // by namespace
 }
 
-// denialStats are an Input's statistics about denied requests.
+// denialStats are the fields of an Input about denied requests.
 type denialStats struct {
 	read            time.Time // when the traffic was read
 	denied, earlier float64
@@ -90,7 +89,7 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// Evaluate evaluates the conditions now, unless another process does.
+// Evaluate evaluates the conditions now, unless another process has the lease.
 func (s *Service) Evaluate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, evaluateTimeout)
 	defer cancel()
@@ -128,7 +127,7 @@ func (s *Service) acquireLease(ctx context.Context, now time.Time) (bool, error)
 	case owner == s.id && now.Sub(s.renewed) < renewAfter:
 		return true, nil
 	case owner != s.id && owner != "":
-		clear(s.books) // another process continues with what is stored
+		clear(s.books) // the other process stores changes that these books do not have
 		return false, nil
 	}
 	state := control.State{
@@ -137,7 +136,7 @@ func (s *Service) acquireLease(ctx context.Context, now time.Time) (bool, error)
 	if err := db.PutState(ctx, state); err != nil {
 		return false, err
 	}
-	if owner == "" { // another process may have done the same
+	if owner == "" { // another process may have stored its lease at the same time
 		if owner, err = s.owner(ctx); err != nil || owner != s.id {
 			return false, err
 		}
@@ -146,7 +145,7 @@ func (s *Service) acquireLease(ctx context.Context, now time.Time) (bool, error)
 	return true, nil
 }
 
-// owner returns the ID of the process that evaluates the conditions, empty if there is none.
+// owner returns the ID of the process that has the lease, empty if there is none.
 func (s *Service) owner(ctx context.Context) (string, error) {
 	state, err := s.options.DB.GetState(ctx, leaseBucket, leaseID)
 	switch {
@@ -158,7 +157,7 @@ func (s *Service) owner(ctx context.Context) (string, error) {
 	return strings.Trim(string(state.Body), `"`), nil
 }
 
-// release lets another process evaluate the conditions.
+// release deletes the lease of this process, so that another process can acquire it.
 func (s *Service) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
@@ -166,11 +165,11 @@ func (s *Service) release(ctx context.Context) {
 		return
 	}
 	if err := s.options.DB.DeleteState(ctx, leaseBucket, leaseID); err != nil {
-		s.options.Logger.Debug("rules service: the lease of alerts was not returned", "err", err.Error())
+		s.options.Logger.Debug("rules service: the lease for alerts was not released", "err", err.Error())
 	}
 }
 
-// evaluate evaluates the conditions of a namespace, stores what changed, and notifies of it.
+// evaluate evaluates the conditions of a namespace, and publishes the alerts that have changed.
 func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time) error {
 	nodes, err := s.options.Nodes(ctx, namespace)
 	if err != nil {
@@ -212,7 +211,7 @@ func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time)
 	return errors.Join(errs...)
 }
 
-// publish stores an alert that changed, logs it and notifies of it.
+// publish logs an alert that fired or resolved, stores it, and calls Options.Notify.
 func (s *Service) publish(ctx context.Context, namespace string, a *Alert, now time.Time) error {
 	level := slog.LevelWarn
 	if a.State == Resolved {
@@ -246,7 +245,7 @@ func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error)
 	return list, nil
 }
 
-// readDenials returns the statistics about denied requests. It reads the traffic again after trafficInterval.
+// readDenials returns the statistics about denied requests. They are at most trafficInterval old.
 func (s *Service) readDenials(ctx context.Context, namespace string, now time.Time) (*denialStats, error) {
 	if known := s.denials[namespace]; known != nil && now.Sub(known.read) < trafficInterval {
 		return known, nil
@@ -255,18 +254,18 @@ func (s *Service) readDenials(ctx context.Context, namespace string, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	// 70 minutes are an hour to compare with, and the minutes from offset on.
+	// An hour to compare with, and the last minutes, which are not compared.
 	series := history.Series(traffic.SeriesQuery{Window: 70 * time.Minute, Limit: 1}, now)
 	result := &denialStats{read: now}
-	last := len(series.Total.Requests) - 2 // the last minute is in progress
+	last := len(series.Total.Requests) - 2 // the last element is the current minute, which is incomplete
 	result.requests = series.Total.Requests[last]
 	result.denied = ratio(series.Total.Denied[last:last+1], series.Total.Requests[last:last+1])
-	const offset = 5 // minutes that are not compared, because a spike may have begun in them
-	before := last - offset
+	const skippedMinutes = 5 // they are not compared, because a spike may have begun in them
+	before := last - skippedMinutes
 	denied, requests := series.Total.Denied[:before], series.Total.Requests[:before]
-	if sum(requests) < minDenialVolume { // as after a quiet night
+	if sum(requests) < minDenialVolume { // for example after a night with little traffic
 		day := history.Series(traffic.SeriesQuery{Window: 24 * time.Hour, Limit: 1}, now)
-		before = len(day.Total.Requests) - 2 - offset
+		before = len(day.Total.Requests) - 2 - skippedMinutes
 		denied, requests = day.Total.Denied[:before], day.Total.Requests[:before]
 	}
 	result.earlier, result.comparable = ratio(denied, requests), sum(requests) >= minDenialVolume
@@ -283,7 +282,8 @@ func sum(list []uint64) (n uint64) {
 
 func ratio(part, whole []uint64) float64 { return float64(sum(part)) / float64(max(sum(whole), 1)) }
 
-// stateID returns the ID of an alert's state: a hash, because subjects may be long or have any characters.
+// stateID returns the ID under which an alert is stored. It is a hash, because subjects may be long or have any
+// characters.
 func stateID(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])

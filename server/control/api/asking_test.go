@@ -211,7 +211,7 @@ func TestResponsesOfOtherServersAreNotShown(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() })
 	s.call("PUT", "/v1/nodes/hangs", fmt.Sprintf(`{"address":"http://%s","ask_key":"0123456789abcdef"}`, silent.Addr())).wants(200)
-	got := s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "No node has responded: node hangs", "not that of a node: 418", "node hangs: it did not respond in time")
+	got := s.call("GET", "/v1/keys?user=bob", "").wants(http.StatusBadGateway, "No node has responded: node hangs", "not from a node: 418", "node hangs: it did not respond in time")
 	if strings.Contains(got.body, "hush") {
 		t.Errorf("got %s, want nothing of what is there", got.body)
 	}

@@ -222,8 +222,8 @@ func TestFirstTokensIDIsReserved(t *testing.T) {
 	if err := again.Close(); err != nil { // no more writes
 		t.Error(err)
 	}
-	if !strings.Contains(log.String(), "the id of the first is taken") {
-		t.Errorf("got %q in the log, want that the id is taken", log.String())
+	if !strings.Contains(log.String(), "the id of the first admin token is in use") {
+		t.Errorf("got %q in the log, want that the id is in use", log.String())
 	}
 }
 

@@ -273,7 +273,7 @@ func TestWebhooksDoNotReachPrivateNetworks(t *testing.T) {
 		d := s.deliveries("named")
 		return len(d) == 1 && d[0].State == "dead"
 	})
-	if d := s.deliveries("named")[0]; !strings.HasPrefix(d.Error, "not a public address") || strings.Contains(d.Error, "127.0.0.1") || k.tried.Load() != 0 {
+	if d := s.deliveries("named")[0]; !strings.HasPrefix(d.Error, "neither a public address") || strings.Contains(d.Error, "127.0.0.1") || k.tried.Load() != 0 {
 		t.Errorf("a name of this host: got %+v and %d attempts, want it refused before a connection", d, k.tried.Load())
 	}
 

@@ -8,10 +8,10 @@ import (
 )
 
 // Bench measures the most frequent operations of a rules service on a database.
-func Bench(b *testing.B, fresh New) {
+func Bench(b *testing.B, newDB New) {
 	const rules, clients, page = 10_000, 100_000, 100
 	b.Run("Apply10000Rules", func(b *testing.B) {
-		db := fresh(b)()
+		db := newDB(b)()
 		for i := 0; b.Loop(); i++ {
 			ops := manyOps(control.KindRule, rules)
 			for j := range ops {
@@ -21,7 +21,7 @@ func Bench(b *testing.B, fresh New) {
 		}
 	})
 	b.Run("Import100000Clients", func(b *testing.B) {
-		db := fresh(b)()
+		db := newDB(b)()
 		for i := 0; b.Loop(); i++ {
 			for at, ops := 0, manyOps(control.KindClient, clients); at < len(ops); at += 10_000 {
 				commit(b, db, fmt.Sprintf("n%d", i), ops[at:at+10_000]...)
@@ -29,7 +29,7 @@ func Bench(b *testing.B, fresh New) {
 		}
 	})
 	b.Run("Of10000Rules", func(b *testing.B) {
-		db := fresh(b)()
+		db := newDB(b)()
 		ops := manyOps(control.KindRule, rules)
 		commit(b, db, "n", ops...)
 		list := func(b *testing.B, search string, want int) {

@@ -9,9 +9,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// clients checks that a client is read back as it was written, in every way: its attributes, its description and its
-// limits.
-func clients(t *testing.T, fresh New) {
+// clients checks that each method that reads objects returns a client as it was written.
+func clients(t *testing.T, newDB New) {
 	const body = `{"id":"acme","attributes":{"api_key":["k1","k2"],"plan":"gold","note":"<&> \"日本\"","seats":"12"},"limits":["500/s"]}`
 	want, err := control.ParseClient([]byte(body))
 	if err != nil {
@@ -20,20 +19,20 @@ func clients(t *testing.T, fresh New) {
 	if len(want.Properties) != 3 {
 		t.Fatalf("got %+v, want three properties", want)
 	}
-	db := fresh(t)()
+	db := newDB(t)()
 	commit(t, db, "n", put(control.KindClient, "acme", `{"id":"acme"}`))
 	commit(t, db, "n", put(control.KindClient, "acme", string(control.ClientBody(want))))
 	var dump bytes.Buffer
 	if err := db.Dump(t.Context(), &dump); err != nil {
 		t.Fatal(err)
 	}
-	other := fresh(t)()
+	other := newDB(t)()
 	if err := other.Restore(t.Context(), &dump, control.Absent); err != nil {
 		t.Fatal(err)
 	}
-	for how, read := range map[string]func(ctx context.Context) ([]control.Object, error){
+	for name, read := range map[string]func(ctx context.Context) ([]control.Object, error){
 		"Get": func(ctx context.Context) ([]control.Object, error) {
-			return one(db.Get(ctx, "n", control.KindClient, "acme"))
+			return listOf(db.Get(ctx, "n", control.KindClient, "acme"))
 		},
 		"List": func(ctx context.Context) ([]control.Object, error) {
 			return db.List(ctx, control.Query{Kind: control.KindClient, Search: "GOLD", Limit: 5})
@@ -48,22 +47,22 @@ func clients(t *testing.T, fresh New) {
 		},
 		"At": func(ctx context.Context) ([]control.Object, error) { return db.At(ctx, "n", control.KindClient, 2) },
 		"Restore": func(ctx context.Context) ([]control.Object, error) {
-			return one(other.Get(ctx, "n", control.KindClient, "acme"))
+			return listOf(other.Get(ctx, "n", control.KindClient, "acme"))
 		},
 	} {
 		list, err := read(t.Context())
 		if err != nil || len(list) != 1 {
-			t.Errorf("%s: got %d objects, %v; want one", how, len(list), err)
+			t.Errorf("%s: got %d objects, %v; want one", name, len(list), err)
 			continue
 		}
 		if got, err := control.ParseClient(list[0].Body); err != nil || !reflect.DeepEqual(control.ClientBody(got),
 			control.ClientBody(want)) {
-			t.Errorf("%s: got %s, %v; want %s", how, list[0].Body, err, control.ClientBody(want))
+			t.Errorf("%s: got %s, %v; want %s", name, list[0].Body, err, control.ClientBody(want))
 		}
 	}
 }
 
-func one(o *control.Object, err error) ([]control.Object, error) {
+func listOf(o *control.Object, err error) ([]control.Object, error) {
 	if err != nil {
 		return nil, err
 	}

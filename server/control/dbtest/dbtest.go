@@ -1,4 +1,4 @@
-// Package dbtest has the conformance tests for databases of a rules service.
+// Package dbtest has conformance tests for implementations of control.DB.
 //
 //	func TestConformance(t *testing.T) {
 //		dbtest.Run(t, func(t testing.TB) func() control.DB {
@@ -7,8 +7,8 @@
 //		})
 //	}
 //
-// It checks every promise of control.DB on a real database, with several handles where it matters. No check depends on
-// the speed of the machine; Bench measures.
+// The tests use a real database. For concurrency, they open several handles, like several processes. No test depends on
+// the speed of the machine. [Bench] has benchmarks.
 package dbtest
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// New creates an empty database, and returns a function that opens it. Each call opens another handle of the same
-// database, as another process would. The handles are closed when the test ends.
+// New creates an empty database, and returns a function that opens a handle of it. Each handle is independent, as if
+// another process had opened the database. The handles are closed when the test ends.
 type New func(t testing.TB) (open func() control.DB)
 
-// patience is how long a test waits for an operation that takes milliseconds on an idle machine.
-const patience = 2 * time.Minute
+// waitTimeout is how long a test waits for an operation that takes milliseconds on an idle machine.
+const waitTimeout = 2 * time.Minute
 
-// Run runs the suite.
-func Run(t *testing.T, fresh New) {
+// Run runs the tests with databases from newDB.
+func Run(t *testing.T, newDB New) {
 	for _, tt := range []struct {
 		name string
-		test func(t *testing.T, fresh New)
+		test func(t *testing.T, newDB New)
 	}{
 		{"CommitAppliesAndFillsInAChange", changeIsApplied},
-		{"InvalidChangesAreRefused", wrongChangesAreRefused},
+		{"InvalidChangesAreRefused", invalidChangesAreRefused},
 		{"ConflictsChangeNothing", conflictsChangeNothing},
 		{"TwoEditorsNeverLoseAnUpdate", twoEditors},
 		{"RevisionsHaveNoGapsAndFollowTheOrderOfCommits", noGaps},
@@ -63,11 +63,11 @@ func Run(t *testing.T, fresh New) {
 		{"ThousandsOfRulesInOneChange", manyRules},
 		{"ContextsEndCalls", contexts},
 	} {
-		t.Run(tt.name, func(t *testing.T) { tt.test(t, fresh) })
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, newDB) })
 	}
 }
 
-// rule returns an op that puts a rule.
+// rule returns an operation that creates or replaces a rule if it is at revision base.
 func rule(id string, base int64, body string) control.Op {
 	return control.Op{Kind: control.KindRule, ID: id, Base: base, Body: []byte(body)}
 }
@@ -80,7 +80,7 @@ func remove(kind control.Kind, id string) control.Op {
 	return control.Op{Kind: kind, ID: id, Base: control.Any}
 }
 
-// commit commits ops at any revision of the namespace, and returns the change.
+// commit commits operations with Base Any for the namespace, and returns the change.
 func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *control.Change {
 	t.Helper()
 	c := &control.Change{
@@ -120,10 +120,10 @@ func brief(objects []control.Object) []string {
 	return list
 }
 
-func checkEqual(t testing.TB, what string, got, want []string) {
+func checkEqual(t testing.TB, name string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n got %q\nwant %q", what, got, want)
+		t.Errorf("%s:\n got %q\nwant %q", name, got, want)
 	}
 }
 
@@ -136,8 +136,8 @@ func checkRevision(t testing.TB, db control.DB, namespace string, want, wantForN
 	}
 }
 
-func changeIsApplied(t *testing.T, fresh New) {
-	db := fresh(t)()
+func changeIsApplied(t *testing.T, newDB New) {
+	db := newDB(t)()
 	checkRevision(t, db, "", 0, 0)
 	checkRevision(t, db, "shop", 0, 0)
 	before := time.Now().Add(-time.Hour) // the database's clock may differ
@@ -169,7 +169,7 @@ func changeIsApplied(t *testing.T, fresh New) {
 	checkGone(t, db, "other", control.KindRule, "a")
 	checkRevision(t, db, "shop", 2, 2)
 	commit(t, db, "shop", put(control.KindToken, "t", `{"v":2}`))
-	checkRevision(t, db, "shop", 3, 2) // nodes get no tokens
+	checkRevision(t, db, "shop", 3, 2) // nodes do not receive tokens
 	checkRevision(t, db, "", 3, 2)
 	commit(t, db, "other", put(control.KindClient, "acme", `{}`))
 	checkRevision(t, db, "shop", 3, 2)
@@ -180,15 +180,15 @@ func changeIsApplied(t *testing.T, fresh New) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkEqual(t, "namespaces that have objects", names, []string{"other"})
+	checkEqual(t, "namespaces with objects", names, []string{"other"})
 	again := commit(t, db, "shop", rule("a", control.Absent, `{}`))
 	if o := get(t, db, "shop", "a"); !o.Created.Equal(again.Time) {
-		t.Errorf("created: got %v, want %v: it is another rule of that name", o.Created, again.Time)
+		t.Errorf("rule created again: got Created %v, want %v", o.Created, again.Time)
 	}
 }
 
-func wrongChangesAreRefused(t *testing.T, fresh New) {
-	db := fresh(t)()
+func invalidChangesAreRefused(t *testing.T, newDB New) {
+	db := newDB(t)()
 	one := []control.Op{rule("a", control.Any, `{}`)}
 	for name, c := range map[string]control.Change{
 		"no ops":               {Namespace: "n", Base: control.Any},
@@ -212,8 +212,8 @@ func wrongChangesAreRefused(t *testing.T, fresh New) {
 	checkRevision(t, db, "", 0, 0)
 }
 
-func conflictsChangeNothing(t *testing.T, fresh New) {
-	db := fresh(t)()
+func conflictsChangeNothing(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "n", rule("a", control.Absent, `{"v":1}`), rule("b", control.Absent, `{"v":1}`))
 	commit(t, db, "n", rule("b", 1, `{"v":2}`))
 	for name, tt := range map[string]struct {
@@ -226,12 +226,12 @@ func conflictsChangeNothing(t *testing.T, fresh New) {
 			[]control.Op{rule("a", 1, `{"v":9}`), rule("b", 1, `{"v":9}`)},
 			control.Conflict{Kind: control.KindRule, ID: "b", Want: 1, Have: 2},
 		},
-		"it is there already": {
+		"it exists already": {
 			control.Any,
 			[]control.Op{rule("c", control.Absent, `{}`), rule("a", control.Absent, `{}`)},
 			control.Conflict{Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 1},
 		},
-		"it is not there": {
+		"it does not exist": {
 			control.Any,
 			[]control.Op{rule("a", control.Any, `{"v":9}`), rule("c", 1, `{}`)},
 			control.Conflict{Kind: control.KindRule, ID: "c", Want: 1},
@@ -268,20 +268,20 @@ func conflictsChangeNothing(t *testing.T, fresh New) {
 	checkEqual(t, "rules", brief(list), []string{`a={"v":1}@1`, `b={"v":2}@2`})
 	c := control.Change{Namespace: "n", Base: 2, Ops: []control.Op{rule("a", 1, `{"v":3}`)}}
 	if err := db.Commit(t.Context(), &c); err != nil || c.Revision != 3 {
-		t.Errorf("at the right revisions: got %v at %d", err, c.Revision)
+		t.Errorf("with current base revisions: got %v at %d", err, c.Revision)
 	}
 	other := control.Change{Namespace: "new", Base: 0, Ops: []control.Op{rule("a", control.Absent, `{}`)}}
 	if err := db.Commit(t.Context(), &other); err != nil {
-		t.Errorf("a namespace that is new, at revision 0: %v", err)
+		t.Errorf("a new namespace with base 0: %v", err)
 	}
 }
 
-func reopened(t *testing.T, fresh New) {
-	open := fresh(t)
+func reopened(t *testing.T, newDB New) {
+	open := newDB(t)
 	db := open()
 	commit(t, db, "n", rule("a", control.Absent, `{"v":1}`))
 	if db.Name() == "" {
-		t.Error("it has no name")
+		t.Error("Name returned an empty string")
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -293,8 +293,8 @@ func reopened(t *testing.T, fresh New) {
 	checkRevision(t, db, "n", 1, 1)
 }
 
-func contexts(t *testing.T, fresh New) {
-	db := fresh(t)()
+func contexts(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "n", rule("a", control.Absent, `{"v":1}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/dump"
 )
 
-// fill creates a history with everything in it.
+// fill creates objects of all kinds, a history with pruned changes, and a state.
 func fill(t testing.TB, db control.DB) {
 	commit(t, db, "n", rule("a", control.Absent, `{"v":"<&>'"}`), rule("b", control.Absent, `1`),
 		put(control.KindToken, "t", `{"hash":"x"}`))
@@ -39,39 +39,39 @@ func fill(t testing.TB, db control.DB) {
 // SameDatabase checks that two databases give the same results to every query.
 func SameDatabase(t testing.TB, got, want control.DB) {
 	t.Helper()
-	ask := func(what string, f func(db control.DB) (any, error)) any {
+	compare := func(name string, query func(db control.DB) (any, error)) any {
 		t.Helper()
-		a, errA := f(got)
-		b, errB := f(want)
+		a, errA := query(got)
+		b, errB := query(want)
 		if !reflect.DeepEqual(a, b) || errors.Is(errA, control.ErrPruned) != errors.Is(errB, control.ErrPruned) ||
 			(errA == nil) != (errB == nil) {
-			t.Errorf("%s:\n got %+v, %v\nwant %+v, %v", what, a, errA, b, errB)
+			t.Errorf("%s:\n got %+v, %v\nwant %+v, %v", name, a, errA, b, errB)
 		}
 		return b
 	}
 	ctx := t.Context()
-	names := ask("namespaces", func(db control.DB) (any, error) { return db.Namespaces(ctx) }).([]string)
+	names := compare("namespaces", func(db control.DB) (any, error) { return db.Namespaces(ctx) }).([]string)
 	var last int64
 	for _, namespace := range append(names, "") {
-		ask("revision of "+namespace, func(db control.DB) (any, error) {
+		compare("revision of "+namespace, func(db control.DB) (any, error) {
 			l, n, err := db.Revision(ctx, namespace)
 			last = max(l, last)
 			return [2]int64{l, n}, err
 		})
 	}
 	for _, kind := range control.Kinds() {
-		ask("all of "+string(kind),
+		compare("all of "+string(kind),
 			func(db control.DB) (any, error) { return db.List(ctx, control.Query{Kind: kind, Limit: 1000}) })
 		for _, namespace := range names {
 			for r := range last + 1 {
-				ask(fmt.Sprintf("%s of %s at %d", kind, namespace, r),
+				compare(fmt.Sprintf("%s of %s at %d", kind, namespace, r),
 					func(db control.DB) (any, error) { return db.At(ctx, namespace, kind, r) })
 			}
 		}
 	}
 	for _, namespace := range names {
 		for r := range last + 2 {
-			ask(fmt.Sprintf("%s since %d", namespace, r), func(db control.DB) (any, error) {
+			compare(fmt.Sprintf("%s since %d", namespace, r), func(db control.DB) (any, error) {
 				list, at, err := db.Since(ctx, namespace, r, 1000)
 				all := map[string]control.Object{}
 				for _, o := range list {
@@ -82,23 +82,23 @@ func SameDatabase(t testing.TB, got, want control.DB) {
 		}
 	}
 	for r := range last + 2 {
-		ask(fmt.Sprintf("when %d was committed", r), func(db control.DB) (any, error) { return db.Committed(ctx, r) })
+		compare(fmt.Sprintf("when %d was committed", r), func(db control.DB) (any, error) { return db.Committed(ctx, r) })
 	}
-	ask("log", func(db control.DB) (any, error) { return db.Log(ctx, control.LogQuery{Limit: 1000}) })
-	ask("log of a", func(db control.DB) (any, error) {
+	compare("log", func(db control.DB) (any, error) { return db.Log(ctx, control.LogQuery{Limit: 1000}) })
+	compare("log of a", func(db control.DB) (any, error) {
 		return db.Log(ctx, control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 1000, Newest: true})
 	})
-	ask("states", func(db control.DB) (any, error) { return db.States(ctx, "node", 1000) })
+	compare("states", func(db control.DB) (any, error) { return db.States(ctx, "node", 1000) })
 }
 
-func dumps(t *testing.T, fresh New) {
-	db := fresh(t)()
+func dumps(t *testing.T, newDB New) {
+	db := newDB(t)()
 	fill(t, db)
-	Move(t, db, fresh(t)())
+	Move(t, db, newDB(t)())
 }
 
-// Move checks that a dump of one database, possibly of another kind, is restored unchanged in another, empty one, and
-// that the other one continues from there.
+// Move checks that a dump of one database can be restored unchanged in an empty database, which may be of another type,
+// and that the revisions continue there.
 func Move(t testing.TB, from, to control.DB) {
 	t.Helper()
 	if last, _, err := from.Revision(t.Context(), ""); err != nil {
@@ -117,13 +117,13 @@ func Move(t testing.TB, from, to control.DB) {
 	if err := to.Dump(t.Context(), &second); err != nil {
 		t.Fatal(err)
 	}
-	// Except for the first line, which has the time, and the last, which has the checksum.
+	// The first line has the time, and the last line the checksum, so they differ.
 	inner := func(b []byte) string {
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		return strings.Join(lines[1:len(lines)-1], "\n")
 	}
 	if a, b := inner(first.Bytes()), inner(second.Bytes()); a != b {
-		t.Errorf("the dump of what was restored:\n got %s\nwant %s", b, a)
+		t.Errorf("dump of the restored database:\n got %s\nwant %s", b, a)
 	}
 	last, _, err := to.Revision(t.Context(), "")
 	if err != nil {
@@ -137,9 +137,9 @@ func Move(t testing.TB, from, to control.DB) {
 	}
 }
 
-// replaces checks that a dump replaces everything, and only at the expected revision.
-func replaces(t *testing.T, fresh New) {
-	db, to := fresh(t)(), fresh(t)()
+// replaces checks that Restore replaces all content, and only at the expected revision.
+func replaces(t *testing.T, newDB New) {
+	db, to := newDB(t)(), newDB(t)()
 	fill(t, db)
 	var whole bytes.Buffer
 	if err := db.Dump(t.Context(), &whole); err != nil {
@@ -155,9 +155,9 @@ func replaces(t *testing.T, fresh New) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, over := range []int64{control.Absent, 1, 3} {
-		if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), over); !errors.Is(err, control.ErrNotEmpty) {
-			t.Errorf("over revision %d of one that is at 2: got %v, want %v", over, err, control.ErrNotEmpty)
+	for _, base := range []int64{control.Absent, 1, 3} {
+		if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), base); !errors.Is(err, control.ErrNotEmpty) {
+			t.Errorf("base %d for a database at revision 2: got %v, want %v", base, err, control.ErrNotEmpty)
 		}
 	}
 	if err := to.Restore(t.Context(), strings.NewReader(whole.String()[:whole.Len()/2]), control.Any); err == nil {
@@ -165,7 +165,7 @@ func replaces(t *testing.T, fresh New) {
 	}
 	checkRevision(t, to, "", 2, 2)
 	if o := get(t, to, "elsewhere", "old"); o.Revision != 1 {
-		t.Errorf("after what was refused: got %+v", o)
+		t.Errorf("after refused restores: got %+v", o)
 	}
 	if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), 2); err != nil {
 		t.Fatal(err)
@@ -178,10 +178,10 @@ func replaces(t *testing.T, fresh New) {
 	SameDatabase(t, to, db)
 }
 
-// recordedDumps checks that a dump with an event equals one with the event committed afterwards, also if there was an
-// earlier event.
-func recordedDumps(t *testing.T, fresh New) {
-	db := fresh(t)()
+// recordedDumps checks that a dump to which an event was added is restored as if the event had been committed after the
+// other changes. In the second round, there is an earlier event.
+func recordedDumps(t *testing.T, newDB New) {
+	db := newDB(t)()
 	fill(t, db)
 	const id, body = "restore", `{"round":%d}`
 	for round := range 2 {
@@ -206,7 +206,7 @@ func recordedDumps(t *testing.T, fresh New) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := fresh(t)()
+		to := newDB(t)()
 		if err := to.Restore(t.Context(), recorded, control.Absent); err != nil {
 			t.Fatal(err)
 		}
@@ -235,11 +235,11 @@ func recordedDumps(t *testing.T, fresh New) {
 		}
 		db = to
 	}
-	Move(t, db, fresh(t)())
+	Move(t, db, newDB(t)())
 }
 
-func brokenDumps(t *testing.T, fresh New) {
-	db := fresh(t)()
+func brokenDumps(t *testing.T, newDB New) {
+	db := newDB(t)()
 	fill(t, db)
 	var whole bytes.Buffer
 	if err := db.Dump(t.Context(), &whole); err != nil {
@@ -247,11 +247,11 @@ func brokenDumps(t *testing.T, fresh New) {
 	}
 	if err := db.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); !errors.Is(err,
 		control.ErrNotEmpty) {
-		t.Errorf("into one that is not empty: got %v, want %v", err, control.ErrNotEmpty)
+		t.Errorf("into a database that is not empty: got %v, want %v", err, control.ErrNotEmpty)
 	}
 	lines := strings.SplitAfter(whole.String(), "\n")
-	empty := fresh(t)()
-	for what, text := range map[string]string{
+	empty := newDB(t)()
+	for name, text := range map[string]string{
 		"nothing":          "",
 		"something else":   "hello\n",
 		"cut off":          strings.Join(lines[:len(lines)-2], ""),
@@ -261,20 +261,20 @@ func brokenDumps(t *testing.T, fresh New) {
 		"half a line":      whole.String()[:whole.Len()/2],
 	} {
 		if err := empty.Restore(t.Context(), strings.NewReader(text), control.Absent); err == nil {
-			t.Errorf("%s: it was restored", what)
+			t.Errorf("%s: restored, want an error", name)
 		}
 		checkRevision(t, empty, "", 0, 0)
 		if names, err := empty.Namespaces(t.Context()); err != nil || len(names) != 0 {
-			t.Errorf("%s: got namespaces %q, %v", what, names, err)
+			t.Errorf("%s: got namespaces %q, %v", name, names, err)
 		}
 	}
 	if err := empty.Restore(t.Context(),
 		strings.NewReader(strings.Replace(whole.String(), `_backup":1`, `_backup":99`, 1)), control.Absent); !errors.Is(
 		err, control.ErrNewerSchema) {
-		t.Errorf("of a newer form: got %v, want %v", err, control.ErrNewerSchema)
+		t.Errorf("a newer format: got %v, want %v", err, control.ErrNewerSchema)
 	}
 	if err := empty.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Absent); err != nil {
-		t.Errorf("the whole one, after all of these: %v", err)
+		t.Errorf("a valid dump after the invalid ones: %v", err)
 	}
 	SameDatabase(t, empty, db)
 }

@@ -13,10 +13,10 @@ import (
 // rounds is how often two editors change the same rule concurrently.
 const rounds = 100
 
-// twoEditors lets two handles read the same rule and change it concurrently, many times: one of them commits its change,
-// the other gets a conflict, and no accepted change is lost.
-func twoEditors(t *testing.T, fresh New) {
-	open := fresh(t)
+// twoEditors reads the same rule with two handles and changes it concurrently, many times. Each time, one handle must
+// commit its change, and the other one must get a conflict.
+func twoEditors(t *testing.T, newDB New) {
+	open := newDB(t)
 	handles := []control.DB{open(), open()}
 	commit(t, handles[0], "n", rule("counter", control.Absent, `0`))
 	won := make([]int, len(handles))
@@ -52,24 +52,24 @@ func twoEditors(t *testing.T, fresh New) {
 			t.Fatalf("round %d: got %v and %v, want one to win and one to conflict", round, errs[0], errs[1])
 		}
 		if conflict.Have != revisions[winner] || conflict.Have != int64(round)+2 {
-			t.Errorf("round %d: the loser hears of revision %d, the winner has %d, want %d", round, conflict.Have,
-				revisions[winner], round+2)
+			t.Errorf("round %d: got a conflict with revision %d and a commit of revision %d, want %d", round,
+				conflict.Have, revisions[winner], round+2)
 		}
 	}
-	t.Logf("one has won %d times, the other %d", won[0], won[1])
+	t.Logf("commits of the two handles: %d and %d", won[0], won[1])
 }
 
-// noGaps lets several handles write different objects concurrently, while one reads: when it sees a revision, it sees
-// all earlier revisions. Otherwise a watcher would miss them.
-func noGaps(t *testing.T, fresh New) {
-	const writers, each = 4, 25
-	open := fresh(t)
+// noGaps writes different objects with several handles concurrently, and reads with another one. When that handle sees
+// a revision, it must also see all earlier revisions, because otherwise watchers would miss changes.
+func noGaps(t *testing.T, newDB New) {
+	const writers, changesPerWriter = 4, 25
+	open := newDB(t)
 	reader := open()
 	var wg sync.WaitGroup
 	for w := range writers {
 		db := open()
 		wg.Go(func() {
-			for i := range each {
+			for i := range changesPerWriter {
 				c := control.Change{
 					Namespace: fmt.Sprintf("n%d", w%2), Base: control.Any,
 					Ops: []control.Op{put(control.KindRule, fmt.Sprintf("%d-%d", w, i), `{}`)},
@@ -89,7 +89,7 @@ func noGaps(t *testing.T, fresh New) {
 	for known, ended := int64(0), false; !ended; {
 		select {
 		case <-done:
-			ended = true // and read once more
+			ended = true // read once more
 		default:
 		}
 		last, _, err := reader.Revision(t.Context(), "")
@@ -102,15 +102,15 @@ func noGaps(t *testing.T, fresh New) {
 		}
 		for _, c := range changes {
 			if c.Revision != known+1 {
-				t.Fatalf("revision %d follows %d, where the last was %d", c.Revision, known, last)
+				t.Fatalf("got revision %d after %d, last revision %d", c.Revision, known, last)
 			}
 			known = c.Revision
 		}
 		if known != last {
 			t.Fatalf("the last revision is %d, and the log ends at %d", last, known)
 		}
-		if ended && !t.Failed() && known != writers*each {
-			t.Errorf("got %d changes, want %d", known, writers*each)
+		if ended && !t.Failed() && known != writers*changesPerWriter {
+			t.Errorf("got %d changes, want %d", known, writers*changesPerWriter)
 		}
 	}
 }

@@ -37,16 +37,16 @@ func Write(ctx context.Context, db control.DB, acknowledged func(revision int64)
 	}
 }
 
-// An Audit checks the changes that Write commits. It may check a database several times, after each restart. The zero
-// value is for a database that was empty when Write started.
+// An Audit checks the changes that Write commits. It can check a database after each of several restarts. The zero
+// Audit is for a database that was empty when Write started.
 type Audit struct {
 	checked int64             // the last revision of the log that was checked
-	objects map[string]string // the objects after this revision, as "kind id": "body@revision"
+	objects map[string]string // the objects at this revision; keys are "kind id", values "body@revision"
 }
 
-// Check checks a database whose writer was killed: each change is there completely or not at all, no acknowledged
-// change is missing, and the objects match the log. It returns the number of committed changes that were not
-// acknowledged.
+// Check checks a database whose server or writer was killed. Each change must be stored completely or not at all, no
+// acknowledged change may be missing, and the objects must match the log. Check returns the number of committed changes
+// that were not acknowledged.
 func (a *Audit) Check(t testing.TB, db control.DB, acknowledged int64) int {
 	t.Helper()
 	last, _, err := db.Revision(t.Context(), "")

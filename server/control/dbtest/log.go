@@ -21,8 +21,8 @@ func revisions(changes []control.Change) []string {
 	return list
 }
 
-func logs(t *testing.T, fresh New) {
-	db := fresh(t)()
+func logs(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "m", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`))     // 1
 	commit(t, db, "n", rule("a", control.Absent, `1`))                                     // 2
 	commit(t, db, "m", rule("a", 1, `2`))                                                  // 3
@@ -30,46 +30,50 @@ func logs(t *testing.T, fresh New) {
 	commit(t, db, "m", put(control.KindToken, "a", `{"hash":"x"}`))                        // 5
 	last := commit(t, db, "m", rule("b", 1, `2`), put(control.KindWebhook, "hook", `"s"`)) // 6
 	for _, tt := range []struct {
-		what string
+		name string
 		q    control.LogQuery
 		want []string
 	}{
 		{"all", control.LogQuery{Limit: 10}, []string{"1", "2", "3", "4", "5", "6"}},
-		{"the latest first", control.LogQuery{Newest: true, Limit: 10}, []string{"6", "5", "4", "3", "2", "1"}},
-		{"of a namespace", control.LogQuery{Namespace: "n", Limit: 10}, []string{"2"}},
-		{"of none", control.LogQuery{Namespace: "x", Limit: 10}, nil},
+		{"newest first", control.LogQuery{Newest: true, Limit: 10}, []string{"6", "5", "4", "3", "2", "1"}},
+		{"one namespace", control.LogQuery{Namespace: "n", Limit: 10}, []string{"2"}},
+		{"an unknown namespace", control.LogQuery{Namespace: "x", Limit: 10}, nil},
 		{"after and before", control.LogQuery{After: 1, Before: 5, Limit: 10}, []string{"2", "3", "4"}},
-		{"the latest before", control.LogQuery{Namespace: "m", Before: 5, Newest: true, Limit: 2}, []string{"4", "3"}},
-		{"after, a page", control.LogQuery{Namespace: "m", After: 1, Limit: 2}, []string{"3", "4"}},
-		{"of a rule", control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Limit: 10}, []string{"1", "3", "4"}},
 		{
-			"of a rule, the latest",
+			"newest first, with Before",
+			control.LogQuery{Namespace: "m", Before: 5, Newest: true, Limit: 2},
+			[]string{"4", "3"},
+		},
+		{"one page with After", control.LogQuery{Namespace: "m", After: 1, Limit: 2}, []string{"3", "4"}},
+		{"one rule", control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Limit: 10}, []string{"1", "3", "4"}},
+		{
+			"one rule, newest first",
 			control.LogQuery{Namespace: "m", Kind: control.KindRule, ID: "a", Newest: true, Limit: 1},
 			[]string{"4"},
 		},
-		{"of a rule, after", control.LogQuery{
+		{"one rule, with After and Before", control.LogQuery{
 			Namespace: "m", Kind: control.KindRule, ID: "a", After: 1, Before: 4,
 			Limit: 10,
 		}, []string{"3"}},
 		{
-			"of a rule, of all namespaces",
+			"rules with the same ID in all namespaces",
 			control.LogQuery{Kind: control.KindRule, ID: "a", Limit: 10},
 			[]string{"1", "2", "3", "4"},
 		},
-		{"of a kind", control.LogQuery{Kind: control.KindClient, Limit: 10}, []string{"4"}},
+		{"one kind", control.LogQuery{Kind: control.KindClient, Limit: 10}, []string{"4"}},
 		{
-			"of a kind, of a namespace",
+			"one kind in one namespace",
 			control.LogQuery{Namespace: "m", Kind: control.KindRule, Limit: 10},
 			[]string{"1", "3", "4", "6"},
 		},
-		{"of an id", control.LogQuery{Namespace: "m", ID: "b", Limit: 10}, []string{"1", "4", "6"}},
-		{"of an id, the latest", control.LogQuery{ID: "a", Newest: true, Limit: 2}, []string{"5", "4"}},
+		{"one ID, all kinds", control.LogQuery{Namespace: "m", ID: "b", Limit: 10}, []string{"1", "4", "6"}},
+		{"one ID, newest first", control.LogQuery{ID: "a", Newest: true, Limit: 2}, []string{"5", "4"}},
 	} {
 		got, err := db.Log(t.Context(), tt.q)
 		if err != nil {
-			t.Errorf("%s: %v", tt.what, err)
+			t.Errorf("%s: %v", tt.name, err)
 		}
-		checkEqual(t, tt.what, revisions(got), tt.want)
+		checkEqual(t, tt.name, revisions(got), tt.want)
 	}
 	got, err := db.Log(t.Context(), control.LogQuery{After: 5, Limit: 1})
 	if err != nil || len(got) != 1 {
@@ -97,11 +101,12 @@ func logs(t *testing.T, fresh New) {
 	}
 }
 
-func since(t *testing.T, fresh New) {
-	db := fresh(t)()
-	ask := func(after int64, limit int) (string, error) {
+func since(t *testing.T, newDB New) {
+	db := newDB(t)()
+	// since returns the result of Since as text: the changed objects, and the revision of the content.
+	since := func(after int64, limit int) (string, error) {
 		t.Helper()
-		changed, at, err := db.Since(t.Context(), "n", after, limit)
+		changed, revision, err := db.Since(t.Context(), "n", after, limit)
 		var list []string
 		for _, o := range changed {
 			if o.Namespace != "n" {
@@ -114,10 +119,10 @@ func since(t *testing.T, fresh New) {
 			list = append(list, fmt.Sprintf("%s %s=%s@%d", o.Kind, o.ID, body, o.Revision))
 		}
 		slices.Sort(list)
-		return fmt.Sprintf("%q to %d", list, at), err
+		return fmt.Sprintf("%q to %d", list, revision), err
 	}
-	if got, err := ask(0, 10); err != nil || got != `[] to 0` {
-		t.Errorf("of nothing: got %s, %v", got, err)
+	if got, err := since(0, 10); err != nil || got != `[] to 0` {
+		t.Errorf("empty database: got %s, %v", got, err)
 	}
 	// 1
 	commit(t, db, "n", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`), put(control.KindClient, "a", `1`))
@@ -140,27 +145,27 @@ func since(t *testing.T, fresh New) {
 		6: `["rule c=gone@7"] to 7`,
 		7: `[] to 7`,
 	} {
-		if got, err := ask(after, 10); err != nil || got != want {
+		if got, err := since(after, 10); err != nil || got != want {
 			t.Errorf("after %d: got %s, %v; want %s", after, got, err, want)
 		}
 	}
-	if _, err := ask(0, 4); !errors.Is(err, control.ErrPruned) {
-		t.Errorf("five of at most four: got %v, want %v", err, control.ErrPruned)
+	if _, err := since(0, 4); !errors.Is(err, control.ErrPruned) {
+		t.Errorf("five changed objects with limit 4: got %v, want %v", err, control.ErrPruned)
 	}
-	if got, err := ask(0, 5); err != nil {
-		t.Errorf("five of at most five: got %s, %v", got, err)
+	if got, err := since(0, 5); err != nil {
+		t.Errorf("five changed objects with limit 5: got %s, %v", got, err)
 	}
-	if _, err := ask(8, 10); !errors.Is(err, control.ErrPruned) {
-		t.Errorf("after what has not been: got %v, want %v", err, control.ErrPruned)
+	if _, err := since(8, 10); !errors.Is(err, control.ErrPruned) {
+		t.Errorf("after a future revision: got %v, want %v", err, control.ErrPruned)
 	}
 	commit(t, db, "n", rule("b", control.Absent, `2`)) // 8
-	if got, err := ask(5, 10); err != nil || got != `["override o=1@6" "rule b=2@8" "rule c=gone@7"] to 8` {
-		t.Errorf("one that has come again: got %s, %v", got, err)
+	if got, err := since(5, 10); err != nil || got != `["override o=1@6" "rule b=2@8" "rule c=gone@7"] to 8` {
+		t.Errorf("a rule that was deleted and created again: got %s, %v", got, err)
 	}
 }
 
-func atRevisions(t *testing.T, fresh New) {
-	db := fresh(t)()
+func atRevisions(t *testing.T, newDB New) {
+	db := newDB(t)()
 	first := commit(t, db, "n", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`))
 	commit(t, db, "n", rule("a", 1, `2`), put(control.KindClient, "a", `1`))
 	commit(t, db, "n", remove(control.KindRule, "b"), rule("c", control.Absent, `1`))
@@ -185,16 +190,16 @@ func atRevisions(t *testing.T, fresh New) {
 	b := old[1]
 	if !b.Created.Equal(first.Time) || !b.Updated.Equal(first.Time) || b.By != "alice" || b.Namespace != "n" ||
 		b.Kind != control.KindRule {
-		t.Errorf("got %+v, want it as it was made at %v", b, first.Time)
+		t.Errorf("got %+v, want the rule as created at %v", b, first.Time)
 	}
 }
 
-// history makes random changes and keeps its own record of each revision.
-func history(t *testing.T, fresh New) {
+// history makes random changes and compares the results of At and Since with a simple model of each revision.
+func history(t *testing.T, newDB New) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	db := fresh(t)()
+	db := newDB(t)()
 	type state = map[string]string
 	now := map[control.Kind]state{control.KindRule: {}, control.KindClient: {}}
 	past := []map[control.Kind]state{{control.KindRule: {}, control.KindClient: {}}}
@@ -208,7 +213,7 @@ func history(t *testing.T, fresh New) {
 				continue
 			}
 			touched[string(kind)+id] = true
-			if _, there := now[kind][id]; there && random.IntN(3) == 0 {
+			if _, exists := now[kind][id]; exists && random.IntN(3) == 0 {
 				delete(now[kind], id)
 				c.Ops = append(c.Ops, remove(kind, id))
 				continue
@@ -253,14 +258,14 @@ func history(t *testing.T, fresh New) {
 		}
 		for kind := range then {
 			if !maps.Equal(then[kind], present[kind]) {
-				t.Errorf("%s at %d with what came since: got %v, want %v", kind, revision, then[kind], present[kind])
+				t.Errorf("%s at %d with the changes since: got %v, want %v", kind, revision, then[kind], present[kind])
 			}
 		}
 	}
 }
 
-func prune(t *testing.T, fresh New) {
-	db := fresh(t)()
+func prune(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "n", rule("a", control.Absent, `1`), rule("b", control.Absent, `1`)) // 1
 	commit(t, db, "n", rule("a", 1, `2`))                                              // 2
 	commit(t, db, "n", rule("c", control.Absent, `1`))                                 // 3
@@ -268,9 +273,9 @@ func prune(t *testing.T, fresh New) {
 	commit(t, db, "m", rule("x", control.Absent, `1`))                                 // 5
 	commit(t, db, "m", remove(control.KindRule, "x"))                                  // 6
 	if n, err := db.Prune(t.Context(), time.Now().Add(-24*time.Hour)); err != nil || n != 0 {
-		t.Errorf("of what is young: got %d, %v; want 0", n, err)
+		t.Errorf("changes newer than the time: got %d, %v; want 0", n, err)
 	}
-	// 1 is the latest change of b, and 4 of a; 2, 3, 5 and 6 are not the latest of any object.
+	// 1 is the latest change of b, and 4 of a. 2, 3, 5 and 6 are not the latest change of any existing object.
 	if n, err := db.Prune(t.Context(), time.Now().Add(24*time.Hour)); err != nil || n != 4 {
 		t.Errorf("got %d, %v; want 4", n, err)
 	}
@@ -285,7 +290,7 @@ func prune(t *testing.T, fresh New) {
 	}
 	checkEqual(t, "the log of a", revisions(changes), []string{"1", "4"})
 	if got, err := db.Committed(t.Context(), 6); err != nil || !got.IsZero() {
-		t.Errorf("what was pruned was committed at %v, %v; want that it is not known", got, err)
+		t.Errorf("commit time of a pruned revision: got %v, %v; want zero", got, err)
 	}
 	checkRevision(t, db, "n", 4, 4)
 	checkRevision(t, db, "m", 6, 6)
@@ -311,6 +316,6 @@ func prune(t *testing.T, fresh New) {
 		t.Errorf("the next revision: got %d, want 7", next.Revision)
 	}
 	if n, err := db.Prune(t.Context(), time.Now().Add(24*time.Hour)); err != nil || n != 0 {
-		t.Errorf("again: got %d, %v; want 0", n, err)
+		t.Errorf("second Prune: got %d, %v; want 0", n, err)
 	}
 }

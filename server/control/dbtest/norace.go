@@ -2,5 +2,5 @@
 
 package dbtest
 
-// many is the number of rules of a large change.
-const many = 10_000
+// manyRuleCount is the number of rules of a large change.
+const manyRuleCount = 10_000

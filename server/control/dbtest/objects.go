@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-func pages(t *testing.T, fresh New) {
-	db := fresh(t)()
+func pages(t *testing.T, newDB New) {
+	db := newDB(t)()
 	ids := []string{"a", "B", "b", "a-1", "a.1", "a/1", "ä", "Z", "z", "10", "9", "日本", "~", "a b"}
 	var ops []control.Op
 	for _, id := range ids {
@@ -32,7 +32,7 @@ func pages(t *testing.T, fresh New) {
 				t.Fatal(err)
 			}
 			if len(page) > limit {
-				t.Fatalf("a page of %d, where %d are the most", len(page), limit)
+				t.Fatalf("got a page of %d objects, want at most %d", len(page), limit)
 			}
 			if len(page) == 0 {
 				break
@@ -81,8 +81,8 @@ func pages(t *testing.T, fresh New) {
 	}
 }
 
-func search(t *testing.T, fresh New) {
-	db := fresh(t)()
+func search(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "n",
 		put(control.KindRule, "Search-1", `{"path":"/a"}`), put(control.KindRule, "other", `{"path":"/SEARCH"}`), put(
 			control.KindRule, "none", `{"path":"/Ä%_"}`),
@@ -125,8 +125,8 @@ func search(t *testing.T, fresh New) {
 	}
 }
 
-func oddNames(t *testing.T, fresh New) {
-	db := fresh(t)()
+func oddNames(t *testing.T, newDB New) {
+	db := newDB(t)()
 	odd := []string{
 		"a/b", "../etc/passwd", "Robert'); DROP TABLE objects;--", `"quoted"`, `back\slash`, "percent%20", "under_score%", "new\nline", "tab\t", "{brace}", "a:b:c", "*", "?",
 		"[x]", "日本語", "e\u0301", "é", "\u200b", "💧", "a\x01b", "NULL", " ", strings.Repeat("x",
@@ -167,9 +167,9 @@ func oddNames(t *testing.T, fresh New) {
 	}
 }
 
-// noNames queries names that cannot exist. That must not be an error of the database.
-func noNames(t *testing.T, fresh New) {
-	db := fresh(t)()
+// noNames queries names that no object can have. The database must not return an error.
+func noNames(t *testing.T, newDB New) {
+	db := newDB(t)()
 	commit(t, db, "n", put(control.KindRule, "a", `{"path":"/a"}`))
 	for _, text := range []string{"\x00", "\xff", "a\x00", "a\xff", "\x00a", "\xffa", "n\x00a"} {
 		checkGone(t, db, "n", control.KindRule, text)
@@ -208,9 +208,9 @@ func noNames(t *testing.T, fresh New) {
 }
 
 // snapshots reads while another handle writes changes of several objects: each snapshot must be consistent.
-func snapshots(t *testing.T, fresh New) {
+func snapshots(t *testing.T, newDB New) {
 	const objects = 30
-	open := fresh(t)
+	open := newDB(t)
 	db, writer := open(), open()
 	all := func(v int) []control.Op {
 		var ops []control.Op
@@ -218,7 +218,7 @@ func snapshots(t *testing.T, fresh New) {
 			kind := []control.Kind{control.KindRule, control.KindClient, control.KindOverride}[i%3]
 			ops = append(ops, put(kind, fmt.Sprintf("o%02d", i), fmt.Sprint(v)))
 		}
-		// One object is created and deleted in turn, so that a snapshot meets objects that were created or deleted meanwhile.
+		// One object is created and deleted in turn, so that objects are created and deleted during a snapshot.
 		if v%2 == 1 {
 			ops = append(ops, put(control.KindClient, "o05-odd", fmt.Sprint(v)))
 		} else {
@@ -237,14 +237,14 @@ func snapshots(t *testing.T, fresh New) {
 		return revision, list
 	}
 	if revision, list := read(); revision != 0 || len(list) != 0 {
-		t.Errorf("of nothing: got %q at %d", brief(list), revision)
+		t.Errorf("empty database: got %q at %d", brief(list), revision)
 	}
 	commit(t, db, "n", append(all(1), put(control.KindToken, "t", `0`))...)
 	commit(t, db, "other", put(control.KindRule, "x", `0`))
 	commit(t, db, "n", put(control.KindToken, "t", `1`))
 	revision, list := read()
 	if revision != 1 {
-		t.Errorf("got revision %d, want 1: the last that touched what nodes get", revision)
+		t.Errorf("got revision %d, want 1, the last change of an object for nodes", revision)
 	}
 	kinds := ""
 	for _, o := range list {
@@ -272,16 +272,16 @@ func snapshots(t *testing.T, fresh New) {
 	defer wg.Wait()
 	defer close(stop)
 	seen := map[string]bool{}
-	enough := time.Now().Add(2 * time.Second) // for a database that is slow under the race detector
-	for i := 0; i < 3 || i < 50 && time.Now().Before(enough); i++ {
+	deadline := time.Now().Add(2 * time.Second) // with the race detector, a database may be slow
+	for i := 0; i < 3 || i < 50 && time.Now().Before(deadline); i++ {
 		revision, list := read()
 		v := string(list[0].Body)
 		seen[v] = true
 		ids := map[string]bool{}
 		for _, o := range list {
 			if string(o.Body) != v || o.Revision != revision || ids[o.ID] {
-				t.Fatalf("%s %s is %s of revision %d (again: %t) beside %s of revision %d", o.Kind, o.ID, o.Body, o.Revision,
-					ids[o.ID], v, revision)
+				t.Fatalf("%s %s: got %s at revision %d (duplicate: %t), want %s at revision %d", o.Kind, o.ID, o.Body,
+					o.Revision, ids[o.ID], v, revision)
 			}
 			ids[o.ID] = true
 		}
@@ -290,7 +290,7 @@ func snapshots(t *testing.T, fresh New) {
 			odd = 1
 		}
 		if len(list) != objects+odd {
-			t.Fatalf("a snapshot of %d objects at %s, want %d", len(list), v, objects+odd)
+			t.Fatalf("snapshot at %s: got %d objects, want %d", v, len(list), objects+odd)
 		}
 	}
 	t.Logf("%d different snapshots", len(seen))
@@ -311,9 +311,9 @@ func manyOps(kind control.Kind, count int) []control.Op {
 	return ops
 }
 
-func manyRules(t *testing.T, fresh New) {
-	const count = many
-	db := fresh(t)()
+func manyRules(t *testing.T, newDB New) {
+	const count = manyRuleCount
+	db := newDB(t)()
 	ops := manyOps(control.KindRule, count)
 	commit(t, db, "n", ops...)
 	if n, err := db.Count(t.Context(), control.Query{Namespace: "n", Kind: control.KindRule}); err != nil || n != count {
@@ -327,7 +327,7 @@ func manyRules(t *testing.T, fresh New) {
 		t.Errorf("got %q, %v", brief(page), err)
 	}
 	if _, _, err := db.Since(t.Context(), "n", 0, count-1); !errors.Is(err, control.ErrPruned) {
-		t.Errorf("since, of more than the limit: got %v, want %v", err, control.ErrPruned)
+		t.Errorf("Since with more changes than the limit: got %v, want %v", err, control.ErrPruned)
 	}
 	for i := range ops {
 		ops[i].Base, ops[i].Body = 1, nil

@@ -17,7 +17,7 @@ type Outage struct {
 	Open func() control.DB
 }
 
-// CheckKills kills a server during writes, several times, and checks the data afterwards.
+// CheckKills kills a server during writes, several times, and checks the data after each restart.
 func (o *Outage) CheckKills(t *testing.T, times int) {
 	var audit Audit
 	db := o.Open()
@@ -28,7 +28,7 @@ func (o *Outage) CheckKills(t *testing.T, times int) {
 		first := started
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 			defer cancel()
 			err := Write(ctx, db, func(revision int64) {
 				mu.Lock()
@@ -44,29 +44,29 @@ func (o *Outage) CheckKills(t *testing.T, times int) {
 		})
 		select {
 		case <-started:
-		case <-time.After(patience):
-			t.Fatalf("nothing was written in %v", patience)
+		case <-time.After(waitTimeout):
+			t.Fatalf("nothing was written in %v", waitTimeout)
 		}
-		time.Sleep(time.Duration(i) * 7 * time.Millisecond) // somewhere in a commit, each time elsewhere
+		time.Sleep(time.Duration(i) * 7 * time.Millisecond) // kill the server at a different point of a commit each time
 		o.Kill()
 		wg.Wait()
 		o.Restart()
-		until := time.Now().Add(patience)
+		until := time.Now().Add(waitTimeout)
 		for {
 			if _, _, err := db.Revision(t.Context(), ""); err == nil {
 				break
 			} else if time.Now().After(until) {
-				t.Fatalf("%v after the server was started again: %v", patience, err)
+				t.Fatalf("%v after the restart of the server: %v", waitTimeout, err)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		unheard := audit.Check(t, db, last)
-		t.Logf("kill %d: at %d, of which %d were not acknowledged", i, last+int64(unheard), unheard)
-		last += int64(unheard)
+		unacknowledged := int64(audit.Check(t, db, last))
+		last += unacknowledged
+		t.Logf("kill %d: revision %d, %d changes not acknowledged", i, last, unacknowledged)
 	}
 }
 
-// CheckWatches checks that a watch continues after an outage, and gets notifications again.
+// CheckWatches checks that a watch yields new revisions after an outage.
 func (o *Outage) CheckWatches(t *testing.T) {
 	writer := o.Open()
 	commit(t, writer, "n", rule("a", control.Any, `1`))
@@ -74,13 +74,13 @@ func (o *Outage) CheckWatches(t *testing.T) {
 	awaitRevision(t, seen, 1)
 	o.Kill()
 	o.Restart()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); ; time.Sleep(20 * time.Millisecond) {
 		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{rule("a", control.Any, `3`)}}
 		if err := writer.Commit(t.Context(), &c); err == nil {
 			awaitRevision(t, seen, c.Revision)
 			return
 		} else if time.Now().After(deadline) {
-			t.Fatalf("%v after the server was started again: %v", patience, err)
+			t.Fatalf("%v after the server was started again: %v", waitTimeout, err)
 		}
 	}
 }

@@ -2,6 +2,6 @@
 
 package dbtest
 
-// many is the number of rules of a large change. SQLite is C translated to Go, which the race detector makes a hundred
-// times slower; tests without it use the full number.
-const many = 500
+// manyRuleCount is the number of rules of a large change. It is small here, because SQLite, which is C translated to
+// Go, is a hundred times slower with the race detector.
+const manyRuleCount = 500

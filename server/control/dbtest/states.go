@@ -10,11 +10,11 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-func states(t *testing.T, fresh New) {
-	open := fresh(t)
+func states(t *testing.T, newDB New) {
+	open := newDB(t)
 	db, other := open(), open()
-	// The database's clock may differ from this one, so lifetimes are long and expiries are long past.
-	later, over := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), time.Now().Add(-time.Hour)
+	// The database's clock may differ from this one, so both times are far from now.
+	future, past := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), time.Now().Add(-time.Hour)
 	put := func(bucket, id, body string, expires time.Time) {
 		t.Helper()
 		if err := db.PutState(t.Context(), control.State{
@@ -36,13 +36,13 @@ func states(t *testing.T, fresh New) {
 		}
 		return strings.Join(ids, " ")
 	}
-	put("node", "b", `1`, later)
-	put("node", "a/'x", `2`, later)
-	put("node", "gone", `3`, over)
-	put("nodes", "c", `4`, later)
-	put("node", "b", `{"v":5}`, later)
+	put("node", "b", `1`, future)
+	put("node", "a/'x", `2`, future)
+	put("node", "gone", `3`, past)
+	put("nodes", "c", `4`, future)
+	put("node", "b", `{"v":5}`, future)
 	s, err := other.GetState(t.Context(), "node", "b")
-	if err != nil || string(s.Body) != `{"v":5}` || !s.Expires.Equal(later) || s.Bucket != "node" || s.ID != "b" {
+	if err != nil || string(s.Body) != `{"v":5}` || !s.Expires.Equal(future) || s.Bucket != "node" || s.ID != "b" {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	for _, id := range []string{"gone", "never"} {
@@ -56,12 +56,12 @@ func states(t *testing.T, fresh New) {
 	if got, want := list("node", 1), `a/'x=2`; got != want {
 		t.Errorf("at most one: got %s, want %s", got, want)
 	}
-	// A state expires when it is put again with a past time, and is back with a future one.
-	put("node", "b", `6`, over)
+	// A state is no longer returned when it is put again with a past expiry, and returned again with a future one.
+	put("node", "b", `6`, past)
 	if got, want := list("node", 10), `a/'x=2`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	put("node", "b", `7`, later)
+	put("node", "b", `7`, future)
 	if got, want := list("node", 10), `a/'x=2 b=7`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -69,7 +69,7 @@ func states(t *testing.T, fresh New) {
 		t.Fatal(err)
 	}
 	if err := other.DeleteState(t.Context(), "node", "b"); err != nil {
-		t.Errorf("one that is not there: %v", err)
+		t.Errorf("delete a state that does not exist: %v", err)
 	}
 	if got, want := list("node", 10), `a/'x=2`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -78,14 +78,14 @@ func states(t *testing.T, fresh New) {
 		control.ErrInvalid) {
 		t.Errorf("without an id: got %v, want %v", err, control.ErrInvalid)
 	}
-	// States that expire while they are stored.
+	// States expire without another call.
 	soon := time.Now().Add(50 * time.Millisecond)
 	for i := range 20 {
 		put("soon", fmt.Sprint(i), `1`, soon)
 	}
-	for deadline := time.Now().Add(patience); list("soon", 100) != ""; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); list("soon", 100) != ""; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%v after they expired there are still %s", patience, list("soon", 100))
+			t.Fatalf("%v after the expiry: got states %s, want none", waitTimeout, list("soon", 100))
 		}
 	}
 	checkRevision(t, db, "", 0, 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// watch returns the revisions that a database yields, until ctx ends.
+// watch returns a channel with the revisions that a database yields until ctx ends.
 func watch(ctx context.Context, db control.DB) <-chan int64 {
 	seen := make(chan int64)
 	go func() {
@@ -24,10 +24,10 @@ func watch(ctx context.Context, db control.DB) <-chan int64 {
 	return seen
 }
 
-// awaitRevision waits for a revision.
+// awaitRevision waits until a revision is received. Earlier revisions are ignored.
 func awaitRevision(t testing.TB, seen <-chan int64, want int64) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		select {
 		case got, ok := <-seen:
@@ -41,45 +41,45 @@ func awaitRevision(t testing.TB, seen <-chan int64, want int64) {
 				t.Fatalf("got revision %d, want %d", got, want)
 			}
 		case <-deadline:
-			t.Fatalf("no word of revision %d after %v", want, patience)
+			t.Fatalf("revision %d was not received after %v", want, waitTimeout)
 		}
 	}
 }
 
-func watchAcrossHandles(t *testing.T, fresh New) {
-	open := fresh(t)
-	writer, own, other := open(), open(), open()
+func watchAcrossHandles(t *testing.T, newDB New) {
+	open := newDB(t)
+	writer, second, third := open(), open(), open()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	commit(t, writer, "n", rule("a", control.Absent, `1`))
-	mine, theirs, writers := watch(ctx, own), watch(ctx, other), watch(ctx, writer)
-	for _, seen := range []<-chan int64{mine, theirs, writers} {
-		awaitRevision(t, seen, 1) // the current one first
+	watches := []<-chan int64{watch(ctx, second), watch(ctx, third), watch(ctx, writer)}
+	for _, seen := range watches {
+		awaitRevision(t, seen, 1) // the current revision comes first
 	}
 	for i := range 5 {
 		c := commit(t, writer, "n", put(control.KindRule, "a", `2`))
 		started := time.Now()
-		for _, seen := range []<-chan int64{mine, theirs, writers} {
+		for _, seen := range watches {
 			awaitRevision(t, seen, c.Revision)
 		}
-		t.Logf("change %d: all knew after %v", i, time.Since(started))
+		t.Logf("change %d: received by all watches after %v", i, time.Since(started))
 	}
-	// Of many revisions it may skip some, but not the last.
+	// A watch may skip some of many revisions, but not the last.
 	var last *control.Change
 	for range 20 {
-		last = commit(t, own, "m", put(control.KindToken, "t", `2`))
+		last = commit(t, second, "m", put(control.KindToken, "t", `2`))
 	}
-	for _, seen := range []<-chan int64{mine, theirs, writers} {
+	for _, seen := range watches {
 		awaitRevision(t, seen, last.Revision)
 	}
 }
 
-func watchEnds(t *testing.T, fresh New) {
-	open := fresh(t)
+func watchEnds(t *testing.T, newDB New) {
+	open := newDB(t)
 	db := open()
-	ended := func(what string, seen <-chan int64) {
+	checkEnds := func(name string, seen <-chan int64) {
 		t.Helper()
-		deadline := time.After(patience)
+		deadline := time.After(waitTimeout)
 		for {
 			select {
 			case _, ok := <-seen:
@@ -87,7 +87,7 @@ func watchEnds(t *testing.T, fresh New) {
 					return
 				}
 			case <-deadline:
-				t.Fatalf("%s: the watch goes on", what)
+				t.Fatalf("%s: the watch has not ended", name)
 			}
 		}
 	}
@@ -95,17 +95,17 @@ func watchEnds(t *testing.T, fresh New) {
 	seen := watch(ctx, db)
 	awaitRevision(t, seen, 0)
 	cancel()
-	ended("its context is done", seen)
+	checkEnds("its context has ended", seen)
 	seen = watch(t.Context(), db)
 	awaitRevision(t, seen, 0)
 	for range db.Watch(t.Context()) {
-		break // a watcher that has seen enough
+		break // a watcher may stop
 	}
 	for range 2 { // closing again does nothing
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ended("the database is closed", seen)
-	ended("it was closed before", watch(t.Context(), db))
+	checkEnds("the database was closed", seen)
+	checkEnds("the database was closed before Watch", watch(t.Context(), db))
 }

@@ -1,5 +1,5 @@
-// Package feed gives nodes the content of the rules service: a Hub notifies them of new revisions, and Snapshots
-// encodes what they then fetch, once for all nodes.
+// Package feed supplies nodes with rules. A Hub notifies them of new revisions. Snapshots encodes the content that they
+// then fetch, once for all nodes.
 package feed
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Hub notifies watchers of revisions. It watches the database once for all of them. It is safe for concurrent use.
+// A Hub notifies any number of watchers of new revisions, with a single watch of the database. It is safe for
+// concurrent use.
 type Hub struct {
 	db          control.DB
 	logger      *slog.Logger
@@ -26,7 +27,7 @@ type Hub struct {
 	count    int
 }
 
-// NewHub returns a Hub of up to maxWatchers. It notifies nobody until Run is called.
+// NewHub returns a Hub for at most maxWatchers watchers. Run must be called to notify them.
 func NewHub(db control.DB, maxWatchers int, logger *slog.Logger) *Hub {
 	return &Hub{
 		db: db, logger: logger, maxWatchers: maxWatchers,
@@ -40,9 +41,9 @@ type Watcher struct {
 	namespace string
 	updates   chan struct{}
 
-	// The hub's mutex guards these.
-	known      bool
-	mark       control.Mark // the latest, if known
+	// The hub's mutex guards the following fields.
+	known      bool         // mark is set
+	mark       control.Mark // the latest mark
 	renumbered bool
 }
 
@@ -100,8 +101,8 @@ func (w *Watcher) Close() {
 // Updates signals that Latest may have changed.
 func (w *Watcher) Updates() <-chan struct{} { return w.updates }
 
-// Latest returns the latest revision. Renumbered reports that the same number stands for another change than before:
-// the database was restored, or has lost changes. The watcher must then start again.
+// Latest returns the latest revision. renumbered reports whether the same number now stands for another change, because
+// the database was restored or has lost changes. The client must then fetch all content again.
 func (w *Watcher) Latest() (revision int64, renumbered bool) {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -113,14 +114,14 @@ func (w *Watcher) update(mark control.Mark) {
 	if w.known && w.mark == mark {
 		return
 	}
-	// A time is 0 if the change is no longer in the log: then it cannot be compared.
+	// The time is 0 if the change is no longer in the log. Then it cannot be compared.
 	if w.known && w.mark.Revision == mark.Revision && w.mark.CommitMicros != 0 && mark.CommitMicros != 0 {
 		w.renumbered = true
 	}
 	w.known, w.mark = true, mark
 	select {
 	case w.updates <- struct{}{}:
-	default: // the signal before was not received yet
+	default: // the previous signal was not received yet
 	}
 }
 
@@ -131,7 +132,7 @@ func (h *Hub) Watchers() int {
 	return h.count
 }
 
-// Notify tells the hub of a change in this process. The database reports all changes, but later.
+// Notify reports a change by this process. The watch of the database reports all changes, but later.
 func (h *Hub) Notify() {
 	select {
 	case h.changed <- struct{}{}:

@@ -12,19 +12,19 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// AnyTime is the time of a mark of which only the revision is known.
+// AnyTime is the CommitMicros of a mark whose commit time need not match.
 const AnyTime = -1
 
-// A Request is a request of a node for the content of a namespace.
+// A Request is a node's request for the content of a namespace.
 type Request struct {
 	Namespace string
-	// Since is the mark of the content that the node has. Zero requests all of it.
+	// Since is the mark of the content that the node has. The zero Mark requests all content.
 	Since control.Mark
-	// Current is the namespace's mark. The encoded content may be a later one.
+	// Current is the namespace's current mark. The response may have a later one.
 	Current control.Mark
 }
 
-// A Snapshot is the encoded content of a namespace, or what has changed in it.
+// A Snapshot is the encoded content of a namespace, or the changes since a mark.
 type Snapshot struct {
 	Mark control.Mark
 	Gzip []byte
@@ -32,8 +32,8 @@ type Snapshot struct {
 	since control.Mark
 }
 
-// Snapshots encodes content for nodes, and caches it. Concurrent requests for the same content wait for one encoding.
-// It is safe for concurrent use.
+// Snapshots encodes content for nodes, and caches it. Concurrent requests for the same content share one encoding. It
+// is safe for concurrent use.
 type Snapshots struct {
 	db        control.DB
 	maxBytes  int64
@@ -90,7 +90,7 @@ func (s *Snapshots) Get(ctx context.Context, r Request) (*Snapshot, error) {
 	if e == nil {
 		e = &encoding{done: make(chan struct{})}
 		s.pending[r] = e
-		s.encodings.Go(func() { s.run(r, e) }) // without ctx: it must not end with this request, others may wait for it
+		s.encodings.Go(func() { s.run(r, e) }) // independent of ctx, because other requests may wait for the encoding
 	}
 	s.mu.Unlock()
 	select {
@@ -109,14 +109,15 @@ func (s *Snapshots) run(r Request, e *encoding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, r)
-	if e.err == nil && e.snapshot.since == r.Since { // otherwise encode returned all content, which Get has cached
+	// If encode returned all content although changes were requested, it has called Get, which has cached it.
+	if e.err == nil && e.snapshot.since == r.Since {
 		s.cache(Request{r.Namespace, r.Since, e.snapshot.Mark}, e.snapshot)
 	}
 	close(e.done)
 }
 
-// cache adds a snapshot. It removes the namespace's snapshots of earlier revisions, which nobody requests any more, and
-// the least recently used ones if there is no room.
+// cache adds a snapshot. It removes the namespace's snapshots of earlier revisions, which are no longer requested, and,
+// if there is no room, the least recently used snapshots.
 func (s *Snapshots) cache(r Request, snapshot *Snapshot) {
 	for _, old := range slices.Clone(s.order) {
 		if old == r || old.Namespace == r.Namespace && old.Current.Revision < r.Current.Revision {
@@ -142,7 +143,7 @@ func (s *Snapshots) remove(r Request) {
 	s.order = slices.Delete(s.order, i, i+1)
 }
 
-// encode encodes the changes since the node's mark if the log has them, else all content.
+// encode encodes the changes since the node's mark if the log has them, otherwise all content.
 func (s *Snapshots) encode(ctx context.Context, r Request) (*Snapshot, error) {
 	if r.Since.Revision == 0 {
 		return s.encodeAll(ctx, r.Namespace, r.Current)
@@ -154,11 +155,11 @@ func (s *Snapshots) encode(ctx context.Context, r Request) (*Snapshot, error) {
 	return changes, err
 }
 
-// maxChanges is the maximum number of objects in a snapshot of changes. For more, all content is sent.
+// maxChanges is the maximum number of objects in a snapshot of changes. If more have changed, all content is sent.
 const maxChanges = 10_000
 
-// encodeChanges encodes what has changed since the node's mark. The error is control.ErrPruned if the log does not
-// reach back that far, or has another change with that revision.
+// encodeChanges encodes the changes since the node's mark. The error is control.ErrPruned if the log does not reach
+// back that far, or if the revision has another commit time, because the database was restored.
 func (s *Snapshots) encodeChanges(ctx context.Context, r Request) (*Snapshot, error) {
 	if r.Since.CommitMicros != AnyTime {
 		mark, err := control.LoadMark(ctx, s.db, r.Since.Revision)
@@ -191,8 +192,8 @@ func (s *Snapshots) encodeChanges(ctx context.Context, r Request) (*Snapshot, er
 	return w.snapshot(mark, r.Since)
 }
 
-// encodeAll encodes all content of a namespace. The header is written before the content is read, so it has the
-// expected mark.
+// encodeAll encodes all content of a namespace. It writes the header, with the expected mark, before it reads the
+// content.
 func (s *Snapshots) encodeAll(ctx context.Context, namespace string, expected control.Mark) (*Snapshot, error) {
 	header := control.Header{Namespace: namespace, Revision: expected.Revision, Time: expected.Time()}
 	w, err := newWriter(gzip.BestSpeed, header)
@@ -211,6 +212,6 @@ func (s *Snapshots) encodeAll(ctx context.Context, namespace string, expected co
 	if err != nil || mark == expected {
 		return snapshot, err
 	}
-	// The namespace was changed meanwhile, so the header is wrong.
+	// The namespace was changed before it was read, so the header is wrong.
 	return rewrite(snapshot, namespace)
 }

@@ -36,7 +36,7 @@ func (w *writer) snapshot(mark, since control.Mark) (*Snapshot, error) {
 	return &Snapshot{Mark: mark, Gzip: w.out.Bytes(), since: since}, nil
 }
 
-// rewrite returns a snapshot of all content with its mark in the header.
+// rewrite returns a copy of a snapshot of all content, with the snapshot's mark in the header.
 func rewrite(s *Snapshot, namespace string) (*Snapshot, error) {
 	plain, err := gzip.NewReader(bytes.NewReader(s.Gzip))
 	if err != nil {

@@ -1,3 +1,4 @@
-// Package fleettraffic merges the traffic statistics of the nodes of each namespace, and keeps them in the database of
-// the rules service: fleet totals by the minute, and clients by the hour, for 7 days.
+// Package fleettraffic has the traffic statistics of all nodes together, for the rules service. Nodes report their
+// counts of requests and denials to it. It adds them up, and stores the totals of each rule per minute and the counts
+// of clients per hour in the database of the rules service, for 7 days.
 package fleettraffic

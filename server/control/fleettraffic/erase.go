@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// eraseDelay is the time within which all nodes have applied an erasure. Earlier reports may still contain the client.
+	// eraseDelay is the time after which all nodes have applied an erasure. Until then, reports may contain the client.
 	eraseDelay = 10 * time.Second
 	// eraseKeep is how long an erasure is sent to nodes and other processes.
 	eraseKeep = 10 * time.Minute
-	// maxErasures bounds the erasures that are kept.
+	// maxErasures is the maximum number of erasures that are kept.
 	maxErasures = 1000
 )
 
-// An Erasure is a client that was erased.
+// An Erasure records that a client was erased.
 type Erasure struct {
 	Time time.Time `json:"time"`
-	// Client are the attributes in the form in which statistics store them.
+	// Client has the client's attributes, in the form in which statistics store them.
 	Client map[string]string `json:"client"`
 }
 
 func erasuresBucket(name string) string { return "traffic-erased/" + name }
 
-// Erase removes the clients that have all the given attributes from memory, from the database and, within seconds, from
-// the nodes. It returns the number of removed entries.
+// Erase deletes the statistics of the clients that have all the given attributes: in memory, in the database and,
+// within seconds, on the nodes. It returns the number of entries that were deleted from memory.
 func (s *Store) Erase(ctx context.Context, name string, attributes map[string]string) (int, error) {
 	n, err := s.namespace(ctx, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Erase(ctx context.Context, name string, attributes map[string]st
 	return removed, nil
 }
 
-// apply removes a client from memory, and keeps the erasure for nodes. It returns the number of removed entries.
+// apply deletes a client from memory, and keeps the erasure for nodes. It returns the number of deleted entries.
 func (s *Store) apply(n *namespace, e Erasure) int {
 	n.mu.Lock()
 	n.erasures = slices.DeleteFunc(n.erasures, func(old Erasure) bool { return e.Time.Sub(old.Time) > eraseKeep })
@@ -73,7 +73,7 @@ func (s *Store) apply(n *namespace, e Erasure) int {
 	return n.history.Erase(e.Client)
 }
 
-// eraseStored removes a client from the database.
+// eraseStored deletes a client from the states of an hour in the database.
 func (s *Store) eraseStored(ctx context.Context, n *namespace, hour int64, kept map[string]string) error {
 	states, err := s.options.DB.States(ctx, bucketOf(n.name, hour), maxStates)
 	if err != nil {

@@ -12,11 +12,14 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
-// The states of an hour are in a bucket of their own. The id of a minute is its number and the process that stored it,
-// as in "07/3f2a…". The clients have the id "clients/3f2a…". "open/3f2a…" has the minutes that were still in progress
-// at the last write, in case that the process ends without another one.
+// Statistics are stored as states in the database. Each hour of a namespace has a bucket. The ID of a state ends with
+// the ID of the process that stored it, such as "3f2a":
+//
+//   - "07/3f2a" has minute 7 of the hour.
+//   - "clients/3f2a" has the clients of the hour.
+//   - "open/3f2a" has the minutes that were in progress at the last write, in case the process stops unexpectedly.
 
-// A stateKey names a state.
+// A stateKey identifies a state of a namespace.
 type stateKey struct {
 	hour int64
 	id   string
@@ -25,7 +28,7 @@ type stateKey struct {
 const (
 	clientsID = "clients/"
 	openID    = "open/"
-	// maxStates bounds the states of an hour that are read: 60 minutes of many processes.
+	// maxStates is the maximum number of states of an hour that are read. Each process has about 60.
 	maxStates = 5000
 )
 
@@ -35,14 +38,14 @@ func bucketOf(name string, hour int64) string {
 
 func hourOf(unix int64) int64 { return unix - unix%3600 }
 
-// write stores the minutes that have ended, and the clients of the hour so far.
+// write stores the minutes that have ended, the minutes in progress, and the clients of the hour so far.
 func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	now := s.options.Now()
 	n.writing.Lock()
 	defer n.writing.Unlock()
 	n.pending = append(n.pending, n.history.Close(now, all)...)
-	if over := len(n.pending) - maxPending; over > 0 {
-		n.pending = n.pending[over:]
+	if excess := len(n.pending) - maxPending; excess > 0 {
+		n.pending = n.pending[excess:]
 	}
 	for len(n.pending) > 0 {
 		m := &n.pending[0]
@@ -57,7 +60,7 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	if err := s.writeOpen(ctx, n, hour); err != nil {
 		return err
 	}
-	if n.hour != 0 && n.hour != hour { // the last write was before the end of its hour
+	if n.hour != 0 && n.hour != hour { // the clients of the previous hour may have changed since the last write
 		if err := s.writeClients(ctx, n, n.hour); err != nil {
 			return err
 		}
@@ -95,7 +98,7 @@ func (s *Store) put(ctx context.Context, n *namespace, hour int64, id string, va
 	})
 }
 
-// load reads the states of the last hours that other processes wrote, or this one before its start.
+// load reads states of the last hours that other processes have stored, or this process before a restart.
 func (s *Store) load(ctx context.Context, n *namespace, since time.Duration) error {
 	now := s.options.Now()
 	for hour := hourOf(now.Add(-since).Unix()); hour <= now.Unix(); hour += 3600 {
@@ -122,7 +125,7 @@ func (s *Store) load(ctx context.Context, n *namespace, since time.Duration) err
 func (s *Store) loadState(n *namespace, hour int64, state *control.State) error {
 	first, origin, _ := strings.Cut(state.ID, "/")
 	if origin == s.origin {
-		return nil // this process has it in memory
+		return nil // this process has the data in memory
 	}
 	if strings.HasPrefix(state.ID, clientsID) {
 		var list []traffic.ClientCount
@@ -147,8 +150,8 @@ func (s *Store) loadState(n *namespace, hour int64, state *control.State) error 
 	return nil
 }
 
-// loadOpen adds the minutes that another process had in progress. If it still runs, it stores them when they have
-// ended.
+// loadOpen adds the minutes that another process had in progress. If that process still runs, it stores their final
+// states when they have ended.
 func (s *Store) loadOpen(n *namespace, origin string, body []byte) error {
 	var list []traffic.Minute
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -160,8 +163,8 @@ func (s *Store) loadOpen(n *namespace, origin string, body []byte) error {
 	return nil
 }
 
-// loadMinute adds the part of a minute of another process that was not added before. After the final state of the
-// minute, nothing is added.
+// loadMinute adds the counts of a minute of another process, except counts that were added before. final reports
+// whether the minute has ended. After its final counts, loadMinute adds no more.
 func (s *Store) loadMinute(n *namespace, origin string, m traffic.Minute, final bool) {
 	key := stateKey{hourOf(m.Unix), fmt.Sprintf("%02d/%s", m.Unix%3600/60, origin)}
 	n.mu.Lock()

@@ -17,34 +17,34 @@ import (
 const (
 	// keep is how long statistics are kept.
 	keep = 7 * 24 * time.Hour
-	// maxNamespaces bounds the namespaces, and maxBytes the memory for the minutes of each.
+	// maxNamespaces is the maximum number of namespaces, and maxBytes the maximum memory for the minutes of each one.
 	maxNamespaces = 256
 	maxBytes      = 16 << 20
 	// maxPending is the maximum number of minutes that wait for the database. Older ones are dropped.
 	maxPending = 60
-	// flushTimeout bounds a write of all statistics.
+	// flushTimeout is the timeout of a call of Flush, and of the first load of a namespace.
 	flushTimeout = 30 * time.Second
 )
 
-// ErrTooMany means that there are reports of too many namespaces.
+// ErrTooMany means that there are statistics of maxNamespaces other namespaces.
 var ErrTooMany = errors.New("there are reports of too many namespaces")
 
 // Options configure a Store. All are required.
 type Options struct {
 	DB control.DB
-	// Namer hides values in the same way as the Namer of the nodes, so that a search finds hidden values.
+	// Namer hides values of clients. It must hide them in the same way as on the nodes, so that a search finds them.
 	Namer  *traffic.Namer
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Erased is called with each erased client, in the form in which statistics store it, so that the node in this process
-	// erases it, too.
+	// Erased is called with the attributes of each erased client, in the form in which statistics store them. It must
+	// erase the client on the node in this process.
 	Erased func(kept map[string]string)
 }
 
 // A Store has the statistics of all namespaces. It is safe for concurrent use.
 type Store struct {
 	options Options
-	origin  string // names this process in the database
+	origin  string // identifies this process in the database
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -56,15 +56,15 @@ type namespace struct {
 	name    string
 	history *traffic.History
 
-	writing  sync.Mutex // guards the fields up to openHour
-	pending  []traffic.Minute
-	hour     int64 // the hour of the last write
-	stored   int64 // the last hour whose clients were written
-	openHour int64 // the last hour in which minutes in progress were written
+	writing  sync.Mutex       // guards the fields up to openHour
+	pending  []traffic.Minute // ended minutes that are not stored yet
+	hour     int64            // the hour of the last write
+	stored   int64            // the last hour whose clients were written
+	openHour int64            // the last hour in which minutes in progress were written
 
 	mu sync.Mutex // guards loaded and erasures
-	// loaded has, for each state of a minute and each rule, the counts that were added. It is nil once the final state of
-	// the minute was added.
+	// loaded has the counts that were added from other processes, by state of a minute and by rule. The value is nil after
+	// the final state was added.
 	loaded   map[stateKey]map[string]traffic.Counts
 	erasures []Erasure
 }
@@ -74,7 +74,7 @@ func NewStore(o Options) *Store {
 	return &Store{options: o, origin: secret.NewID(), namespaces: map[string]*namespace{}}
 }
 
-// namespace returns the statistics of a namespace, and loads them from the database at its first use.
+// namespace returns the statistics of a namespace. At the first use, it starts to load them from the database.
 func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Store) History(ctx context.Context, name string) (*traffic.History, err
 	return n.history, nil
 }
 
-// Report adds the report of a node. It returns the clients that the node has to erase.
+// Report adds the report of a node. It returns the erasures that the node must apply.
 func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]Erasure, error) {
 	n, err := s.namespace(ctx, name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]E
 	erasures := slices.Clone(n.erasures)
 	n.mu.Unlock()
 	for _, e := range erasures {
-		if now.Sub(e.Time) < eraseDelay { // the node may not know of the erasure yet
+		if now.Sub(e.Time) < eraseDelay { // the node may not have applied the erasure yet
 			r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(e.Client) })
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]E
 	return erasures, nil
 }
 
-// Run stores each minute until ctx ends. Then it stores the minutes that are not stored yet.
+// Run calls Flush every minute until ctx ends, and a last time after that.
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := s.options.Now()
@@ -144,8 +144,8 @@ func (s *Store) Run(ctx context.Context) {
 	s.Flush(context.WithoutCancel(ctx), true)
 }
 
-// Flush stores the minutes that have ended. With all, it also stores the minutes in progress; without, it reads what
-// other processes have stored.
+// Flush stores the minutes that have ended. If all is true, it also ends and stores the minutes in progress. Otherwise
+// it also loads what other processes have stored.
 func (s *Store) Flush(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -28,10 +28,10 @@ const (
 	maxResponse = 4 << 20
 )
 
-// Reasons why a node was not queried or gave no valid response. They are shown after "node ID: ".
+// Reasons why a node was not queried or sent no valid response. In messages, they follow "node ID: ".
 var (
 	errAddress           = errors.New("its address is not allowed for a node")
-	errBadResponse       = errors.New("its response is not that of a node")
+	errBadResponse       = errors.New("its response is not from a node")
 	errTooLong           = fmt.Errorf("its response is longer than %d MB", maxResponse>>20)
 	errUnknownAttributes = errors.New("it does not identify clients by these attributes")
 	errNoSecret          = errors.New("not queried: values that may be secret, such as API keys, are sent to nodes " +
@@ -52,9 +52,9 @@ func newClient(id *identity.Identifier, config *tls.Config) *client {
 	})}
 }
 
-// allowNode returns an error for addresses that no node has. Anyone with a node's token can register any address.
-// Private addresses are allowed, since nodes have them. Link-local addresses are not: cloud providers serve instance
-// credentials there.
+// allowNode returns an error for addresses that must not be queried, because any address can be registered with the
+// token of a node. Private addresses are allowed, since nodes have them. Link-local addresses are not, because cloud
+// providers serve instance credentials there.
 func allowNode(addr netip.Addr) error {
 	if addr = addr.Unmap(); addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
 		return errAddress
@@ -69,8 +69,8 @@ func hasValidAddress(n *control.Node) bool {
 		u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// query sends a query to one node. The address of the node may be that of any server, so query returns nothing of a
-// response that does not come from a node.
+// query sends a query to one node. The registered address may belong to any server, so query does not reveal a response
+// that is not the response of a node.
 func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.Time) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -89,7 +89,8 @@ func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.T
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "Headgate")
 	r.Header.Set(signature.Header, signature.Sign([]byte(n.QueryKey), body, now))
-	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http retry if the node has closed an idle connection
+	// Without a value, the header is not sent, but net/http retries the request if the node has closed an idle connection.
+	r.Header["Idempotency-Key"] = nil
 	response, err := c.http.Do(r)
 	if err != nil {
 		var timeout net.Error
@@ -115,7 +116,7 @@ func (c *client) query(ctx context.Context, n *control.Node, q Query, now time.T
 	return &got, nil
 }
 
-// statusError returns the error of a status of Responder, nil for 200.
+// statusError returns the error for the HTTP status of a response, nil for 200.
 func statusError(status int) error {
 	switch status {
 	case http.StatusOK:

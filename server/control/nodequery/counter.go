@@ -11,10 +11,10 @@ type Counters struct {
 // A Counter is the state of a rule for a client, in one node or in a store that several nodes share.
 type Counter struct {
 	Rule
-	// Node is the node with the counter, Region its region.
+	// Node is the node that has the counter in memory, and Region its region.
 	Node   string `json:"node,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Counters is the shared store with the counter.
+	// Counters identifies the shared store that has the counter.
 	Counters string `json:"counters,omitempty"`
 }
 

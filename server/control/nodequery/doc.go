@@ -1,5 +1,6 @@
-// Package nodequery asks all nodes of a namespace for the counters of one client, and for their traffic.
+// Package nodequery lets the rules service query the nodes of a namespace. The counters of clients and traffic
+// statistics are not in the rules service, but in the memory of nodes or in stores that nodes share.
 //
-// The rules service knows rules, not counters: those are in the nodes, or in stores that nodes share. A Poller sends a
-// Query about a client to every node. A Responder is the HTTP handler of a node that responds.
+// A [Poller] of the rules service sends a signed [Query] to each node. A [Responder] is the HTTP handler of a node that
+// responds to it.
 package nodequery

@@ -25,7 +25,7 @@ type Poll struct {
 type PolledNode struct {
 	*control.Node
 	Response *Response // nil if there is none
-	Err      error     // why there is none; nil if another node responded for the store
+	Err      error     // why there is no response; nil if another node with the same store has responded
 
 	local   bool // the node is in this process
 	queried bool // a query was sent to the node
@@ -53,8 +53,8 @@ func (p *Poll) HasError(err error) bool {
 	return slices.ContainsFunc(p.Nodes, func(n *PolledNode) bool { return errors.Is(n.Err, err) })
 }
 
-// queryAll queries all nodes. Of the nodes that share a store, one responds for all. The others are queried only about
-// rules that each node counts in its own memory.
+// queryAll queries all nodes. Among nodes that share a store, one responds for all, and the others are queried only
+// about rules that each node counts in its own memory.
 func (p *Poll) queryAll(ctx context.Context, q Query) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -74,9 +74,9 @@ func (p *Poll) queryAll(ctx context.Context, q Query) {
 			case !ok:
 				n.Err = errStoreNoResponse
 			case len(localRules) > 0:
-				about := q
-				about.Rules = localRules
-				local = append(local, localQuery{n, about})
+				query := q
+				query.Rules = localRules
+				local = append(local, localQuery{n, query})
 			}
 		}
 	})
@@ -106,8 +106,8 @@ func (p *Poll) byStore() [][]*PolledNode {
 const maxStoreTries = 3
 
 // queryStore queries one of the nodes that share a store. It returns the IDs of the rules that each node counts in its
-// own memory, or false if no node responds. A failed reset is not tried again on another node: the first node may have
-// done it.
+// own memory. It returns false if no node responds. It does not retry a failed reset on another node, because the first
+// node may have executed it.
 func (p *Poll) queryStore(ctx context.Context, sharing []*PolledNode, q Query) (localRules []string, ok bool) {
 	if len(sharing) == 1 {
 		p.query(ctx, sharing[0], q)
@@ -158,7 +158,7 @@ func inParallel[T any](list []T, do func(T)) {
 	group.Wait()
 }
 
-// A NodeStatus is the result of one node, as the API shows it.
+// A NodeStatus is the result of one node in a response of the API.
 type NodeStatus struct {
 	ID       string `json:"id"`
 	Region   string `json:"region,omitempty"`
@@ -193,7 +193,7 @@ func (n *PolledNode) status() NodeStatus {
 	return s
 }
 
-// Statuses returns the result of each node by ID, and the failures in one line. A silent node is not a failure.
+// Statuses returns the results of all nodes, sorted by ID, and a text with the failures. Silent nodes are not failures.
 func (p *Poll) Statuses() (list []NodeStatus, failures string) {
 	list = make([]NodeStatus, len(p.Nodes))
 	var failed []string

@@ -20,15 +20,15 @@ const (
 	maxNodes = 1000
 	// pollTimeout limits the queries to all nodes.
 	pollTimeout = 10 * time.Second
-	// silentAfter is the time without a heartbeat after which a node is not queried. It is a multiple of the interval in
-	// which heartbeats are written to the database.
+	// silentAfter is the time without a heartbeat after which a node is not queried. Heartbeats may be written to the
+	// database only once per WriteInterval.
 	silentAfter = 3 * nodes.WriteInterval
 )
 
-// AllSilent says why no node has responded, if none was queried.
+// AllSilent is the reason why no node has responded if none was queried.
 const AllSilent = "the nodes send no heartbeats, and were not queried"
 
-// Reasons why a node was not queried. They are shown after "node ID: ".
+// Reasons why a node was not queried. In messages, they follow "node ID: ".
 var (
 	// ErrSilent means that the node sends no heartbeats.
 	ErrSilent = errors.New("it sends no heartbeats, and was not queried")
@@ -42,15 +42,15 @@ var (
 // PollerOptions configure a Poller.
 type PollerOptions struct {
 	Registry *nodes.Registry
-	// Local is the node in this process, nil if there is none. LocalID and LocalCounters are its ID and its Counters in
-	// heartbeats, LocalNamespace the namespace of its rules.
+	// Local is the node in this process, nil if there is none. LocalID and LocalCounters are ID and Counters in its
+	// heartbeats. LocalNamespace is the namespace of its rules.
 	Local                                  Node
 	LocalID, LocalCounters, LocalNamespace string
-	// LocalTraffic answers queries about the traffic of the node in this process. Default none.
+	// LocalTraffic responds to queries about the traffic of the node in this process. Default none.
 	LocalTraffic TrafficSource
-	// Identifier seals attributes that may be secret.
+	// Identifier encrypts attributes that may be secret.
 	Identifier *identity.Identifier
-	// TLS verifies nodes. Default the system's settings.
+	// TLS verifies the certificates of nodes. Default the system's settings.
 	TLS *tls.Config
 	Now func() time.Time
 }
@@ -69,8 +69,7 @@ func NewPoller(o PollerOptions) *Poller {
 // Close closes idle connections.
 func (p *Poller) Close() { p.client.http.CloseIdleConnections() }
 
-// Poll queries the nodes of a namespace. client has the attributes of the query, in the form in which this process
-// identifies clients.
+// Poll queries the nodes of a namespace. client must have the attributes of the query, as normalized by Identifier.
 func (p *Poller) Poll(ctx context.Context, namespace string, client rules.Subject, q Query) (*Poll, error) {
 	poll, err := p.listNodes(ctx, namespace)
 	if err != nil {
@@ -82,8 +81,8 @@ func (p *Poller) Poll(ctx context.Context, namespace string, client rules.Subjec
 	return poll, nil
 }
 
-// listNodes returns a poll of the nodes of a namespace. The node in this process comes first, then the other nodes to
-// query; the latest heartbeats first.
+// listNodes returns a Poll with the nodes of a namespace. The node in this process comes first, then other nodes to
+// query, then nodes that cannot be queried. Within each group, the latest heartbeats come first.
 func (p *Poller) listNodes(ctx context.Context, namespace string) (*Poll, error) {
 	list, err := p.options.Registry.List(ctx, namespace)
 	if err != nil {
@@ -104,7 +103,7 @@ func (p *Poller) listNodes(ctx context.Context, namespace string) (*Poll, error)
 		}
 		poll.Nodes = append(poll.Nodes, n)
 	}
-	if addLocal { // it sends no heartbeats, or none yet
+	if addLocal { // the local node has sent no heartbeat
 		local := &control.Node{
 			ID: cmp.Or(p.options.LocalID, "here"), Namespace: namespace, Counters: p.options.LocalCounters,
 		}

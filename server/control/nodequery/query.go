@@ -12,18 +12,18 @@ type Query struct {
 	Node       string            `json:"node"` // the receiver's ID
 	Namespace  string            `json:"namespace"`
 	Attributes map[string]string `json:"attributes"`
-	// Sealed are the attributes that may be secret, as encrypted JSON. A node can decrypt them if it has the fleet's
-	// secret; its token is not enough.
+	// Sealed has the attributes that may be secret, as encrypted JSON. A node can decrypt them if it has the secret of
+	// --key-secret-file.
 	Sealed []byte `json:"sealed,omitempty"`
-	// Rules are the IDs of the rules to look at. Default all that count the client.
+	// Rules are the IDs of the rules to query. Default all rules that count the client.
 	Rules []string `json:"rules,omitempty"`
-	// Named means that the caller has named the rule: the node reports if it is missing.
+	// Named means that the caller has named the rule. The response then reports whether the rule is missing.
 	Named bool `json:"named,omitempty"`
 	// Reset resets the client's counters. Otherwise nothing changes.
 	Reset bool `json:"reset,omitempty"`
 	// Traffic is a query about the node's traffic instead of a client.
 	Traffic json.RawMessage `json:"traffic,omitempty"`
-	// Nonce is random, so that no two queries have the same signature.
+	// Nonce is random, so that each query has a different signature. Nodes refuse a signature that they received before.
 	Nonce string `json:"once"`
 }
 

@@ -15,8 +15,8 @@ import (
 const maxQuery = 64 << 10
 
 // A Responder is the HTTP handler of a node for POST /v1/hooks/keys. It responds only to queries that are signed with
-// its key, which the node sends to the rules service with its heartbeats, as control.Node's QueryKey. It is safe for
-// concurrent use.
+// its key. The rules service knows the key from the heartbeats of the node, which have it as QueryKey. A Responder is
+// safe for concurrent use.
 type Responder struct {
 	key       string
 	verifier  *signature.Verifier
@@ -28,9 +28,9 @@ type Responder struct {
 
 var _ http.Handler = (*Responder)(nil)
 
-// NewResponder returns a Responder with a random key, for a node with the rules of a namespace. The Identifier
-// normalizes attributes like the attributes of the node's requests. traffic answers queries about its traffic; it may
-// be nil.
+// NewResponder returns a Responder with a random key, for a node with the rules of a namespace. id normalizes
+// attributes in the same way as the node normalizes attributes of requests. traffic responds to queries for traffic
+// statistics. It may be nil.
 func NewResponder(node Node, namespace string, id *identity.Identifier, traffic TrafficSource) *Responder {
 	key := secret.New()
 	return &Responder{
@@ -70,12 +70,12 @@ func (r *Responder) respond(w http.ResponseWriter, request *http.Request) (*Resp
 		return nil, problem.New(http.StatusBadRequest, "The query cannot be read: %v.", err)
 	}
 	if q.Namespace != r.namespace {
-		return nil, problem.New(http.StatusNotFound, "The rules in force here are those of the namespace %s.", r.namespace)
+		return nil, problem.New(http.StatusNotFound, "This node has the rules of the namespace %s.", r.namespace)
 	}
 	if q.Traffic != nil {
 		response, err := respondTraffic(r.traffic, q.Node, q.Traffic)
 		if err != nil {
-			return nil, problem.New(http.StatusNotFound, "The query about traffic has no response: %v.", err)
+			return nil, problem.New(http.StatusNotFound, "The query about traffic failed: %v.", err)
 		}
 		return response, nil
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A Node decides requests by the rules in force. An *engine.Engine is one.
+// A Node decides requests by the rules in force. *engine.Engine implements it.
 type Node interface {
 	// Rules returns the rules in force.
 	Rules() *match.Set
-	// ExplainWith returns what would happen to a request. It consumes nothing.
+	// ExplainWith returns how a request would be decided, without consuming units.
 	ExplainWith(ctx context.Context, s rules.Subject, t engine.DecideOptions) (*engine.Explanation, error)
 	// Reset resets the counters of a client under a rule.
 	Reset(ctx context.Context, rule string, s rules.Subject) error
@@ -26,7 +26,7 @@ type Node interface {
 
 var _ Node = (*engine.Engine)(nil)
 
-// A Response is what a node returns for a Query.
+// A Response is the response of a node to a Query.
 type Response struct {
 	Node string `json:"node"`
 	Keys []Rule `json:"keys"`
@@ -51,7 +51,7 @@ var ErrTooManyRules = fmt.Errorf("more than %d rules count this client: name one
 // StoreTimeout limits how long a node waits for its stores.
 const StoreTimeout = 5 * time.Second
 
-// respond runs a query on a node. The error is ErrTooManyRules; errors of stores are in the response.
+// respond runs a query on a node. It can only return ErrTooManyRules. Errors of stores are in the response.
 func respond(ctx context.Context, node Node, client rules.Subject, q *Query) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, StoreTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func respond(ctx context.Context, node Node, client rules.Subject, q *Query) (*R
 	var errs []error
 	for _, id := range ids {
 		err := r.add(ctx, node, client, id, q.Reset)
-		if errors.Is(err, engine.ErrNoRule) { // just deleted, or it never existed
+		if errors.Is(err, engine.ErrNoRule) { // the rule was deleted, or never existed
 			r.Missing = r.Missing || q.Named
 			continue
 		}
@@ -110,7 +110,7 @@ func matchingRules(set *match.Set, client rules.Subject) (ids []string, more int
 	return ids, more
 }
 
-// counts reports whether a rule counts a client, by the client's known attributes.
+// counts reports whether a rule counts requests of a client, judged by the client's known attributes.
 func counts(r *rules.Rule, client rules.Subject) bool {
 	if len(r.Key) == 0 {
 		return false

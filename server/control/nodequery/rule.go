@@ -33,7 +33,7 @@ type KeyPart struct {
 	Value     string `json:"value"`
 }
 
-// A Limit is the state of one limit. Times are −1 for never.
+// A Limit is the state of one limit. A time of −1 means never.
 type Limit struct {
 	Name     string `json:"name"`
 	Limit    string `json:"limit"`
@@ -46,7 +46,7 @@ type Limit struct {
 	DelayMS      int64  `json:"delay_ms,omitempty"`
 }
 
-// NewRule converts the engine's explanation of a rule.
+// NewRule converts an explanation of a rule by the engine.
 func NewRule(e *engine.Explained) Rule {
 	r := Rule{
 		ID: e.Rule.ID, Effect: e.Effect.String(), Denied: e.Denied, Mode: e.Mode.String(), Shadow: e.Shadow, Shared: e.Shared,
@@ -80,7 +80,7 @@ func newLimit(a *engine.Applied) Limit {
 	return l
 }
 
-// Properties returns properties by name.
+// Properties returns a map from names to values.
 func Properties(list []rules.Property) map[string]string {
 	values := make(map[string]string, len(list))
 	for _, p := range list {

@@ -6,16 +6,16 @@ import (
 	"errors"
 )
 
-// A TrafficSource answers a query about the traffic of a node, such as a sample of its requests. The rules service and
-// its nodes agree on the form of queries and responses; this package only carries them.
+// A TrafficSource responds to a query about the traffic of a node, such as a sample of its requests. Package traffic
+// defines the format of queries and responses.
 type TrafficSource func(query json.RawMessage) (json.RawMessage, error)
 
-var errNoTraffic = errors.New("it does not answer queries about its traffic")
+var errNoTraffic = errors.New("it has no traffic statistics")
 
-// PollTraffic queries the nodes of a namespace about their traffic. Only nodes that choose selects are queried; the
-// others have neither a response nor an error. Each response has its Traffic.
+// PollTraffic queries nodes of a namespace about their traffic. The Poll has only the nodes for which include returns
+// true. Each response has the field Traffic.
 func (p *Poller) PollTraffic(
-	ctx context.Context, namespace string, query json.RawMessage, choose func(id, region string) bool,
+	ctx context.Context, namespace string, query json.RawMessage, include func(id, region string) bool,
 ) (*Poll, error) {
 	poll, err := p.listNodes(ctx, namespace)
 	if err != nil {
@@ -23,16 +23,16 @@ func (p *Poller) PollTraffic(
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	var chosen []*PolledNode
+	var included []*PolledNode
 	for _, n := range poll.Nodes {
-		if choose(n.ID, n.Region) {
-			chosen = append(chosen, n)
+		if include(n.ID, n.Region) {
+			included = append(included, n)
 		}
 	}
-	poll.Nodes = chosen
-	inParallel(chosen, func(n *PolledNode) {
+	poll.Nodes = included
+	inParallel(included, func(n *PolledNode) {
 		switch {
-		case n.Err != nil: // listNodes has found that it cannot be queried
+		case n.Err != nil: // according to listNodes, the node cannot be queried
 		case !n.local:
 			n.queried = true
 			n.Response, n.Err = p.client.query(ctx, n.Node, Query{Namespace: namespace, Traffic: query}, p.options.Now())

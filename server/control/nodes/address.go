@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// ResolveAddress completes the address of a node with the address that its heartbeat came from. A node that listens on
-// all interfaces can be reached there. A node that listens on the loopback interface of another host cannot be reached:
-// ResolveAddress removes its QueryKey, so that it is not queried.
+// ResolveAddress corrects the address of a node by the address from which its heartbeat came. If the node listens on
+// all interfaces, that address replaces the unspecified one. If the node listens on the loopback interface of another
+// host, it cannot be reached, so ResolveAddress removes its QueryKey, and the node is not queried.
 func ResolveAddress(n *control.Node, from netip.Addr) {
 	u, err := url.Parse(n.Address)
 	if err != nil || n.Address == "" || !from.IsValid() {

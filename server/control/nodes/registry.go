@@ -1,4 +1,5 @@
-// Package nodes is the registry of the nodes that follow the rules service: the last heartbeat of each node.
+// Package nodes is the registry of nodes. It stores the last heartbeat of each node that gets its rules from the rules
+// service.
 package nodes
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Registry stores heartbeats in the database, where the other processes of the rules service find them. A heartbeat
-// without changes is written only once per WriteInterval. It is safe for concurrent use.
+// A Registry stores heartbeats in the database, so that other processes of the rules service can read them. It writes
+// heartbeats without changes only once per WriteInterval. It is safe for concurrent use.
 type Registry struct {
 	db  control.DB
 	now func() time.Time
@@ -34,11 +35,11 @@ func keyOf(n *control.Node) nodeKey { return nodeKey{n.Namespace, n.ID} }
 // An entry is a node's last heartbeat to this process.
 type entry struct {
 	node    control.Node
-	written time.Time // when the database got a heartbeat; zero if it must get the next one
+	written time.Time // time of the last write to the database; zero to write the next heartbeat
 }
 
 const (
-	// WriteInterval is how often heartbeats without changes are written to the database.
+	// WriteInterval is the interval at which heartbeats without changes are written to the database.
 	WriteInterval = time.Minute
 	// Keep is how long a node is listed after its last heartbeat.
 	Keep = time.Hour
@@ -55,15 +56,15 @@ func NewRegistry(db control.DB, now func() time.Time) *Registry {
 // SetMax sets the maximum number of nodes. Default 10,000.
 func (r *Registry) SetMax(n int) { r.max = n }
 
-// A FullError means that there is the maximum number of nodes.
+// A FullError means that a node cannot be registered, because there are too many.
 type FullError struct{ Max int }
 
 func (e *FullError) Error() string {
 	return fmt.Sprintf("there are %d nodes, which is the maximum", e.Max)
 }
 
-// Heartbeat registers a heartbeat, and returns the current revision of the node's namespace. The error is a *FullError
-// if there are too many nodes.
+// Heartbeat records a heartbeat, and returns the current revision of the node's namespace. The error is a *FullError if
+// there are too many nodes.
 func (r *Registry) Heartbeat(ctx context.Context, n control.Node) (latest int64, err error) {
 	_, latest, err = r.db.Revision(ctx, n.Namespace)
 	if err != nil {
@@ -87,7 +88,7 @@ func (r *Registry) Heartbeat(ctx context.Context, n control.Node) (latest int64,
 	return latest, nil
 }
 
-// update remembers a heartbeat, and reports whether the database must get it.
+// update stores a heartbeat in memory, and reports whether it must be written to the database.
 func (r *Registry) update(n control.Node, now time.Time) (write bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +102,7 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 		}
 		r.counts[n.Namespace]++
 	}
-	// Do not compare the time and the statistics: they always differ. Other processes see the last node that was written.
+	// Do not compare the time and the statistics, which always differ. Other processes see older ones.
 	compared := before.node
 	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
 	if known && now.Sub(before.written) < WriteInterval && compared == n {
@@ -121,8 +122,9 @@ func (r *Registry) removeSilent(now time.Time) {
 	}
 }
 
-// makeRoom removes the node with the oldest heartbeat from the namespace with the most nodes, to add one to a namespace
-// with fewer. A token for the nodes of one namespace must not shut out the nodes of the others.
+// makeRoom makes room for a node of a namespace. It removes the node with the oldest heartbeat from the namespace with
+// the most nodes, so that the nodes of one namespace cannot exclude the nodes of the others. It returns false if the
+// given namespace has about as many nodes as that one.
 func (r *Registry) makeRoom(namespace string) bool {
 	fullest := namespace
 	for other, count := range r.counts {
@@ -130,7 +132,8 @@ func (r *Registry) makeRoom(namespace string) bool {
 			fullest = other
 		}
 	}
-	if r.counts[fullest] <= r.counts[namespace]+1 { // else two namespaces would remove each other's nodes again and again
+	// With a smaller difference, two namespaces would remove each other's nodes again and again.
+	if r.counts[fullest] <= r.counts[namespace]+1 {
 		return false
 	}
 	var oldest nodeKey
@@ -171,7 +174,7 @@ func (r *Registry) Reset() {
 	}
 }
 
-// latest returns the later one of a stored heartbeat and the one that this process has.
+// latest returns the later one of a heartbeat from the database and the heartbeat in memory.
 func (r *Registry) latest(n control.Node) control.Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,14 +184,14 @@ func (r *Registry) latest(n control.Node) control.Node {
 	return n
 }
 
-// Namespaces returns the namespaces whose nodes sent heartbeats to this process.
+// Namespaces returns the namespaces of the nodes that have sent heartbeats to this process.
 func (r *Registry) Namespaces() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.counts))
 }
 
-// List returns the nodes of a namespace, by ID.
+// List returns the nodes of a namespace, sorted by ID.
 func (r *Registry) List(ctx context.Context, namespace string) ([]control.Node, error) {
 	states, err := r.db.States(ctx, bucketPrefix+namespace, defaultMax)
 	if err != nil {
@@ -232,7 +235,7 @@ func (r *Registry) Get(ctx context.Context, namespace, id string) (*control.Node
 	return &n, nil
 }
 
-// Delete removes a node until its next heartbeat.
+// Delete removes a node. The node's next heartbeat adds it again.
 func (r *Registry) Delete(ctx context.Context, n *control.Node) error {
 	if err := r.db.DeleteState(ctx, bucketPrefix+n.Namespace, n.ID); err != nil {
 		return fmt.Errorf("delete node %s: %w", n.ID, err)
@@ -243,14 +246,14 @@ func (r *Registry) Delete(ctx context.Context, n *control.Node) error {
 	case !known:
 	case e.node.Started.Equal(n.Started):
 		r.remove(keyOf(n))
-	default: // another process has the ID by now, and the database has lost it, too
+	default: // another process now uses the ID; its entry in the database was deleted, so write it again
 		e.written = time.Time{}
 		r.nodes[keyOf(n)] = e
 	}
 	return nil
 }
 
-// Leave removes a node that stops, unless another process has its ID by now.
+// Leave removes a node that stops, unless another process now uses its ID.
 func (r *Registry) Leave(ctx context.Context, n control.Node) error {
 	known, err := r.Get(ctx, n.Namespace, n.ID)
 	if err != nil || known == nil || !known.Started.Equal(n.Started) {
@@ -259,9 +262,9 @@ func (r *Registry) Leave(ctx context.Context, n control.Node) error {
 	return r.Delete(ctx, known)
 }
 
-// MayRegister reports whether a token may send heartbeats of a node. A node belongs to the token that registered it,
-// until that token is revoked, or the node has left, was deleted, or is silent for Keep. The node in the process of the
-// rules service has no token.
+// MayRegister reports whether heartbeats of a node may be sent with a token. Only the token of the first heartbeat may
+// be used until it is revoked, or the node has stopped, was deleted, or has sent no heartbeat for Keep. No token may be
+// used for the node in the process of the rules service.
 func (r *Registry) MayRegister(ctx context.Context, namespace, id, token string) (bool, error) {
 	r.mu.Lock()
 	current := r.nodes[nodeKey{namespace, id}].node.By

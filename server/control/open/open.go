@@ -4,7 +4,7 @@
 //	db, err := open.Open(ctx, "postgres://headgate:secret@db.example.com/headgate", …)     // PostgreSQL
 //	db, err := open.Open(ctx, "redis-cluster://a.example.com:6379,b.example.com:6379", …)  // Redis or Valkey
 //
-// It is separate from package control, so that only programs that open databases contain the drivers of all of them.
+// It is not part of package control, because then every program that imports control would contain all drivers.
 package open
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/headgate/headgate/server/control/sqlite"
 )
 
-// Options configure a database. The zero Options are good for most uses.
+// Options configure a database. The zero Options are valid.
 type Options struct {
-	// Logger logs problems of a database that do not prevent its use. Default none.
+	// Logger logs problems that do not prevent the use of a database. Default none.
 	Logger *slog.Logger
 }
 
@@ -54,7 +54,8 @@ func Open(ctx context.Context, url string, o Options) (control.DB, error) {
 	return nil, fmt.Errorf("open the rules: unknown scheme %.32q: want %s", scheme, wantURL)
 }
 
-// asDB returns a nil interface instead of a nil pointer in an interface.
+// asDB converts the result of an Open function. If there is an error, it returns a nil interface, not an interface that
+// contains a nil pointer.
 func asDB[T control.DB](db T, err error) (control.DB, error) {
 	if err != nil {
 		return nil, err

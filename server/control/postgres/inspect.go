@@ -13,20 +13,19 @@ import (
 
 // An Inspection describes a database.
 type Inspection struct {
-	// Name is the address and name of the database, without the password.
+	// Name is the user, address and name of the database, without the password.
 	Name string
 	// Version is the version of the server.
 	Version string
-	// Schema is the version of the tables, 0 if there are none, and Latest the version that this program uses. Open
-	// migrates older tables.
+	// Schema is the version of the tables, 0 if there are none. Latest is the version to which Open migrates them.
 	Schema, Latest int
-	// Encoding is the encoding of the database. Open refuses all encodings but UTF8.
+	// Encoding is the encoding of the database. Open accepts only UTF8.
 	Encoding string
-	// Replica reports whether the server takes no writes.
+	// Replica reports whether the server is a replica, which refuses writes.
 	Replica bool
 	// Ping is the round-trip time of a query.
 	Ping time.Duration
-	// Skew is how far the server's clock is ahead of the clock of this host, with an error of at most half of Ping.
+	// Skew is how far the server's clock is ahead of the clock of this host. It is accurate to half of Ping.
 	Skew time.Duration
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/headgate/headgate/server/control/internal/notify"
 )
 
-// channel is the notification channel of all instances in the database. A notification from another schema causes a
-// check that finds no change.
+// channel is the name of the notification channel. Rules services in different schemas of a database share it. A
+// notification from another schema only causes a check that finds no change.
 const channel = "headgate_rules"
 
-// pingAfter is the time without notifications after which the connection is tested.
+// pingAfter is the time without notifications after which receive tests the connection.
 const pingAfter = 20 * time.Second
 
-// listen wakes the watches when PostgreSQL notifies of a change, and reconnects after an outage, until ctx ends.
+// listen calls db.Changes.Notify when PostgreSQL notifies of a change. It reconnects after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
 	notify.Listen(ctx, func(ctx context.Context) error { return db.receive(ctx, config) }, func(err error) {
 		db.log.Warn("no change notifications from the database, polling every few seconds instead", "database", db.Name(),
@@ -25,7 +25,7 @@ func (db *DB) listen(ctx context.Context, config *pgx.ConnConfig) {
 	})
 }
 
-// receive listens on one connection until it ends.
+// receive listens on a new connection until the connection fails or ctx ends.
 func (db *DB) receive(ctx context.Context, config *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock serializes the migrations of instances that start at the same time: "head" in ASCII.
+// migrationLock is the key of the advisory lock that serializes the migrations of instances that start at the same
+// time. It is "head" in ASCII.
 const migrationLock = 0x68656164
 
-// migrate migrates the tables.
+// migrate creates the tables, or migrates them to the latest version.
 func (db *DB) migrate(ctx context.Context) error {
 	return db.Transact(ctx, "open", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx) error {
 		var encoding string

@@ -22,12 +22,12 @@ import (
 	"github.com/headgate/headgate/server/control/internal/sqldb"
 )
 
-// connectTimeout is the default connect_timeout.
+// connectTimeout is the timeout of a connection attempt, unless the URL has connect_timeout.
 const connectTimeout = 5 * time.Second
 
-// Options configure a database. The zero Options are good for most uses.
+// Options configure a database. The zero Options are valid.
 type Options struct {
-	// Logger logs when notifications do not arrive. Default none.
+	// Logger logs when the database no longer sends notifications. Default none.
 	Logger *slog.Logger
 }
 
@@ -43,7 +43,8 @@ type DB struct {
 
 var _ control.DB = (*DB)(nil)
 
-// Open connects to a database and migrates its tables. For a newer schema the error is control.ErrNewerSchema.
+// Open connects to a database and migrates its tables. It returns control.ErrNewerSchema if a newer version of Headgate
+// has migrated them.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -52,7 +53,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	// The pool outlives ctx, which is only for opening.
+	// ctx limits only the opening. The pool must continue to work after it.
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", nameOf(config.ConnConfig), err)
@@ -69,7 +70,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// invalidURL keeps the URL out of the message: it may contain a password.
+// invalidURL returns an error without the URL, which may contain a password.
 func invalidURL(err error) error {
 	const want = "want postgres://user:password@host:5432/database?sslmode=verify-full"
 	var e *pgconn.ParseConfigError
@@ -84,7 +85,7 @@ func nameOf(c *pgx.ConnConfig) string {
 	return "postgres " + c.User + "@" + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
 }
 
-// Writable returns nil: whether PostgreSQL accepts writes is only known when it gets one.
+// Writable returns nil, because only a write can show whether PostgreSQL accepts writes.
 func (db *DB) Writable(context.Context) error { return nil }
 
 // Close closes the database and ends all watches.
@@ -110,7 +111,7 @@ var dialect = sqldb.Dialect{
 	SkipLocked: " FOR UPDATE SKIP LOCKED",
 	Notify:     "NOTIFY " + channel,
 	BeginWrite: func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error {
-		// PostgreSQL ends a transaction that is idle for longer, so an instance that hangs does not keep its locks.
+		// PostgreSQL aborts a transaction that is idle for longer, so that a hanging process does not keep its locks.
 		_, err := tx.ExecContext(ctx, "SELECT set_config('idle_in_transaction_session_timeout', $1, true)",
 			strconv.FormatInt(timeout.Milliseconds(), 10))
 		return err
@@ -119,13 +120,14 @@ var dialect = sqldb.Dialect{
 	Poll:     5 * time.Second,
 }
 
-// classify returns what an error of PostgreSQL or the network means.
+// classify returns the error of package control that an error of PostgreSQL stands for, nil if there is none.
+// fromDatabase reports whether the error came from PostgreSQL or the connection to it.
 func classify(err error, _ bool) (kind error, fromDatabase bool) {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		var lost net.Error
+		var netErr net.Error
 		closed := errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, control.ErrBroken)
-		return nil, closed || errors.As(err, &lost)
+		return nil, closed || errors.As(err, &netErr)
 	}
 	switch e.Code {
 	case "53100": // disk_full

@@ -11,27 +11,27 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// Redis has no snapshots, and a script that reads everything would block the server. So objects are read in pages
-// while others write, and objects changed after the wanted revision are restored from the log:
+// asOf returns the objects as of revision R. Redis has no snapshots, and a script that reads all objects would block
+// the server. So asOf reads pages of objects while other processes change them. For each object, there are three cases:
 //
-//   - an object of that revision or an earlier one is unchanged;
-//   - an object of a later revision is returned as before its first change after that revision;
-//   - an object that was deleted before its page was read is in the set of objects that were changed after that
-//     revision ("touched").
+//   - Its revision is at most R: it is returned unchanged.
+//   - Its revision is higher than R: the log has its content before its first change after R.
+//   - It was deleted before its page was read: it is not in the page. The key "touched" has the objects with changes
+//     after R, and the log has its content.
 
-// A readPage covers the ids up to its last one, at a revision.
+// A readPage is a page that was read: the objects after the previous page, up to lastID.
 type readPage struct {
 	lastID   string // empty for the last page
-	revision int64  // of the namespace
+	revision int64  // revision of the namespace when the page was read
 }
 
-// asOf calls each for the objects of a kind at a revision. Objects that were changed later may be out of order.
+// asOf calls each for the objects of a kind as of a revision. Objects with later changes may be out of order.
 func (db *DB) asOf(
 	ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error,
 ) error {
 	from, to := bounds(&control.Query{Namespace: namespace, Kind: kind})
 	var pages []readPage
-	done := map[string]bool{} // ids of objects that were changed before their page was read
+	restored := map[string]bool{} // IDs of objects in the pages whose content was taken from the log
 	for {
 		p, err := db.page(ctx, from, to, db.batch, db.batch, "", "last\x00"+namespace)
 		if err != nil {
@@ -41,7 +41,7 @@ func (db *DB) asOf(
 		for i := range p.objects {
 			o := &p.objects[i]
 			if o.Revision > revision {
-				done[o.ID] = true
+				restored[o.ID] = true
 				later = append(later, o.ID)
 				continue
 			}
@@ -64,12 +64,12 @@ func (db *DB) asOf(
 		pages = append(pages, readPage{id, p.progress})
 		from = "(" + p.last
 	}
-	return db.eachDeleted(ctx, namespace, kind, revision, pages, done, each)
+	return db.eachDeleted(ctx, namespace, kind, revision, pages, restored, each)
 }
 
-// eachDeleted calls each for the objects that existed at a revision and were deleted before their page was read.
+// eachDeleted calls each for the objects that existed at a revision and were deleted before asOf read their page.
 func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Kind, revision int64, pages []readPage,
-	done map[string]bool, each func(*control.Object) error,
+	restored map[string]bool, each func(*control.Object) error,
 ) error {
 	cmd := db.client.B().Zrangebyscore().Key(db.key("touched", string(kind), namespace)).Min(
 		"(" + formatInt(revision)).Max("+inf").Build()
@@ -77,23 +77,23 @@ func (db *DB) eachDeleted(ctx context.Context, namespace string, kind control.Ki
 	if err != nil {
 		return db.fault("read", err)
 	}
-	touched = slices.DeleteFunc(touched, func(id string) bool { return done[id] })
+	touched = slices.DeleteFunc(touched, func(id string) bool { return restored[id] })
 	err = db.eachBefore(ctx, namespace, kind, revision, touched, func(first int64, o *control.Object) error {
-		at, _ := slices.BinarySearchFunc(pages, o.ID, func(p readPage, id string) int {
+		index, _ := slices.BinarySearchFunc(pages, o.ID, func(p readPage, id string) int {
 			if p.lastID == "" {
 				return 1
 			}
 			return cmp.Compare(p.lastID, id)
 		})
-		if first > pages[at].revision {
-			return nil // it was changed after its page was read, so each has got it
+		if first > pages[index].revision {
+			return nil // its first change came after its page was read, so asOf has returned it
 		}
 		return each(o)
 	})
 	if err != nil {
 		return err
 	}
-	// This is correct only if the log still reaches back to the revision.
+	// If changes after the revision were pruned from the log, objects are missing.
 	p, err := db.progress(ctx, namespace)
 	if err != nil {
 		return db.fault("read", err)
@@ -120,7 +120,7 @@ func (db *DB) eachBefore(ctx context.Context, namespace string, kind control.Kin
 		}
 		for i := 0; i+1 < len(pairs); i += 2 {
 			if pairs[i+1] == "" {
-				continue // pruned meanwhile: eachDeleted detects it
+				continue // the change was pruned, which eachDeleted detects
 			}
 			first, err := strconv.ParseInt(pairs[i], 10, 64)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// Commit applies a change.
+// Commit commits a change with a script.
 func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -24,15 +24,15 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	kinds := control.Kinds()
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		put, nodes := "1", "0"
+		isPut, isForNodes := "1", "0"
 		if op.Body == nil {
-			put = "0"
+			isPut = "0"
 		}
 		if op.Kind.ForNodes() {
-			nodes = "1"
+			isForNodes = "1"
 		}
-		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), nodes, op.ID, formatInt(op.Base),
-			put, string(op.Body))
+		args = append(args, string(op.Kind), strconv.Itoa(slices.Index(kinds, op.Kind)+1), isForNodes, op.ID,
+			formatInt(op.Base), isPut, string(op.Body))
 	}
 	r := newReply(commitScript.Exec(ctx, db.client, keys, args))
 	if r.err != nil {
@@ -45,12 +45,13 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	return nil
 }
 
-// readCommitReply copies the script's reply into the change, or returns a conflict.
+// readCommitReply copies the script's reply into the change, or returns a *control.Conflict.
 func readCommitReply(c *control.Change, r *reply) error {
 	if r.text() == "conflict" {
-		place, conflict := r.number(), &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: r.number()}
-		if place > 0 {
-			op := &c.Ops[place-1]
+		// The script counts operations from 1. 0 stands for the namespace.
+		opNumber, conflict := r.number(), &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: r.number()}
+		if opNumber > 0 {
+			op := &c.Ops[opNumber-1]
 			conflict.Kind, conflict.ID, conflict.Want = op.Kind, op.ID, op.Base
 		}
 		if r.err != nil {

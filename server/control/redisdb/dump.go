@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// Dump writes a backup of the moment at which it begins.
+// Dump writes a backup of the content at the time of the call.
 func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 	ctx, cancel := tables.WithTimeout(ctx, tables.StreamTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (db *DB) namespaces(ctx context.Context) ([]dump.Namespace, error) {
 // dumpChanges writes the log up to a revision.
 func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) error {
 	for after := int64(0); ; {
-		entries, err := db.logOfAll(ctx, &control.LogQuery{After: after, Before: last + 1, Limit: logPage})
+		entries, err := db.findByRevision(ctx, &control.LogQuery{After: after, Before: last + 1, Limit: logPage})
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 				count++
 				return out.Write(dump.Line{Op: op})
 			})
-			if err == nil && count != e.ops {
-				err = errors.New("back up: the log was pruned meanwhile; try again")
+			if err == nil && count != e.opCount {
+				err = errors.New("back up: the log was pruned during the backup; try again")
 			}
 			if err != nil {
 				return err
@@ -143,8 +143,8 @@ func (db *DB) dumpChanges(ctx context.Context, last int64, out *dump.Writer) err
 	}
 }
 
-// Restore replaces everything with a backup, completely or not at all: it is written to other keys, which are renamed
-// at the end.
+// Restore replaces all content by a backup, completely or not at all. It writes the backup to staged keys, and renames
+// them at the end.
 func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
@@ -177,30 +177,31 @@ func (db *DB) notEmpty(last int64) error {
 	return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 }
 
-// staging is a restore in progress. It writes the backup to staged keys, which finish renames.
+// A staging is a restore in progress. fill writes the backup to staged keys, and finish renames them to the final keys.
 type staging struct {
 	db    *DB
 	pairs map[string]string // final keys by staged key
 	queue []rueidis.Completed
 }
 
-// stagingLife is the time after which the lock of a crashed restore expires.
-const stagingLife = tables.StreamTimeout + time.Minute
+// lockTTL is the time after which the lock of a crashed restore expires.
+const lockTTL = tables.StreamTimeout + time.Minute
 
-func (s *staging) lock() string { return s.db.key("restore", "lock") }
-func (s *staging) list() string { return s.db.key("restore", "keys") }
+// lockKey is the key of the lock that prevents other restores, and listKey the key of the set of staged keys.
+func (s *staging) lockKey() string { return s.db.key("restore", "lock") }
+func (s *staging) listKey() string { return s.db.key("restore", "keys") }
 
-// begin takes the lock that prevents other restores, and removes what a crashed restore has left.
+// begin acquires the lock, and removes the staged keys of a crashed restore.
 func (s *staging) begin(ctx context.Context) error {
 	b := s.db.client.B()
-	err := s.db.client.Do(ctx, b.Set().Key(s.lock()).Value("1").Nx().Px(stagingLife).Build()).Error()
+	err := s.db.client.Do(ctx, b.Set().Key(s.lockKey()).Value("1").Nx().Px(lockTTL).Build()).Error()
 	if rueidis.IsRedisNil(err) {
 		return fmt.Errorf("restore %s: another restore is running", s.db.name)
 	}
 	if err != nil {
 		return s.db.fault("restore", err)
 	}
-	leftover, err := s.db.client.Do(ctx, b.Smembers().Key(s.list()).Build()).AsStrSlice()
+	leftover, err := s.db.client.Do(ctx, b.Smembers().Key(s.listKey()).Build()).AsStrSlice()
 	if err != nil {
 		return s.db.fault("restore", err)
 	}
@@ -216,12 +217,12 @@ func (s *staging) key(parts ...string) string {
 	staged := s.db.key(append([]string{"restore", "of"}, parts...)...)
 	if _, known := s.pairs[staged]; !known {
 		s.pairs[staged] = final
-		s.queue = append(s.queue, s.db.client.B().Sadd().Key(s.list()).Member(staged).Build())
+		s.queue = append(s.queue, s.db.client.B().Sadd().Key(s.listKey()).Member(staged).Build())
 	}
 	return staged
 }
 
-// send sends the queued commands if there are many, or if flush is set.
+// send sends the queued commands if there are at least a thousand, or if flush is set.
 func (s *staging) send(ctx context.Context, flush bool) error {
 	if len(s.queue) < 1000 && !flush {
 		return nil
@@ -284,9 +285,9 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
 			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
 		case line.Op != nil && current == nil:
-			return errors.New("restore: part of a change without a change in front of it")
+			return errors.New("restore: an operation does not follow its change")
 		case line.Op != nil:
-			s.op(current, line.Op)
+			s.addOp(current, line.Op)
 		case line.State != nil:
 			name := stateName(line.State.Bucket, line.State.ID)
 			s.hset(s.key("states"), name, formatInt(line.State.Expires)+"\x00"+string(line.State.Body))
@@ -304,58 +305,59 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 	return s.send(ctx, true)
 }
 
-// op adds a part of a change. Changes are in the order of revisions, so the touched key keeps the last revision of each
-// object.
-func (s *staging) op(e *logEntry, op *dump.Op) {
-	place := strconv.Itoa(e.ops)
-	s.hset(s.key("ops"), formatInt(e.Revision)+"\x00"+place, packOp(op))
-	s.zadd(s.key("history"), 0, objectName(op.Kind, e.Namespace, op.ID)+"\x00"+formatPadded(e.Revision)+"\x00"+place)
+// addOp adds an operation of a change. Changes come in the order of revisions, so the last revision of each object
+// remains in the key "touched".
+func (s *staging) addOp(e *logEntry, op *dump.Op) {
+	index := strconv.Itoa(e.opCount)
+	s.hset(s.key("ops"), formatInt(e.Revision)+"\x00"+index, packOp(op))
+	s.zadd(s.key("history"), 0, objectName(op.Kind, e.Namespace, op.ID)+"\x00"+formatPadded(e.Revision)+"\x00"+index)
 	s.zadd(s.key("touched", string(op.Kind), e.Namespace), float64(e.Revision), op.ID)
-	e.ops++
+	e.opCount++
 	if !e.hasKind(op.Kind) {
 		e.kinds += " " + string(op.Kind) + " "
 	}
 }
 
-// finishTries bounds the attempts of finish while others change the database.
+// finishTries is the maximum number of attempts of finish while other processes change the database.
 const finishTries = 20
 
-// finish renames all keys atomically.
+// finish deletes the old keys and renames the staged keys, atomically. It tries again if another process has changed
+// the database since finish read its revision.
 func (s *staging) finish(ctx context.Context, base int64) error {
 	for try := 1; ; try++ {
-		at, old, err := s.oldKeys(ctx)
+		revision, oldKeys, err := s.oldKeys(ctx)
 		if err != nil {
 			return err
 		}
-		if base != control.Any && at != base {
-			return s.db.notEmpty(at)
+		if base != control.Any && revision != base {
+			return s.db.notEmpty(revision)
 		}
-		keys := append([]string{s.db.key("progress")}, old...)
+		keys := append([]string{s.db.key("progress")}, oldKeys...)
 		for staged, final := range s.pairs {
 			keys = append(keys, staged, final)
 		}
-		args := []string{s.db.channel(), formatInt(at), strconv.Itoa(len(old))}
+		args := []string{s.db.channel(), formatInt(revision), strconv.Itoa(len(oldKeys))}
 		last, err := finishScript.Exec(ctx, s.db.client, keys, args).AsInt64()
 		switch {
 		case err != nil:
 			return s.db.fault("restore", err)
-		case last == at:
+		case last == revision:
 			return nil
-		case try == finishTries: // others have changed the database in each attempt
+		case try == finishTries:
 			return s.db.notEmpty(last)
 		}
 	}
 }
 
 // oldKeys returns the revision of the database, and all its keys except progress.
-func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err error) {
+func (s *staging) oldKeys(ctx context.Context) (revision int64, keys []string, err error) {
 	namespaces, err := s.db.namespaces(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
 	for _, n := range namespaces {
 		if n.Name == "" {
-			at = n.Last
+			revision = n.Last
 			continue
 		}
 		keys = append(append(keys, s.db.key("log", n.Name)), s.db.touched(n.Name)...)
@@ -365,12 +367,12 @@ func (s *staging) oldKeys(ctx context.Context) (at int64, keys []string, err err
 	} {
 		keys = append(keys, s.db.key(name))
 	}
-	return at, keys, nil
+	return revision, keys, nil
 }
 
 // cleanUp removes the staged keys and the lock.
 func (s *staging) cleanUp(ctx context.Context) error {
-	keys := []string{s.list(), s.lock()}
+	keys := []string{s.listKey(), s.lockKey()}
 	for staged := range s.pairs {
 		keys = append(keys, staged)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/server/control/internal/notify"
 )
 
-// listen wakes the watches when Redis notifies of a change, and subscribes again after an outage, until ctx ends.
+// listen calls db.changes.Notify when Redis notifies of a change. It subscribes again after an outage, until ctx ends.
 func (db *DB) listen(ctx context.Context) {
-	// Changes may have been missed before each confirmed subscription.
+	// Notify also after each new subscription, because changes before it may have been missed.
 	listenCtx := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { db.changes.Notify() })
 	notify.Listen(listenCtx, func(ctx context.Context) error {
 		return db.client.Receive(ctx, db.client.B().Subscribe().Channel(db.channel()).Build(),

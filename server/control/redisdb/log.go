@@ -20,9 +20,9 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
 	q.Limit = max(q.Limit, 1)
-	find := db.logOfAll
+	find := db.findByRevision
 	if q.ID != "" {
-		find = db.logOfID
+		find = db.findByID
 	}
 	entries, err := find(ctx, &q)
 	if err != nil {
@@ -45,7 +45,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Ops) > 0 { // not pruned meanwhile
+		if len(c.Ops) > 0 { // the change may have been pruned since db.entries
 			list = append(list, c)
 		}
 	}
@@ -55,8 +55,8 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 // logPage is the number of changes that one call reads.
 const logPage = 200
 
-// logOfAll finds changes by namespace and kind.
-func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
+// findByRevision finds changes of one or all namespaces in the order of revisions.
+func (db *DB) findByRevision(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
 	key := db.key("log")
 	if q.Namespace != "" {
 		key = db.key("log", q.Namespace)
@@ -105,8 +105,8 @@ func (db *DB) logOfAll(ctx context.Context, q *control.LogQuery) ([]*logEntry, e
 	}
 }
 
-// logOfID finds changes by the history of an object, or of all objects with its id.
-func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
+// findByID finds changes of the objects with the query's ID, by the history of each object.
+func (db *DB) findByID(ctx context.Context, q *control.LogQuery) ([]*logEntry, error) {
 	namespaces := []string{q.Namespace}
 	if q.Namespace == "" {
 		fields, err := db.client.Do(ctx, db.client.B().Hkeys().Key(db.key("progress")).Build()).AsStrSlice()
@@ -132,7 +132,7 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, er
 			if q.Before > 0 {
 				high = "(" + name + "\x00" + formatPadded(q.Before)
 			}
-			// The limit is for all objects together, so no object needs more changes than the limit.
+			// The limit applies to all objects together, so it is enough to read that many changes of each object.
 			var cmd rueidis.Completed
 			if q.Newest {
 				cmd = db.client.B().Zrevrangebylex().Key(db.key("history")).Max(high).Min(low).Limit(0, int64(q.Limit)).Build()
@@ -160,7 +160,7 @@ func (db *DB) logOfID(ctx context.Context, q *control.LogQuery) ([]*logEntry, er
 	return db.entries(ctx, revisions[:min(len(revisions), q.Limit)])
 }
 
-// entries reads changes without their parts. Pruned changes are left out.
+// entries reads changes without their operations. It omits pruned changes.
 func (db *DB) entries(ctx context.Context, revisions []int64) ([]*logEntry, error) {
 	var list []*logEntry
 	for chunk := range slices.Chunk(revisions, logPage) {
@@ -180,7 +180,7 @@ func (db *DB) entries(ctx context.Context, revisions []int64) ([]*logEntry, erro
 	return list, nil
 }
 
-// eachField calls each with the fields of a hash and their indexes, except those that do not exist.
+// eachField reads fields of a hash, and calls each with the index and the value of each field that exists.
 func (db *DB) eachField(
 	ctx context.Context, hash string, fields []string, each func(index int, value string) error,
 ) error {
@@ -214,12 +214,12 @@ func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) 
 	return tables.TimeOf(found[0].Time), nil
 }
 
-// eachOp calls each for the parts of a change.
+// eachOp calls each with the operations of a change.
 func (db *DB) eachOp(ctx context.Context, e *logEntry, each func(*dump.Op) error) error {
-	for from := 0; from < e.ops; from += db.batch {
+	for from := 0; from < e.opCount; from += db.batch {
 		var fields []string
-		for place := from; place < min(e.ops, from+db.batch); place++ {
-			fields = append(fields, formatInt(e.Revision)+"\x00"+strconv.Itoa(place))
+		for index := from; index < min(e.opCount, from+db.batch); index++ {
+			fields = append(fields, formatInt(e.Revision)+"\x00"+strconv.Itoa(index))
 		}
 		err := db.eachField(ctx, "ops", fields, func(_ int, packed string) error {
 			op, err := unpackOp(packed)
@@ -312,7 +312,7 @@ func (db *DB) prune(ctx context.Context, e *logEntry) (int64, error) {
 		db.key("progress"), db.key("objects"), db.key("changes"), db.key("ops"), db.key("log"), db.key("log", e.Namespace),
 		db.key("history"),
 	}, db.touched(e.Namespace)...)
-	args := append([]string{e.Namespace, formatInt(e.Revision), formatPadded(e.Revision), strconv.Itoa(e.ops)},
+	args := append([]string{e.Namespace, formatInt(e.Revision), formatPadded(e.Revision), strconv.Itoa(e.opCount)},
 		kindNames()...)
 	n, err := pruneScript.Exec(ctx, db.client, keys, args).AsInt64()
 	return n, db.fault("prune", err)

@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// Stored values are texts separated by NUL. No text contains one: control.Change.Validate checks that, and JSON has
-// none.
+// Stored values consist of texts separated by NUL bytes. No text contains a NUL byte: control.Change.Validate ensures
+// it for names, and JSON never has one.
 
-// objectName returns the name of an object.
+// objectName returns the name of an object in hashes and indexes.
 func objectName(kind control.Kind, namespace, id string) string {
 	return string(kind) + "\x00" + namespace + "\x00" + id
 }
@@ -71,7 +71,7 @@ func unpackParts(parts []string) (*dump.Previous, error) {
 	return content, nil
 }
 
-// packOp encodes a part of a change, like commit.lua.
+// packOp encodes an operation of a change in the format of commit.lua.
 func packOp(op *dump.Op) string {
 	put, previous := "1", ""
 	if op.Body == nil {
@@ -86,7 +86,7 @@ func packOp(op *dump.Op) string {
 func unpackOp(packed string) (*dump.Op, error) {
 	parts := strings.Split(packed, "\x00")
 	if len(parts) != 5 && len(parts) != 9 {
-		return nil, fmt.Errorf("%w: part of a change", errReply)
+		return nil, fmt.Errorf("%w: operation of a change", errReply)
 	}
 	op := &dump.Op{Kind: control.Kind(parts[0]), ID: parts[1]}
 	if parts[2] == "1" {
@@ -100,11 +100,11 @@ func unpackOp(packed string) (*dump.Op, error) {
 	return op, err
 }
 
-// A logEntry is a change in the log, without its parts.
+// A logEntry is a change in the log, without its operations.
 type logEntry struct {
 	dump.Change
-	ops   int
-	kinds string // each surrounded by spaces
+	opCount int
+	kinds   string // kinds of the changed objects, each surrounded by spaces
 }
 
 func (e *logEntry) hasKind(kind control.Kind) bool {
@@ -113,7 +113,7 @@ func (e *logEntry) hasKind(kind control.Kind) bool {
 
 func (e *logEntry) pack() string {
 	return strings.Join([]string{
-		e.Namespace, formatInt(e.Time), e.Actor, e.From, e.Action, e.Note, strconv.Itoa(e.ops), e.kinds,
+		e.Namespace, formatInt(e.Time), e.Actor, e.From, e.Action, e.Note, strconv.Itoa(e.opCount), e.kinds,
 	}, "\x00")
 }
 
@@ -127,7 +127,7 @@ func unpackLogEntry(revision int64, packed string) (*logEntry, error) {
 	}, kinds: parts[7]}
 	var err error
 	if e.Time, err = strconv.ParseInt(parts[1], 10, 64); err == nil {
-		e.ops, err = strconv.Atoi(parts[6])
+		e.opCount, err = strconv.Atoi(parts[6])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: change %d: %w", errReply, revision, err)
@@ -135,7 +135,8 @@ func unpackLogEntry(revision int64, packed string) (*logEntry, error) {
 	return e, nil
 }
 
-// A reply reads the values of a script's reply, in their order, until one has the wrong form.
+// A reply reads the values of a script's reply one after the other. After the first value of the wrong type, err is set
+// and all reads return zero values.
 type reply struct {
 	values []rueidis.RedisMessage
 	err    error

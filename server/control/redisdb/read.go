@@ -12,10 +12,11 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// readBatch bounds the objects that one script reads, because it blocks the server.
+// readBatch is the maximum number of objects that one script reads, because a script blocks the server.
 const readBatch = 500
 
-// progress has the revisions of a namespace.
+// A progress has the last revision of a namespace, the last one for nodes, and the revision up to which the log is
+// pruned.
 type progress struct{ last, nodes, pruned int64 }
 
 func (db *DB) progress(ctx context.Context, namespace string) (progress, error) {
@@ -61,7 +62,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	return o, unpackObject(packed, o)
 }
 
-// bounds returns the first and last name of the objects of a query.
+// bounds returns the range of names of the objects of a query, in the syntax of ZRANGEBYLEX.
 func bounds(q *control.Query) (from, to string) {
 	switch {
 	case q.Namespace != "" && q.AfterID != "":
@@ -87,8 +88,8 @@ type page struct {
 	progress int64
 }
 
-// page reads up to scanLimit objects and returns up to limit of them that match the search. A limit of 0 only counts
-// them. It also returns a field of progress, read at the same time.
+// page reads up to scanLimit objects and returns those that match the search, at most limit of them. If limit is 0, it
+// only counts them. It also returns the value of a field of the key "progress" at that time.
 func (db *DB) page(ctx context.Context, from, to string, scanLimit, limit int, search, field string) (*page, error) {
 	keys := []string{db.key("index"), db.key("objects"), db.key("progress")}
 	args := []string{from, to, strconv.Itoa(scanLimit), strconv.Itoa(limit), field, ""}
@@ -141,7 +142,7 @@ func (db *DB) List(ctx context.Context, q control.Query) ([]control.Object, erro
 	}
 }
 
-// Count returns how many objects there are.
+// Count returns the number of objects that match a query.
 func (db *DB) Count(ctx context.Context, q control.Query) (int, error) {
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
@@ -171,7 +172,7 @@ func (db *DB) Namespaces(ctx context.Context) ([]string, error) {
 	return names, db.fault("read", err)
 }
 
-// Snapshot calls each for all objects that nodes get.
+// Snapshot calls each for all objects of a namespace that nodes receive.
 func (db *DB) Snapshot(
 	ctx context.Context, namespace string, each func(*control.Object) error,
 ) (revision int64, err error) {

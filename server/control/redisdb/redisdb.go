@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// connectTimeout is the timeout of a connection.
+	// connectTimeout is the timeout of a connection attempt, unless the URL has one.
 	connectTimeout = 5 * time.Second
-	// pollInterval is the poll interval of watches.
+	// pollInterval is the interval at which a watch polls, in case a notification is lost.
 	pollInterval = 5 * time.Second
 	// formatVersion is the version of the storage format.
 	formatVersion = 1
 )
 
-// Options configure a database. The zero Options are good for most uses.
+// Options configure a database. The zero Options are valid.
 type Options struct {
-	// Prefix begins all keys, so that several rules services can share a server. Default "headgate".
+	// Prefix is part of the names of all keys. Several rules services can share a server with different prefixes. Default
+	// "headgate".
 	Prefix string
-	// Logger logs when notifications do not arrive, and when the server may lose data. Default none.
+	// Logger logs when the server no longer sends notifications, and when its settings risk losing data. Default none.
 	Logger *slog.Logger
 }
 
@@ -41,8 +42,8 @@ type Options struct {
 type DB struct {
 	name    string
 	client  rueidis.Client
-	tag     string
-	batch   int // readBatch; only tests change it
+	tag     string // beginning of all keys; the part in braces is the hash tag
+	batch   int    // readBatch; only tests change it
 	log     *slog.Logger
 	changes notify.Notifier
 	cancel  context.CancelFunc // ends the listener
@@ -51,7 +52,8 @@ type DB struct {
 
 var _ control.DB = (*DB)(nil)
 
-// The scripts. Read-only ones may be sent again when a connection is lost; changes may not.
+// The scripts. Retryable scripts are sent again if the connection is lost. Scripts that would do something else the
+// second time are not retryable.
 var (
 	//go:embed commit.lua
 	commitText string
@@ -78,15 +80,15 @@ var (
 	putStateScript = rueidis.NewLuaScriptRetryable(putStateText)
 	statesScript   = rueidis.NewLuaScriptRetryable(statesText)
 	finishScript   = rueidis.NewLuaScript(finishText)
-	// The keys of a state are dropped together, so that no reader sees a part of it.
+	// Delete all entries of a state at once, so that no reader sees only some of them.
 	dropStateScript = rueidis.NewLuaScriptRetryable(`
 		redis.call('HDEL', KEYS[1], ARGV[1]) redis.call('ZREM', KEYS[2], ARGV[1])
 		return redis.call('ZREM', KEYS[3], ARGV[1])`)
 	infoScript = rueidis.NewLuaScriptRetryable("return redis.call('INFO', ARGV[1])")
 )
 
-// Open connects to servers: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in --store. For a
-// newer format the error is control.ErrNewerSchema.
+// Open connects to the servers of a URL: redis://, rediss://, redis-sentinel://, redis-cluster:// or unix://, as in
+// --store. It returns control.ErrNewerSchema if a newer version of Headgate has written the data.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	option, name, err := parseURL(url)
 	if err != nil {
@@ -94,7 +96,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	o.Prefix = cmp.Or(o.Prefix, "headgate")
 	if strings.ContainsAny(o.Prefix, "{}\x00") {
-		return nil, fmt.Errorf("open %s: prefix %q: want no braces", name, o.Prefix)
+		return nil, fmt.Errorf("open %s: prefix %q: want no braces and no NUL", name, o.Prefix)
 	}
 	db := &DB{
 		name: "redis " + name, tag: "{" + o.Prefix + ":rules}:", batch: readBatch,
@@ -113,7 +115,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// check writes or checks the format's version, and logs a warning if the server may lose data.
+// check checks the version of the stored format, or writes it to a new database. It logs a warning if the server may
+// lose data.
 func (db *DB) check(ctx context.Context) error {
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
@@ -137,7 +140,7 @@ func (db *DB) check(ctx context.Context) error {
 	return nil
 }
 
-// warnings returns how the server may lose data.
+// warnings describes the settings of the server with which it may lose data.
 func (db *DB) warnings(ctx context.Context) []string {
 	var list []string
 	info := func(section string) string {
@@ -152,9 +155,9 @@ func (db *DB) warnings(ctx context.Context) []string {
 			"set appendonly yes and appendfsync always, or store rules in PostgreSQL or SQLite")
 	} else if sync, err := db.client.Do(ctx, db.client.B().ConfigGet().Parameter(
 		"appendfsync").Build()).AsStrMap(); err == nil && sync["appendfsync"] != "always" {
-		// Servers that refuse CONFIG GET are not checked.
-		list = append(list, "Redis syncs its append-only file only now and then: rule changes of the last seconds are lost "+
-			"if it stops; set appendfsync always")
+		// Some hosted servers refuse CONFIG GET. Then there is no warning.
+		list = append(list, "Redis does not sync its append-only file at each write: rule changes of the last seconds are "+
+			"lost if it stops; set appendfsync always")
 	}
 	memory := info("memory")
 	if strings.Contains(memory, "maxmemory_policy:allkeys") && !strings.Contains(memory, "maxmemory:0\r") {
@@ -163,16 +166,16 @@ func (db *DB) warnings(ctx context.Context) []string {
 	return list
 }
 
-// key returns the name of a key. All keys share a tag, and therefore a slot of a cluster.
+// key returns the name of a key. All keys have the same hash tag, so in a cluster they are on one server.
 func (db *DB) key(parts ...string) string { return db.tag + strings.Join(parts, ":") }
 
 // channel returns the notification channel of all instances.
 func (db *DB) channel() string { return db.key("changed") }
 
-// Name returns the name of the server for people.
+// Name returns the URL of the server without secrets.
 func (db *DB) Name() string { return db.name }
 
-// Writable returns nil: whether Redis accepts writes is only known when it gets one.
+// Writable returns nil, because only a write can show whether Redis accepts writes.
 func (db *DB) Writable(context.Context) error { return nil }
 
 // Close closes the database and ends all watches.
@@ -184,7 +187,8 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Watch yields the revisions of all instances: immediately if a notification arrives, otherwise within seconds.
+// Watch implements control.DB. It yields a revision immediately if Redis sends a notification, otherwise within
+// pollInterval.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.changes.Watch(ctx, notify.Timing{Poll: pollInterval, Timeout: tables.CallTimeout},
 		func(ctx context.Context) (int64, error) {
@@ -193,13 +197,13 @@ func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 		})
 }
 
-// fault wraps an error of Redis or the network with the operation.
+// fault adds the operation and the error of package control, if there is one, to an error of Redis or the network.
 func (db *DB) fault(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if redisErr, ok := rueidis.IsRedisErr(err); ok {
-		// OOM means full memory, MISCONF an unwritable disk. A script may put other text in front.
+		// OOM means that the memory is full, and MISCONF that the disk cannot be written. Errors in a script have a prefix.
 		if text := redisErr.Error(); strings.Contains(text, "OOM ") || strings.Contains(text, "MISCONF ") {
 			return fmt.Errorf("%s %s: %w: %w", operation, db.name, control.ErrFull, err)
 		} else if strings.Contains(text, "READONLY ") || strings.Contains(text, "NOREPLICAS ") {

@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// sweepBatch is the number of expired states that a write deletes: more than one, so that they do not pile up.
+// sweepBatch is the number of expired states that PutState deletes. It is more than one, so that they do not
+// accumulate.
 const sweepBatch = 16
 
 func stateName(bucket, id string) string { return bucket + "\x00" + id }
@@ -64,7 +65,7 @@ func (db *DB) allStates(ctx context.Context, from, to string, limit int) ([]cont
 	}
 }
 
-// states reads some states, and returns the name of the last one, empty if there are no more.
+// states reads one page of states. It returns the name of the last one, empty if there are no more pages.
 func (db *DB) states(
 	ctx context.Context, from, to string, scanLimit, limit int,
 ) (list []control.State, last string, err error) {

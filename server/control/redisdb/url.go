@@ -59,8 +59,8 @@ func displayURL(raw string, e *redisurl.Endpoint) string {
 	return strings.Join(parts, "/")
 }
 
-// retryDelay returns the pause before a read is sent again. A negative pause ends the attempts: a restarted server
-// responds again before that.
+// retryDelay returns the pause before a failed read is sent again. After five retries, it returns a negative number to
+// give up. The pauses together last longer than a restart of a server.
 func retryDelay(attempts int, _ rueidis.Completed, _ error) time.Duration {
 	if attempts > 5 {
 		return -1

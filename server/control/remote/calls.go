@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/control/edit"
 )
 
-// A Collection names the objects of one kind.
+// A Collection is the name of a kind of objects in paths.
 type Collection string
 
 // The collections.
@@ -31,7 +31,7 @@ func (c Collection) path(id string) string { return "/v1/" + string(c) + "/" + u
 
 // A Query selects a part of a list.
 type Query struct {
-	Search string // text that an object contains
+	Search string // text that an object must contain
 	Cursor string
 	Limit  int // 0 for the service's default
 }
@@ -77,8 +77,8 @@ func (c *Client) Get(ctx context.Context, collection Collection, id string) (*ed
 	return found, nil
 }
 
-// Put writes an object if it is at the revision base. control.Any stands for any revision; control.Absent means that the
-// object must not exist. Put returns the new revision.
+// Put creates or replaces an object if its revision is base. control.Any stands for any revision, and control.Absent
+// means that the object must not exist. Put returns the new revision.
 func (c *Client) Put(ctx context.Context, collection Collection, id string, body []byte, base int64) (int64, error) {
 	return c.do(ctx, apiCall{
 		method: http.MethodPut, path: collection.path(id), header: condition(base),
@@ -86,7 +86,7 @@ func (c *Client) Put(ctx context.Context, collection Collection, id string, body
 	}, nil)
 }
 
-// Delete removes an object. base is as for Put.
+// Delete deletes an object if its revision is base, or control.Any.
 func (c *Client) Delete(ctx context.Context, collection Collection, id string, base int64) error {
 	_, err := c.do(ctx, apiCall{method: http.MethodDelete, path: collection.path(id), header: condition(base)}, nil)
 	return err
@@ -98,8 +98,8 @@ type Document struct {
 	Media string
 }
 
-// Apply updates the namespace to a file. With prune, objects that are not in the file are deleted; with dryRun nothing
-// is changed. base is the required revision of the namespace, or control.Any.
+// Apply gives the namespace the rules and clients of a file. If prune is set, objects that are not in the file are
+// deleted. If dryRun is set, nothing is changed. base is the required revision of the namespace, or control.Any.
 func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*edit.Result, error) {
 	apply := apiCall{
 		method: http.MethodPost, path: "/v1/rules:apply", query: flags{"prune": prune, "dry_run": dryRun}.values(),
@@ -136,7 +136,7 @@ func (c *Client) Heartbeat(ctx context.Context, n control.Node) (HeartbeatRespon
 	return beat, err
 }
 
-// Leave reports that a node stops, so that it is no longer shown.
+// Leave reports that a node stops. The service removes it from the list of nodes.
 func (c *Client) Leave(ctx context.Context, n control.Node) error {
 	_, err := c.do(ctx, apiCall{
 		method: http.MethodDelete, path: "/v1/nodes/" + url.PathEscape(n.ID),
@@ -145,7 +145,7 @@ func (c *Client) Leave(ctx context.Context, n control.Node) error {
 	return err
 }
 
-// Nodes returns the nodes of the namespace, as they report themselves.
+// Nodes returns the last heartbeats of the nodes of the namespace.
 func (c *Client) Nodes(ctx context.Context) ([]control.Node, error) {
 	var response struct {
 		Nodes []control.Node `json:"nodes"`
@@ -154,7 +154,7 @@ func (c *Client) Nodes(ctx context.Context) ([]control.Node, error) {
 	return response.Nodes, err
 }
 
-// Backup writes a backup of the service to w, without blocking it.
+// Backup writes a backup of the database to w. It does not block other calls.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -178,12 +178,12 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 // Restored is the response to a restore.
 type Restored struct {
 	Revision int64 `json:"revision"`
-	// Token is a new token with all permissions, if no token in the backup has them; otherwise empty.
+	// Token is the secret of a new token with all rights, if no token in the backup has them, otherwise empty.
 	Token string `json:"token"`
 }
 
-// Restore loads a backup into a service that has no content yet. With replace, it replaces all content. It has no
-// timeout: it ends with its context.
+// Restore loads a backup into a service that has no content yet. If replace is set, it replaces all content. Only ctx
+// limits its time.
 func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (restored Restored, err error) {
 	err = c.upload(ctx, apiCall{
 		path: "/v1/restore", query: flags{"replace": replace}.values(), body: r, media: "application/octet-stream",
@@ -191,8 +191,8 @@ func (c *Client) Restore(ctx context.Context, r io.Reader, replace bool) (restor
 	return restored, err
 }
 
-// Import registers clients, one line of JSON each. With prune, other clients are removed. It has no timeout: it ends
-// with its context.
+// Import creates or replaces clients. lines has one client in JSON per line. If prune is set, all other clients are
+// deleted. Only ctx limits its time.
 func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*edit.Imported, error) {
 	imported := &edit.Imported{}
 	err := c.upload(ctx, apiCall{

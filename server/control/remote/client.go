@@ -25,19 +25,18 @@ type Config struct {
 	// URL is the admin listener of the rules service, such as https://rules.example.com:8084 or
 	// unix:/run/headgate/admin.sock.
 	URL string
-	// Token is the API token: hg_…. TokenFrom, if set, is called for each request instead, so that a token can be
-	// replaced while the program runs.
+	// Token is the API token, such as hg_…. If TokenFrom is set, it is called for each request instead: the token can
+	// then be replaced while the program runs.
 	Token     string
 	TokenFrom func() (string, error)
 	// Namespace is the namespace of all calls. Default DefaultNamespace.
 	Namespace string
 	// TLS configures the verification of the service. Default the system's settings.
 	TLS *tls.Config
-	// Timeout bounds a call, and the time without data in a stream; for streams it is at least three keep-alive intervals
-	// of the service. Default DefaultTimeout.
+	// Timeout limits a call. A stream fails after this time without data, but not before three keep-alive intervals of the
+	// service have passed. Default DefaultTimeout.
 	Timeout time.Duration
-	// Note is sent with every change as the reason, for the history and the audit log. At most 1000 bytes. Default
-	// none.
+	// Note is the comment of every change, for the history and the audit log. It has at most 1000 bytes. Default none.
 	Note string
 	// UserAgent identifies the caller in the service's log. Default headgate.
 	UserAgent string
@@ -49,25 +48,25 @@ const (
 	DefaultTimeout   = 10 * time.Second
 )
 
-// Bounds of responses.
+// The maximum sizes of responses in bytes.
 const (
-	maxResponse = 64 << 20 // of a response kept in memory
-	maxSnapshot = 2 << 30  // of a streamed response, decompressed
-	maxProblem  = 1 << 20
+	maxResponse = 64 << 20 // a response that is kept in memory
+	maxSnapshot = 2 << 30  // a streamed response, decompressed
+	maxProblem  = 1 << 20  // problem details
 )
 
 // A Client calls a rules service. Create one with New. It is safe for concurrent use.
 type Client struct {
 	config        Config
-	name          string // for people
-	base          string // of URLs
+	name          string // URL for messages
+	base          string // beginning of the URLs of requests
 	transport     *http.Transport
 	http          *http.Client
-	streamSilence time.Duration // bounds the time without data in a stream
+	streamSilence time.Duration // time without data after which a stream fails
 }
 
 var errRedirect = errors.New(
-	"the rules service redirects: use its own URL, because a token is not sent to another server")
+	"the rules service sent a redirect: use the final URL, because a token is not sent to another server")
 
 // New returns a client. It does not connect yet.
 func New(c Config) (*Client, error) {
@@ -83,7 +82,7 @@ func New(c Config) (*Client, error) {
 			"remote: invalid URL: want http://host:port, https://host:port or unix:/path, without the token")
 	}
 	if c.Timeout < 0 {
-		return nil, fmt.Errorf("remote: Timeout %s: want a time above 0", c.Timeout)
+		return nil, fmt.Errorf("remote: Timeout %s: want a duration above 0", c.Timeout)
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
@@ -116,7 +115,7 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// Name returns the name of the service for people.
+// Name returns the URL of the service.
 func (c *Client) Name() string { return c.name }
 
 // Namespace returns the namespace of all calls.
@@ -137,7 +136,7 @@ type apiCall struct {
 	media        string // of the body
 }
 
-// send sends a call. A status other than 2xx and 304 is an *Error.
+// send sends a call. If the status is neither 2xx nor 304, it returns an *Error.
 func (c *Client) send(ctx context.Context, in apiCall) (*http.Response, error) {
 	query := in.query
 	if query == nil {
@@ -171,9 +170,9 @@ func (c *Client) send(ctx context.Context, in apiCall) (*http.Response, error) {
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the query
+		var urlErr *url.Error
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err // omits the URL, which the new error has without its query
 		}
 		return nil, fmt.Errorf("%s %s%s: %w", in.method, c.name, in.path, err)
 	}
@@ -184,13 +183,13 @@ func (c *Client) send(ctx context.Context, in apiCall) (*http.Response, error) {
 	return response, nil
 }
 
-// discard reads the rest of a body if it is short, so that the connection can be used again, and closes the body.
+// discard closes a body. It first reads a short rest, because a connection is only reused if the whole body was read.
 func discard(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // an error does not matter
 	_ = response.Body.Close()
 }
 
-// do sends a call and decodes the response into out, unless it is nil. It returns the revision of the ETag.
+// do sends a call and decodes the response into out, unless out is nil. It returns the revision in the header ETag.
 func (c *Client) do(ctx context.Context, request apiCall, out any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
@@ -216,7 +215,7 @@ func (c *Client) do(ctx context.Context, request apiCall, out any) (int64, error
 	return revision, nil
 }
 
-// Do makes any call: in, unless nil, is sent as JSON, and the response is decoded into out, unless it is nil.
+// Do makes a call. Unless in is nil, it is sent as JSON. Unless out is nil, the response is decoded into it.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	request := apiCall{method: method, path: path, query: query}
 	if in != nil {
@@ -244,7 +243,7 @@ func parseETag(text string) int64 {
 	return n
 }
 
-// condition returns the header that makes a change conditional on a revision.
+// condition returns the header that requires an object to be at a revision before a change.
 func condition(revision int64) http.Header {
 	switch revision {
 	case control.Any:

@@ -6,11 +6,11 @@
 //
 //	found, err := c.Get(ctx, remote.Rules, "search-per-user")
 //	if err != nil { ... }
-//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // *Error: 412 if changed meanwhile
+//	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // status 412 if it has changed since
 //
-// Every call ends with its context or after Config.Timeout. A refused call returns an [*Error] with the positions of
-// all problems.
+// A call ends with its context or after Config.Timeout. If the service refuses a call, the error is an [*Error] with
+// the positions of all problems.
 //
-// [Client.Watch] yields the revision of each change and reconnects after an outage. [Client.Snapshot] reads the rules
-// of a node one object at a time, so a million objects need no more memory than one.
+// [Client.Watch] yields the revision of each change, and reconnects after an outage. [Client.Snapshot] returns a stream
+// of the objects that a node needs, so that even a million objects need little memory.
 package remote

@@ -24,12 +24,12 @@ type Error struct {
 	Detail string `json:"detail,omitempty"`
 	// Errors are the problems of the request's content.
 	Errors []source.Problem `json:"errors,omitempty"`
-	// Diff and Current show the conflict and the current object if it was changed meanwhile.
+	// If another caller has changed the object, Current is the current object, and Diff the difference to the new one.
 	Diff    string          `json:"diff,omitempty"`
 	Current json.RawMessage `json:"current,omitempty"`
 	// Import is the progress of a failed import, nil if it changed nothing.
 	Import *edit.Imported `json:"import,omitempty"`
-	// RetryAfter is when to retry, if the service says so.
+	// RetryAfter is the time after which to retry, 0 if the response does not have it.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -65,10 +65,11 @@ func (e *Error) summary() string {
 	return text
 }
 
-// maxLine bounds the text shown of a response that is not a problem.
+// maxLine is the maximum number of bytes that oneLine returns.
 const maxLine = 200
 
-// oneLine returns the first line of a text, empty if it is long or not printable.
+// oneLine returns the first line of a body that is plain text. It returns "" if the line is long, not printable, or
+// HTML.
 func oneLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if len(line) > maxLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) ||
@@ -85,7 +86,8 @@ func readProblem(response *http.Response) error {
 	body, readErr := io.ReadAll(io.LimitReader(response.Body, maxProblem))
 	if err != nil || readErr != nil || media != "application/problem+json" || json.Unmarshal(body, e) != nil {
 		*e = Error{Title: http.StatusText(response.StatusCode)}
-		if readErr == nil && media == "text/plain" || err != nil { // not a rules service, or one that speaks TLS
+		// Another server has responded, or a server that expects TLS.
+		if readErr == nil && media == "text/plain" || err != nil {
 			e.Detail = oneLine(body)
 		}
 	}

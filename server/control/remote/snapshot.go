@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Snapshot is a stream of the rules of a node. It must be closed.
+// A Snapshot is a stream of the objects that a node needs. It must be closed.
 type Snapshot struct {
 	*control.Reader
 
@@ -26,15 +26,14 @@ func (s *Snapshot) Close() error {
 	return s.body.close()
 }
 
-// Bytes returns the number of bytes read, decompressed.
+// Bytes returns the number of decompressed bytes that were read.
 func (s *Snapshot) Bytes() int64 { return s.body.read }
 
-// Snapshot requests everything that nodes of the namespace get, or the changes since a mark if its revision is not 0.
-// The header says which of the two was sent, because the service may not have these changes or not know the mark. It
-// returns nil if nothing has changed.
+// Snapshot requests the changes since a mark or, if its revision is 0, all objects. The service also sends all objects
+// if it does not know the mark. Since in the header is then 0. Snapshot returns nil if nothing has changed.
 func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	// The service may need a while to collect a million objects before it sends the first.
+	// The service may need a long time to read a million objects before it sends the first one.
 	timer := time.AfterFunc(max(firstByteTimeout, c.config.Timeout), func() { cancel(errTimeout) })
 	snapshot := apiCall{
 		method: http.MethodGet, path: "/v1/snapshot", query: url.Values{},
@@ -68,14 +67,14 @@ func (c *Client) Snapshot(ctx context.Context, since control.Mark) (*Snapshot, e
 	return &Snapshot{Reader: reader, body: body, cancel: cancel}, nil
 }
 
-// firstByteTimeout bounds the time until the service begins to send.
+// firstByteTimeout is the minimum timeout for the beginning of a snapshot.
 const firstByteTimeout = time.Minute
 
-// A timedBody reads a body of at most maxSnapshot bytes. ctx ends if no data arrives for timeout.
+// A timedBody reads a body of at most maxSnapshot bytes. It fails if no data is received within timeout.
 type timedBody struct {
 	body    io.ReadCloser
-	read    int64
-	timer   *time.Timer
+	read    int64       // number of bytes
+	timer   *time.Timer // cancels ctx
 	timeout time.Duration
 	ctx     context.Context
 }

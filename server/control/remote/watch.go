@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// An Event is a change that the service reports.
+// An Event reports a new revision of a namespace.
 type Event struct {
 	Namespace string `json:"namespace"`
 	Revision  int64  `json:"revision"`
@@ -23,11 +23,10 @@ type Event struct {
 
 // The timing of a stream.
 const (
-	// streamSilence is the time without data after which a stream counts as broken. The service sends a keep-alive every
-	// 15 s.
+	// streamSilence is the time without data after which a stream fails. The service sends a keep-alive every 15 s.
 	streamSilence = 45 * time.Second
-	// The pause before a reconnect doubles from minPause to maxPause. A random part is added to each pause, so that nodes
-	// that lose their streams together do not reconnect together.
+	// The pause before a reconnect doubles from minPause to maxPause. A random time is added, so that nodes that lose
+	// their streams together do not reconnect together.
 	minPause = 200 * time.Millisecond
 	maxPause = 15 * time.Second
 	maxEvent = 64 << 10 // in bytes
@@ -35,20 +34,20 @@ const (
 
 var errTimeout = errors.New("no data from the rules service")
 
-// Watch yields the current revision of the namespace, and then the revision of each change that nodes need, until ctx
-// ends or the caller stops. When the stream breaks, Watch yields the error and reconnects. On the new stream, it yields
-// the last event again, to report that the stream works, and then all later events.
+// Watch yields the current revision of the namespace, then the revision of each change of an object for nodes, until
+// ctx ends or the caller stops. When the stream fails, Watch yields the error and reconnects. After that, it yields the
+// last event again, to report that the stream works, and then all later events.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last int64
 		pause := minPause
 		for ctx.Err() == nil {
-			began := time.Now()
+			started := time.Now()
 			stopped, err := c.watchOnce(ctx, &last, yield)
 			if stopped || ctx.Err() != nil || !yield(Event{}, err) {
 				return
 			}
-			if time.Since(began) > maxPause { // the stream was healthy
+			if time.Since(started) > maxPause { // the stream was healthy
 				pause = minPause
 			}
 			wait := pause + rand.N(pause)
@@ -68,8 +67,8 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// watchOnce yields the events of one stream. It returns true if the caller has stopped, otherwise why the stream ended.
-// last is the last revision that was yielded, 0 for none.
+// watchOnce yields the events of one stream. If the caller stops, stopped is true. Otherwise err is why the stream
+// ended. last points to the last revision that was yielded, 0 if there is none.
 func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, error) bool) (stopped bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -129,7 +128,7 @@ func (c *Client) watchOnce(ctx context.Context, last *int64, yield func(Event, e
 	}
 }
 
-// timeoutOr returns errTimeout if a timeout of this package canceled the context, else err.
+// timeoutOr returns errTimeout if a timer has canceled ctx with it, otherwise err.
 func timeoutOr(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return errTimeout

@@ -1,4 +1,5 @@
-// Package signature signs webhooks, and requests of the rules service to nodes, with a secret that both sides know.
+// Package signature signs and verifies HTTP requests with a shared secret: webhooks, and requests of the rules service
+// to nodes.
 package signature
 
 import (
@@ -44,8 +45,8 @@ func mac(secret []byte, timestamp string, body []byte) []byte {
 	return m.Sum(nil)
 }
 
-// Verify returns nil if the body was signed with the secret within the Window, else ErrInvalid or ErrTime. It accepts a
-// signature any number of times: a Verifier refuses replays.
+// Verify returns nil if the body was signed with the secret within the Window, otherwise ErrInvalid or ErrTime. It does
+// not detect replays. Use a Verifier to refuse them.
 func Verify(secret []byte, header string, body []byte, now time.Time) error {
 	_, err := verify(secret, header, body, now)
 	return err
@@ -67,7 +68,7 @@ func verify(secret []byte, header string, body []byte, now time.Time) (string, e
 		}
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
-	if err != nil || len(macs) == 0 || len(macs) > 8 { // more than 8 would only take time
+	if err != nil || len(macs) == 0 || len(macs) > 8 { // bound the work for one request
 		return "", ErrInvalid
 	}
 	want := mac(secret, timestamp, body)
@@ -89,7 +90,7 @@ type Verifier struct {
 	secret []byte
 
 	mu       sync.Mutex
-	received map[string]time.Time // MACs and until when to remember them
+	received map[string]time.Time // time until which to remember a MAC, by MAC
 }
 
 // NewVerifier returns a Verifier of signatures with a secret.
@@ -97,11 +98,11 @@ func NewVerifier(secret []byte) *Verifier {
 	return &Verifier{secret: secret, received: make(map[string]time.Time)}
 }
 
-// maxReceived limits the remembered signatures. Only senders who know the secret can add to them.
+// maxReceived is the maximum number of remembered signatures. Only senders that know the secret can add any.
 const maxReceived = 100_000
 
-// Verify returns nil for a valid signature that was not received before, else ErrInvalid, ErrTime or ErrReplayed, or
-// another error if there are too many signatures to remember.
+// Verify returns nil for a valid signature that was not received before, otherwise ErrInvalid, ErrTime or ErrReplayed.
+// It returns another error if there are too many signatures to remember.
 func (v *Verifier) Verify(header string, body []byte, now time.Time) error {
 	sum, err := verify(v.secret, header, body, now)
 	if err != nil {

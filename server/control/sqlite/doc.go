@@ -2,7 +2,7 @@
 //
 //	db, err := sqlite.Open(ctx, "/var/lib/headgate/rules.db")
 //
-// It needs no server, so it is the default of a rules service. Several processes may open the file if they run on the
-// same machine and the file is on a local disk: file locks do not work reliably over a network. One process writes at a
-// time while all read. A write is on disk when its call returns.
+// It is the default database of a rules service, because it needs no server. Several processes on the same machine may
+// open the file. The file must be on a local disk, because file locks are not reliable over a network. Only one process
+// can write at a time, but writes do not block reads. A write is on disk when its call returns.
 package sqlite

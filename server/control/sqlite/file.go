@@ -16,17 +16,17 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A file is the opened database file. SQLite keeps its descriptors: if the file is removed or replaced, SQLite
-// continues to write to the old one, and all these writes are lost when the process ends.
+// A file identifies the open database file. If the file is removed or replaced, SQLite continues to write to the old
+// one, and all these writes are lost when the process ends.
 type file struct {
 	path string
 	info fs.FileInfo // nil until it is opened
-	// wal reports whether it has a write-ahead log. On file systems without shared memory it has none.
-	wal bool
+	// hasWAL reports whether there is a write-ahead log. There is none on file systems without shared memory.
+	hasWAL bool
 }
 
-// identify records which file is open. The writer must be connected, because SQLite removes the log with the last
-// connection.
+// identify records which file is open. A connection for writes must be open, because SQLite removes the write-ahead log
+// when the last one is closed.
 func (f *file) identify() error {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -34,7 +34,7 @@ func (f *file) identify() error {
 	}
 	switch _, err := os.Stat(f.path + "-wal"); {
 	case err == nil:
-		f.wal = true
+		f.hasWAL = true
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -42,10 +42,10 @@ func (f *file) identify() error {
 	return nil
 }
 
-// check returns control.ErrFileGone if the path no longer leads to the open file, or its log does not exist. It must
-// be called within a transaction, which has the log open.
+// check returns control.ErrFileGone if the path no longer leads to the open file, or if its write-ahead log is missing.
+// It must be called within a transaction, because only then the log must exist.
 func (f *file) check() error {
-	if err := f.checkPath(); err != nil || !f.wal {
+	if err := f.checkPath(); err != nil || !f.hasWAL {
 		return err
 	}
 	if _, err := os.Stat(f.path + "-wal"); err != nil {
@@ -54,8 +54,8 @@ func (f *file) check() error {
 	return nil
 }
 
-// checkPath returns control.ErrFileGone if the path no longer leads to the open file. It must not open the file:
-// closing it would release SQLite's locks.
+// checkPath returns control.ErrFileGone if the path no longer leads to the open file. It must not open the file,
+// because closing it would release SQLite's locks.
 func (f *file) checkPath() error {
 	if f.info == nil {
 		return nil
@@ -70,7 +70,7 @@ func (f *file) checkPath() error {
 	return nil
 }
 
-// A connector opens connections to one file. It refuses another file with the same path.
+// A connector opens connections to a database file. It refuses to open a file that has replaced it.
 type connector struct {
 	file *file
 	dsn  string
@@ -96,8 +96,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // busyRetry is the pause between two attempts to open a connection.
 const busyRetry = 10 * time.Millisecond
 
-// open opens a connection, and tries again for busyTimeout while the file is locked. SQLite does not wait when it turns
-// on the write-ahead log, so processes that open a new file at the same moment may find it locked.
+// open opens a connection, and retries for up to busyTimeout while the file is locked. SQLite itself does not wait when
+// it turns on the write-ahead log, so opening fails if another process does the same at that moment.
 func (c *connector) open(ctx context.Context) (driver.Conn, error) {
 	for deadline := time.Now().Add(busyTimeout); ; {
 		conn, err := c.Driver().Open(c.dsn)
@@ -116,7 +116,7 @@ func (c *connector) open(ctx context.Context) (driver.Conn, error) {
 // Driver returns the driver of SQLite.
 func (c *connector) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// connectReaders opens all connections for reads, so that reads still work after the file was removed.
+// connectReaders opens all connections for reads now, so that reads still work if the file is removed later.
 func (db *DB) connectReaders(ctx context.Context) error {
 	conns := make([]*sql.Conn, 0, readers)
 	var err error

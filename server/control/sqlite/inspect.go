@@ -11,12 +11,12 @@ import (
 
 // An Inspection describes a database file.
 type Inspection struct {
-	// Schema is the version of its tables, and Latest the version that this program uses. Open migrates older tables.
+	// Schema is the version of the tables. Latest is the version to which Open migrates them.
 	Schema, Latest int
 }
 
-// Inspect checks a file without changing it: that it is a database of this program, that it is not newer than the
-// program, and that its pages are intact.
+// Inspect describes a database file without changing it. It returns an error if another program or a newer version of
+// Headgate created the file, or if the file is damaged.
 func Inspect(ctx context.Context, path string) (result Inspection, err error) {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&_pragma=query_only(1)")
 	if err != nil {
@@ -24,16 +24,16 @@ func Inspect(ctx context.Context, path string) (result Inspection, err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
-	var mark, count int
-	var intact string
+	var appID, tableCount int
+	var quickCheck string
 	for _, q := range []struct {
 		query string
 		into  any
 	}{
 		{"PRAGMA user_version", &result.Schema},
-		{"PRAGMA application_id", &mark},
-		{"SELECT count(*) FROM sqlite_master", &count},
-		{"PRAGMA quick_check(1)", &intact},
+		{"PRAGMA application_id", &appID},
+		{"SELECT count(*) FROM sqlite_master", &tableCount},
+		{"PRAGMA quick_check(1)", &quickCheck},
 	} {
 		if err := db.QueryRowContext(ctx, q.query).Scan(q.into); err != nil {
 			return result, fmt.Errorf("read %s: %w", path, err)
@@ -45,13 +45,13 @@ func Inspect(ctx context.Context, path string) (result Inspection, err error) {
 	}
 	result.Latest = len(files)
 	switch {
-	case mark != applicationID && count > 0:
+	case appID != applicationID && tableCount > 0:
 		return result, fmt.Errorf("%s is a database of another program", path)
 	case result.Schema > result.Latest:
 		return result, fmt.Errorf("%s is from a newer version of headgate: its schema is version %d, and this version knows %d",
 			path, result.Schema, result.Latest)
-	case intact != "ok":
-		return result, fmt.Errorf("%s is damaged: %s", path, intact)
+	case quickCheck != "ok":
+		return result, fmt.Errorf("%s is damaged: %s", path, quickCheck)
 	}
 	return result, nil
 }

@@ -15,22 +15,22 @@ var migrations embed.FS
 // applicationID is the application ID in files of this program: "HGru".
 const applicationID = 0x48477275
 
-// migrate migrates the tables, under the lock of writers.
+// migrate creates the tables, or migrates them to the latest version. Its transaction excludes other writers.
 func (db *DB) migrate(ctx context.Context) error {
 	return db.Transact(ctx, "open", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx) error {
-		var version, mark, count, named int
+		var version, appID, tableCount, namespacesCount int
 		for query, into := range map[string]*int{
-			"PRAGMA user_version": &version, "PRAGMA application_id": &mark, "SELECT count(*) FROM sqlite_master": &count,
-			"SELECT count(*) FROM sqlite_master WHERE name = 'headgate_namespaces'": &named,
+			"PRAGMA user_version": &version, "PRAGMA application_id": &appID, "SELECT count(*) FROM sqlite_master": &tableCount,
+			"SELECT count(*) FROM sqlite_master WHERE name = 'headgate_namespaces'": &namespacesCount,
 		} {
 			if err := tx.QueryRowContext(ctx, query).Scan(into); err != nil {
 				return err
 			}
 		}
-		if mark != applicationID && count > 0 {
+		if appID != applicationID && tableCount > 0 {
 			return fmt.Errorf("open %s: it is a database of another program", db.path)
 		}
-		if version > 0 && named == 0 {
+		if version > 0 && namespacesCount == 0 {
 			return fmt.Errorf("open %s: its tables are from a build before v0.1.0; save the rules with that build "+
 				"(headgate backup), move the file away, start again and restore them (headgate restore)", db.path)
 		}

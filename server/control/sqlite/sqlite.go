@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// readers is the number of connections for reads. Snapshots and backups use one of them for a long time.
+	// readers is the number of connections for reads. A snapshot or backup occupies one of them for a long time.
 	readers = 8
 	// busyTimeout is how long a write waits for a write of another process.
 	busyTimeout = 10 * time.Second
-	// poll is the interval in which a watch looks for changes of other processes.
+	// poll is the interval at which a watch looks for changes of other processes.
 	poll = 100 * time.Millisecond
 )
 
@@ -39,8 +39,9 @@ type DB struct {
 
 var _ control.DB = (*DB)(nil)
 
-// Open opens a database file. If it does not exist, Open creates it and its directory, readable only by this user. It
-// migrates the file of an older version. For a newer version the error is control.ErrNewerSchema.
+// Open opens a database file and migrates its tables. If the file does not exist, Open creates it and its directory,
+// readable only by this user. Open returns control.ErrNewerSchema if a newer version of Headgate has migrated the
+// tables.
 func Open(ctx context.Context, path string) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -59,7 +60,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		Elements: "json_each(%s)",
 		Position: "instr",
 		Now:      func() string { return strconv.FormatInt(time.Now().UnixMicro(), 10) },
-		// Within the transaction SQLite has its log open, also on a new connection.
+		// The check is in BeginWrite because it needs a transaction, in which SQLite has its log open.
 		BeginWrite: func(context.Context, *sql.Tx, time.Duration) error { return db.file.check() },
 		Classify:   classify,
 		Poll:       poll,
@@ -76,8 +77,8 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// create creates the file so that only this user can read it: SQLite would use the umask. SQLite creates its other
-// files with the same permissions.
+// create creates an empty file that only this user can read. SQLite would use the umask instead. SQLite creates its
+// other files with the permissions of this one.
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -92,12 +93,12 @@ func create(path string) error {
 	return f.Close()
 }
 
-// dsn returns the data source name of the driver. Connections wait for each other, writes are on disk when they return,
-// and a later connection does not create the file again.
-func dsn(path, more string) string {
+// dsn returns the data source name for the driver. With its settings, connections wait for each other's locks, commits
+// return when they are on disk, and connections do not create a missing file (mode=rw).
+func dsn(path, moreSettings string) string {
 	settings := fmt.Sprintf("_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
 		busyTimeout.Milliseconds())
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + more
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&" + settings + "&" + moreSettings
 }
 
 // Close closes the database and ends all watches.
@@ -112,7 +113,8 @@ func (db *DB) Writable(context.Context) error { return db.Fault("write to", db.f
 // errNoDatabase replaces SQLite's error for a file with other content.
 var errNoDatabase = errors.New("not an SQLite database")
 
-// classify returns what an error of SQLite means.
+// classify returns the error of package control that an error of SQLite stands for, nil if there is none. fromDatabase
+// reports whether the error came from SQLite.
 func classify(err error, write bool) (kind error, fromDatabase bool) {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -129,5 +131,5 @@ func classify(err error, write bool) (kind error, fromDatabase bool) {
 	return nil, true
 }
 
-// unwritable are the error codes of a write to a disk that is read-only or broken.
+// unwritable are the error codes of writes to a disk that is read-only or broken.
 var unwritable = []int{lib.SQLITE_READONLY, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM}

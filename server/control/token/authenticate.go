@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// ErrInvalid means that a token does not exist, was revoked, or has expired. Callers do not learn which.
+// ErrInvalid means that a token does not exist, was revoked, or has expired. It does not reveal which.
 var ErrInvalid = errors.New("no such token")
 
 // A ThrottledError means that too many logins from an address have failed.
@@ -26,7 +26,7 @@ func (e *ThrottledError) Error() string { return "too many failed logins" }
 // maxToken is the maximum length of a token in bytes.
 const maxToken = 4096
 
-// listener is the name of the rules service's listener in the log and the audit.
+// listener is the name of the rules service's listener in the log and the audit log.
 const listener = "admin"
 
 // Authenticate returns the principal of a token that was sent from an address. The error is ErrInvalid, a
@@ -36,20 +36,20 @@ func (s *Store) Authenticate(ctx context.Context, token string, from netip.Addr)
 		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
 	if id, key, ok := split(token); ok {
-		// Nobody can guess 256 bits. So valid tokens work even from a throttled address, where others have failed.
+		// Nobody can guess 256 bits, so valid tokens are accepted even from a throttled address.
 		p, err := s.lookUp(ctx, id, key)
 		if !errors.Is(err, ErrInvalid) {
 			return p, err
 		}
-		// Compare it with the admin token only if the admin token has the form of stored tokens, too.
-		if _, _, similar := split(s.options.AdminToken); !similar {
+		// It cannot be the admin token, unless that has the format of stored tokens, too.
+		if _, _, sameFormat := split(s.options.AdminToken); !sameFormat {
 			return nil, s.loginFailed(ctx, logins.Revoked, from)
 		}
 	}
 	if s.options.AdminToken == "" {
 		return nil, s.loginFailed(ctx, logins.Guess, from)
 	}
-	// The admin token may be a password. A throttled address does not learn whether it has guessed it.
+	// The admin token may be a weak password, so a throttled address must not learn whether its guess was right.
 	if retry := s.options.Logins.Denied(ctx, listener, logins.Guess, from); retry > 0 {
 		return nil, &ThrottledError{retry}
 	}
@@ -78,7 +78,7 @@ func (s *Store) lookUp(ctx context.Context, id, key string) (*Principal, error) 
 	object, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, id)
 	switch {
 	case errors.Is(err, control.ErrNotFound):
-		// r stays empty: comparing with its empty hash takes as long as comparing with the hash of a token.
+		// Continue with an empty record, so that most of the work is the same as for a token that exists.
 	case err != nil:
 		return nil, fmt.Errorf("look up a token: %w", err)
 	default:
@@ -92,7 +92,7 @@ func (s *Store) lookUp(ctx context.Context, id, key string) (*Principal, error) 
 	return &r.Principal, nil
 }
 
-// loginFailed counts a failed login, and returns the error to respond with.
+// loginFailed counts a failed login. It returns ErrInvalid, or a *ThrottledError if there are too many.
 func (s *Store) loginFailed(ctx context.Context, kind logins.Kind, from netip.Addr) error {
 	if retry := s.options.Logins.Failed(ctx, listener, kind, from); retry > 0 {
 		return &ThrottledError{retry}

@@ -32,7 +32,7 @@ func (d *Draft) Validate(now time.Time) []source.Problem {
 		d.ID = secret.NewID()
 	}
 	if !control.IsName(d.ID) || len(d.ID) > 64 || slices.Contains(reservedIDs, d.ID) {
-		want := control.NameFormat + " and 64 here, and none of " + strings.Join(reservedIDs, ", ")
+		want := control.NameFormat + "; for tokens at most 64, and none of " + strings.Join(reservedIDs, ", ")
 		list = append(list, source.Problem{Path: "id", Value: rules.Quote(d.ID), Want: want})
 	}
 	if !slices.Contains(Roles, d.Role) {
@@ -59,7 +59,7 @@ func (d *Draft) Validate(now time.Time) []source.Problem {
 	return list
 }
 
-// setExpires sets Expires by For, and checks it.
+// setExpires sets Expires if For is set, and checks it.
 func (d *Draft) setExpires(now time.Time) *source.Problem {
 	switch {
 	case d.For != "" && !d.Expires.IsZero():

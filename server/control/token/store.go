@@ -16,11 +16,11 @@ import (
 
 // IDs of tokens of the rules service itself.
 const (
-	adminID = "admin"       // the token of a file
-	firstID = "first-admin" // the token of the first start
+	adminID = "admin"       // Options.AdminToken, which is read from a file
+	firstID = "first-admin" // the token that EnsureAdmin creates at the first start
 )
 
-// reservedIDs are IDs that callers cannot give to tokens: in the history they stand for the rules service itself.
+// reservedIDs are IDs that callers cannot give to tokens, because in the history they stand for the rules service.
 var reservedIDs = []string{adminID, firstID, control.SystemActor}
 
 // minAdminToken is the minimum length of an admin token that was read from a file.
@@ -28,11 +28,11 @@ const minAdminToken = 16
 
 // Options configure a Store.
 type Options struct {
-	// DB stores the tokens. Without one, only AdminToken is valid, and only Authenticate may be called.
+	// DB stores the tokens. If it is nil, only AdminToken is valid, and only Authenticate may be called.
 	DB control.DB
 	// Logins counts failed logins by address.
 	Logins *logins.Throttle
-	// AdminToken is valid for everything, and is not stored. Default none.
+	// AdminToken is the secret of a token with all rights. It is not stored. Default none.
 	AdminToken string
 	Now        func() time.Time
 	Logger     *slog.Logger
@@ -44,7 +44,7 @@ type Store struct{ options Options }
 // NewStore returns a Store.
 func NewStore(o Options) (*Store, error) {
 	if o.AdminToken != "" && len(o.AdminToken) < minAdminToken {
-		return nil, fmt.Errorf("AdminToken: %d characters are too few: want at least %d, better 32 random ones",
+		return nil, fmt.Errorf("AdminToken: %d bytes are too few: want at least %d, better 32 random characters",
 			len(o.AdminToken), minAdminToken)
 	}
 	return &Store{o}, nil
@@ -58,8 +58,8 @@ func (s *Store) parse(o *control.Object) (Token, error) {
 	}, err
 }
 
-// List returns up to limit tokens after an ID that are valid only for namespaces of a principal, and whether there are
-// more.
+// List returns tokens that are valid only for namespaces of a principal: the first limit ones after an ID. more reports
+// whether there are others.
 func (s *Store) List(ctx context.Context, p *Principal, after string, limit int) (list []Token, more bool, err error) {
 	list = []Token{}
 	for t, err := range s.all(ctx, after, limit+1) {
@@ -111,14 +111,14 @@ func (s *Store) Get(ctx context.Context, p *Principal, id string) (Token, error)
 	return t, err
 }
 
-// Revoke deletes a token. It sets the operations of the change, and commits it.
+// Revoke sets the operations of the change to delete a token, and commits the change.
 func (s *Store) Revoke(ctx context.Context, change *control.Change, id string) error {
 	change.Ops = []control.Op{{Kind: control.KindToken, ID: id, Base: control.Any}}
 	return s.options.DB.Commit(ctx, change)
 }
 
-// Create stores a valid draft, and returns it as a token with its secret. It sets the operations of the change, and
-// commits it. The error is a *control.Conflict if the ID is taken.
+// Create sets the operations of the change to store a token, and commits the change. It returns the token and its
+// secret. The draft must be valid. The error is a *control.Conflict if the ID exists.
 func (s *Store) Create(ctx context.Context, change *control.Change, d Draft) (Token, string, error) {
 	key := secret.New()
 	body, err := json.Marshal(record{
@@ -135,8 +135,7 @@ func (s *Store) Create(ctx context.Context, change *control.Change, d Draft) (To
 	return t, join(d.ID, key), err
 }
 
-// EnsureAdmin creates a token that is valid for everything, unless there is one, and returns its secret. The secret is
-// empty if it created none.
+// EnsureAdmin creates a token with all rights if there is none, and returns its secret. Otherwise it returns "".
 func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 	if s.options.AdminToken != "" {
 		return "", nil
@@ -146,7 +145,7 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	// The ID is always the same: of several processes that start together, one creates the token.
+	// The ID is constant, so that only one of several processes that start together can create the token.
 	change := &control.Change{
 		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.Any,
 	}
@@ -159,19 +158,19 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// checkFirst logs a warning if the token with firstID is not valid for everything. Callers could create such a token
-// before the ID was reserved.
+// checkFirst logs a warning if the token with firstID does not have all rights. Callers of older versions, in which the
+// ID was not reserved, may have created such a token.
 func (s *Store) checkFirst(ctx context.Context) error {
 	o, err := s.options.DB.Get(ctx, control.SystemNamespace, control.KindToken, firstID)
 	if errors.Is(err, control.ErrNotFound) {
-		return nil // revoked meanwhile, by a caller with an admin token
+		return nil // the token has just been revoked, so another token has the rights of an admin
 	} else if err != nil {
 		return err
 	}
 	t, err := s.parse(o)
 	if err == nil && !t.isSuperuser() {
-		s.options.Logger.Warn("rules service: no token may do everything, and the id of the first is taken: "+
-			"start with an admin token of a file, and revoke the other", "token", firstID)
+		s.options.Logger.Warn("rules service: no token has all rights, and the id of the first admin token is in use: "+
+			"start with an admin token from a file, and revoke the token", "token", firstID)
 	}
 	return err
 }

@@ -1,7 +1,7 @@
 // Package token manages the tokens that callers of the rules service send.
 //
-// A token has one role and is valid for some namespaces. Its secret is random and long, so the database stores only a
-// keyed SHA-256 of it. Addresses with too many failed logins are denied for some time.
+// A token has one role and is valid for some or all namespaces. The database stores only an HMAC-SHA256 of its secret,
+// which is random and long. Addresses with too many failed logins are denied for some time.
 package token
 
 import (
@@ -17,11 +17,10 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// A Role says which calls a token may make.
+// A Role is the set of calls that may be made with a token.
 type Role string
 
-// The roles. An editor may do everything that a viewer may, and an admin everything that an editor may. Node is for the
-// calls of nodes.
+// The roles. An editor may make all calls of a viewer, and an admin all calls of an editor. Node is the role of nodes.
 const (
 	Viewer Role = "viewer"
 	Editor Role = "editor"
@@ -41,10 +40,10 @@ func JoinRoles(roles []Role) string {
 	return strings.Join(names, ", ")
 }
 
-// AllNamespaces as a namespace of a token makes the token valid for all namespaces.
+// AllNamespaces stands for all namespaces in the namespaces of a token.
 const AllNamespaces = "*"
 
-// A Principal is a caller: the token that it has sent, and what the token permits.
+// A Principal is an authenticated caller, described by its token.
 type Principal struct {
 	ID         string    `json:"id"` // of the token
 	Role       Role      `json:"role"`
@@ -60,7 +59,7 @@ func (p *Principal) Covers(namespace string) bool {
 // CoversAll reports whether the token is valid for all namespaces.
 func (p *Principal) CoversAll() bool { return slices.Contains(p.Namespaces, AllNamespaces) }
 
-// CoversEach reports whether the token is valid for all of some namespaces.
+// CoversEach reports whether the token is valid for each of the given namespaces.
 func (p *Principal) CoversEach(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(n string) bool { return !p.Covers(n) })
 }
@@ -71,7 +70,7 @@ type Token struct {
 	Description string    `json:"description,omitempty"`
 	Expired     bool      `json:"expired,omitempty"`
 	Created     time.Time `json:"created"`
-	By          string    `json:"by"` // the token that created it
+	By          string    `json:"by"` // ID of the token that created this one
 }
 
 // isSuperuser reports whether the token is valid for every call and every namespace.
@@ -95,7 +94,7 @@ func parseRecord(o *control.Object) (r record, err error) {
 
 func (r *record) expired(now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }
 
-// Namespaces returns the namespaces of a token by its body in the database.
+// Namespaces returns the namespaces of a token from its body in the database.
 func Namespaces(body []byte) ([]string, error) {
 	r, err := parseRecord(&control.Object{Body: body})
 	return r.Namespaces, err
@@ -116,8 +115,8 @@ func split(token string) (id, secret string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// hash returns what is stored of a secret. It is keyed by the ID, so that equal secrets have different hashes. A slow
-// hash is for passwords, not for 256 random bits.
+// hash returns the hash under which a secret is stored. Its key has the ID, so that equal secrets have different
+// hashes. It need not be a slow hash, because nobody can guess 256 random bits.
 func hash(id, secret string) string {
 	mac := hmac.New(sha256.New, []byte("headgate token "+id))
 	mac.Write([]byte(secret))

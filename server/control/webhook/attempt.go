@@ -18,7 +18,8 @@ import (
 	"github.com/headgate/headgate/server/control/signature"
 )
 
-// sendDue starts to send the deliveries that are due, while slots are free. It returns the time until the next is due.
+// sendDue starts to send the deliveries that are due, as long as slots are free. It returns the time until the next
+// delivery is due.
 func (s *Service) sendDue(ctx context.Context, slots chan struct{}) time.Duration {
 	now := s.now()
 	wait := sweepInterval
@@ -44,7 +45,7 @@ func (s *Service) sendDue(ctx context.Context, slots chan struct{}) time.Duratio
 	return wait
 }
 
-// send makes one attempt, and puts the delivery back in the queue if another is needed.
+// send makes one attempt to send a delivery, and puts it back in the queue if another attempt is needed.
 func (s *Service) send(ctx context.Context, d Delivery) {
 	retry := s.attempt(ctx, &d)
 	s.mu.Lock()
@@ -76,9 +77,9 @@ func (s *Service) attempt(ctx context.Context, d *Delivery) (retry bool) {
 		d.Status, err = s.post(ctx, hook, d)
 	}
 	if ctx.Err() != nil {
-		return false // the stored delivery stays pending, for the next sweep of a process
+		return false // the stored delivery stays pending, and the next sweep finds it
 	}
-	if object, err := s.webhookOf(ctx, d); err == nil && object == nil { // deleted meanwhile
+	if object, err := s.webhookOf(ctx, d); err == nil && object == nil { // deleted during the request
 		s.logError(ctx, "cannot delete a delivery of a deleted webhook", s.remove(ctx, d))
 		return false
 	}
@@ -97,8 +98,8 @@ func (s *Service) attempt(ctx context.Context, d *Delivery) (retry bool) {
 	return d.State == Pending
 }
 
-// webhookOf returns the webhook of a delivery, or nil if it was deleted. A webhook with the same ID that was created
-// later than the delivery is not the same one.
+// webhookOf returns the webhook of a delivery, or nil if it was deleted. If a webhook with the same ID was created
+// after the delivery, the delivery belonged to a deleted one.
 func (s *Service) webhookOf(ctx context.Context, d *Delivery) (*control.Object, error) {
 	object, err := s.db.Get(ctx, d.Namespace, control.KindWebhook, d.Webhook)
 	if errors.Is(err, control.ErrNotFound) || err == nil && object.Revision > d.Revision {
@@ -107,8 +108,8 @@ func (s *Service) webhookOf(ctx context.Context, d *Delivery) (*control.Object, 
 	return object, err
 }
 
-// takeOver makes this process the owner of a delivery that another process should have sent by now. It reports whether
-// the delivery was still unsent.
+// takeOver makes this process the owner of an overdue delivery of another process. It returns false if that process has
+// sent the delivery.
 func (s *Service) takeOver(ctx context.Context, d *Delivery) (bool, error) {
 	stored, err := s.load(ctx, d.Namespace, d.Webhook, d.number())
 	if err != nil {
@@ -128,7 +129,7 @@ func (o *Options) backoff(attempts int) time.Duration {
 	if shift := attempts - 1; shift < 30 && o.Backoff<<shift < wait && o.Backoff<<shift > 0 {
 		wait = o.Backoff << shift
 	}
-	return wait + rand.N(wait/2+1) // spread retries
+	return wait + rand.N(wait/2+1) // random, so that deliveries that failed together are not retried together
 }
 
 // post sends a delivery. It returns an error unless the status of the response is 2xx.
@@ -160,7 +161,7 @@ func (s *Service) post(ctx context.Context, object *control.Object, d *Delivery)
 		return 0, outbound.PublicError(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // so that the connection can be reused
+	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // a connection is only reused if the body was read
 	status = response.StatusCode
 	if status < 200 || status > 299 {
 		return status, fmt.Errorf("the response was %d %s", status, http.StatusText(status))

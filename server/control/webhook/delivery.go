@@ -25,12 +25,12 @@ type Delivery struct {
 	Last      time.Time `json:"last,omitzero"` // time of the last attempt
 	Status    int       `json:"status,omitempty"`
 	Error     string    `json:"error,omitempty"`
-	// Event, Alert and Number are set for a delivery about an alert. Number identifies the delivery instead of Revision,
-	// which is then the latest revision.
+	// Event, Alert and Number are only set for alerts. Number then identifies the delivery, and Revision is the latest
+	// revision at that time.
 	Event  string          `json:"event,omitempty"`
 	Alert  json.RawMessage `json:"alert,omitempty"`
 	Number int64           `json:"number,omitempty"`
-	// Owner is the ID of the Service that sends it. It is stored, but not shown.
+	// Owner is the ID of the Service that sends the delivery. It is only for the database.
 	Owner string `json:"owner,omitempty"`
 }
 
@@ -41,10 +41,10 @@ type State string
 const (
 	Pending   State = "pending"
 	Delivered State = "delivered"
-	Dead      State = "dead" // given up after the last attempt
+	Dead      State = "dead" // the last attempt has failed
 )
 
-// maxDeliveries is the number of deliveries that are stored for one webhook.
+// maxDeliveries is the maximum number of deliveries that are stored for one webhook.
 const maxDeliveries = 200
 
 // Deliveries returns the deliveries of a webhook, latest first.
@@ -62,11 +62,11 @@ func (s *Service) Deliveries(ctx context.Context, namespace string, w *Webhook) 
 type PendingError struct{ Next time.Time }
 
 func (e *PendingError) Error() string {
-	return "It is being delivered; the next attempt is at " + e.Next.Format(time.RFC3339)
+	return "The delivery is pending; the next attempt is at " + e.Next.Format(time.RFC3339)
 }
 
-// Retry sends a delivery again. number is the Number of the delivery or, if it has none, its Revision. The error is
-// control.ErrNotFound or a *PendingError.
+// Retry sends a delivery again. number is the Number of the delivery or, if that is 0, its Revision. The error is
+// control.ErrNotFound if there is no such delivery, or a *PendingError.
 func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, number int64) (Delivery, error) {
 	if number < w.revision {
 		return Delivery{}, control.ErrNotFound
@@ -87,16 +87,16 @@ func (s *Service) Retry(ctx context.Context, namespace string, w *Webhook, numbe
 	return d, nil
 }
 
-// bucket returns the bucket of states with the deliveries of a webhook.
+// bucket returns the name of the bucket in which the deliveries of a webhook are stored as states.
 func bucket(namespace, id string) string { return "delivery/" + namespace + "/" + id }
 
-// stateID returns the ID of a delivery's state. IDs sort like their numbers.
+// stateID returns the ID of a delivery in its bucket. It is padded, so that IDs sort like numbers.
 func stateID(number int64) string { return fmt.Sprintf("%019d", number) }
 
-// number identifies a delivery among the deliveries of its webhook: it is the revision, or the number of an alert.
+// number identifies a delivery among the deliveries of its webhook. It is the revision, except for alerts.
 func (d *Delivery) number() int64 { return cmp.Or(d.Number, d.Revision) }
 
-// key identifies a delivery among the deliveries of all namespaces.
+// key identifies a delivery among all deliveries.
 func (d *Delivery) key() string {
 	return d.Namespace + "/" + d.Webhook + "/" + strconv.FormatInt(d.number(), 10)
 }
@@ -129,8 +129,8 @@ func (s *Service) remove(ctx context.Context, d *Delivery) error {
 	return ignoreNotFound(s.db.DeleteState(ctx, bucket(d.Namespace, d.Webhook), stateID(d.number())))
 }
 
-// deliveriesSince returns the deliveries of a webhook after a revision, earliest first. Deliveries before the revision
-// that created the webhook belong to a deleted webhook with the same ID.
+// deliveriesSince returns the deliveries of a webhook after a revision, earliest first. Callers pass the revision that
+// created the webhook, because earlier deliveries belong to a deleted webhook with the same ID.
 func (s *Service) deliveriesSince(ctx context.Context, namespace, id string, revision int64) ([]Delivery, error) {
 	states, err := s.db.States(ctx, bucket(namespace, id), 2*maxDeliveries)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Service) deliveriesSince(ctx context.Context, namespace, id string, rev
 		if err := json.Unmarshal(states[i].Body, &d); err != nil {
 			return nil, fmt.Errorf("read delivery %s of webhook %s: %w", states[i].ID, id, err)
 		}
-		// An alert may fire while the revision that created the webhook is still the latest.
+		// A delivery of an alert has the latest revision, which may be the one that created the webhook.
 		if d.Revision > revision || d.Number != 0 && d.Revision == revision {
 			list = append(list, d)
 		}
@@ -168,8 +168,8 @@ func (s *Service) removeOldest(ctx context.Context, namespace, id string) error 
 	return nil
 }
 
-// deleteDeliveries deletes everything that is stored about a deleted webhook. A new webhook with the same ID starts
-// without it.
+// deleteDeliveries deletes the deliveries of a deleted webhook and its last announced revision, so that a new webhook
+// with the same ID starts without them.
 func (s *Service) deleteDeliveries(ctx context.Context, namespace, id string) error {
 	s.mu.Lock()
 	for key, d := range s.queue {

@@ -1,7 +1,10 @@
-// Package webhook notifies other programs of new revisions and of alerts of a namespace: each is sent as a signed HTTP
-// request to the webhooks of its namespace that ask for it, and sent again until it is accepted.
+// Package webhook notifies other programs of new revisions and alerts. A webhook is a URL that receives the events of
+// one namespace.
 //
-// A Service stores webhooks and their deliveries in the database of the rules service. A delivery that was not accepted
-// after the last attempt is kept as a dead letter, and can be sent again. A Receiver is the other side: the HTTP
-// handler of a program that is notified. Programs in other languages verify requests as package signature describes.
+// A [Service] sends each event as a signed HTTP request, and retries until the response is successful. It stores
+// webhooks and deliveries in the database of the rules service. A delivery that fails in the last attempt is kept as a
+// dead letter, which [Service.Retry] sends again.
+//
+// A [Receiver] is an HTTP handler that verifies and receives such requests. Package signature describes the signature
+// for programs in other languages.
 package webhook

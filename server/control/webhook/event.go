@@ -10,20 +10,20 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// The kinds of events that a webhook can be notified of.
+// The kinds of events that a webhook can receive.
 const (
 	Revisions = "revision" // new revisions of the namespace
 	Alerts    = "alert"    // alerts that fire or resolve
 )
 
-// The names of events.
+// The values of Event.Event.
 const (
 	EventRevision      = "revision"
 	EventAlertFired    = "alert.fired"
 	EventAlertResolved = "alert.resolved"
 )
 
-// wants reports whether a webhook is notified of a kind of events. A webhook without kinds is notified of revisions.
+// wants reports whether a webhook receives a kind of events. A webhook without kinds receives revisions.
 func (d *Draft) wants(kind string) bool {
 	if len(d.Events) == 0 {
 		return kind == Revisions
@@ -31,7 +31,7 @@ func (d *Draft) wants(kind string) bool {
 	return slices.Contains(d.Events, kind)
 }
 
-// kindsProblem describes valid kinds of events if the given ones are not, else it returns an empty string.
+// kindsProblem returns a description of valid kinds of events if those of d are invalid, otherwise "".
 func (d *Draft) kindsProblem() string {
 	for i, kind := range d.Events {
 		if kind != Revisions && kind != Alerts || slices.Contains(d.Events[:i], kind) {
@@ -41,7 +41,7 @@ func (d *Draft) kindsProblem() string {
 	return ""
 }
 
-// hooksFor returns the webhooks of a namespace that are notified of a kind of events.
+// hooksFor returns the webhooks of a namespace that receive a kind of events.
 func (s *Service) hooksFor(ctx context.Context, namespace, kind string) ([]control.Object, error) {
 	query := control.Query{Namespace: namespace, Kind: control.KindWebhook, Limit: maxWebhooks}
 	hooks, err := s.db.List(ctx, query)
@@ -51,14 +51,14 @@ func (s *Service) hooksFor(ctx context.Context, namespace, kind string) ([]contr
 	return slices.DeleteFunc(hooks, func(o control.Object) bool { return !wants(&o, kind) }), nil
 }
 
-// wants reports whether a stored webhook is notified of a kind of events.
+// wants reports whether a stored webhook receives a kind of events.
 func wants(o *control.Object, kind string) bool {
 	var d Draft
 	return json.Unmarshal(o.Body, &d) == nil && d.wants(kind)
 }
 
-// SendAlert creates a delivery of an alert for each webhook that is notified of alerts. event is EventAlertFired or
-// EventAlertResolved. It does not wait for the deliveries.
+// SendAlert creates a delivery of an alert for each webhook that receives alerts. event is EventAlertFired or
+// EventAlertResolved. SendAlert does not wait until the deliveries are sent.
 func (s *Service) SendAlert(ctx context.Context, namespace, event string, alert any) error {
 	hooks, err := s.hooksFor(ctx, namespace, Alerts)
 	if err != nil || len(hooks) == 0 {
@@ -90,7 +90,8 @@ func (s *Service) SendAlert(ctx context.Context, namespace, event string, alert 
 	return nil
 }
 
-// nextNumber returns a number for deliveries that are not about a revision: microseconds since 1970, above all revisions.
+// nextNumber returns a number that identifies the deliveries of an alert: the time in microseconds since 1970. It is
+// higher than any revision, so deliveries of revisions never have the same number.
 func (s *Service) nextNumber(now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

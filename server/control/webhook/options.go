@@ -9,13 +9,13 @@ import (
 
 // Options configure how webhooks are delivered. The zero Options are valid.
 type Options struct {
-	// Networks are additional networks to which webhooks may be sent. Other private, loopback and link-local addresses are
-	// refused, also if a name resolves to them. Default none.
+	// Networks are private networks to which webhooks may be sent. All other private, loopback and link-local addresses
+	// are refused, even if a host name resolves to them. Default none.
 	Networks []netip.Prefix
 	// Attempts is the number of attempts before a delivery becomes a dead letter. Default 10.
 	Attempts int
-	// Backoff is the wait after the first failed attempt. Each later wait is twice as long, up to MaxBackoff, plus a
-	// random part of up to a half. Default 1 s and 5 minutes.
+	// Backoff is the time until the second attempt. It doubles with each further attempt, up to MaxBackoff. A random time
+	// of up to one half is added. Default 1 s and 5 minutes.
 	Backoff, MaxBackoff time.Duration
 	// Timeout limits one attempt. Default 10 s.
 	Timeout time.Duration
@@ -42,7 +42,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-var errNotPublic = errors.New("not a public address, nor of a network that webhooks may be sent to")
+var errNotPublic = errors.New("neither a public address nor in a network to which webhooks may be sent")
 
 // allow returns an error if webhooks must not be sent to an address.
 func (o *Options) allow(addr netip.Addr) error {
@@ -63,8 +63,8 @@ func (o *Options) allow(addr netip.Addr) error {
 	return nil
 }
 
-// specialNetworks are networks that package netip takes for public: reserved ones, and those whose addresses are
-// translated into other, possibly private ones.
+// specialNetworks are networks whose addresses netip.Addr.IsGlobalUnicast accepts, although they are not public. They
+// are reserved, or their addresses are translated to others, which may be private.
 var specialNetworks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),

@@ -35,8 +35,8 @@ type Receiver struct {
 
 var _ http.Handler = (*Receiver)(nil)
 
-// NewReceiver returns a Receiver that calls handle for each request that was signed with the secret and not received
-// before. It responds with 202 after handle has returned.
+// NewReceiver returns a Receiver that calls handle for each request that is signed with the secret, once. It responds
+// with status 202 after handle has returned.
 func NewReceiver(secret []byte, handle func(context.Context, Event)) (*Receiver, error) {
 	if len(secret) < minSecret {
 		return nil, fmt.Errorf("webhook: the secret has %d bytes, want at least %d", len(secret), minSecret)

@@ -13,22 +13,23 @@ import (
 	"github.com/headgate/headgate/server/control/internal/secret"
 )
 
-// A Service stores webhooks and delivers them. Deliveries are stored in the database. If a process stops, they are sent
-// after its restart, or by another process with the same database. A Service is safe for concurrent use.
+// A Service stores webhooks and sends events to them. It stores deliveries in the database. If a process stops, its
+// deliveries are sent after the restart, or by another process with the same database. A Service is safe for concurrent
+// use.
 type Service struct {
 	db      control.DB
 	options Options
 	now     func() time.Time
 	logger  *slog.Logger
-	id      string // random, to tell apart processes with the same database
+	id      string // random; identifies this process among those with the same database
 	client  *http.Client
 	wake    chan struct{}
 
 	mu        sync.Mutex
-	announced map[string]change   // by namespace: changes that have no deliveries yet
-	queue     map[string]Delivery // by key
-	inFlight  map[string]bool     // by key: the deliveries that are being sent
-	number    int64               // of the last delivery of an alert
+	announced map[string]change   // last change that has no deliveries yet, by namespace
+	queue     map[string]Delivery // deliveries to send, by key
+	inFlight  map[string]bool     // keys of the deliveries that are being sent
+	number    int64               // number of the last delivery of an alert
 	sending   sync.WaitGroup
 }
 
@@ -50,7 +51,7 @@ func NewService(db control.DB, o Options, now func() time.Time, logger *slog.Log
 	}, nil
 }
 
-// Announce notifies the webhooks of a namespace of a change. It does not wait for deliveries.
+// Announce requests deliveries of a change to the webhooks of its namespace. It does not wait for them.
 func (s *Service) Announce(namespace string, revision int64, at time.Time) {
 	s.mu.Lock()
 	if revision > s.announced[namespace].revision {
@@ -60,11 +61,11 @@ func (s *Service) Announce(namespace string, revision int64, at time.Time) {
 	s.wakeUp()
 }
 
-// wakeUp makes Run look at the queue now.
+// wakeUp makes Run process the queue now.
 func (s *Service) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
-	default:
+	default: // Run is about to wake up
 	}
 }
 
@@ -76,7 +77,7 @@ func (s *Service) Reset() {
 	clear(s.announced)
 }
 
-// Run sends deliveries until ctx ends. Then it waits for the requests that are being sent.
+// Run sends deliveries until ctx ends, then waits until the requests in flight have ended.
 func (s *Service) Run(ctx context.Context) {
 	defer s.client.CloseIdleConnections()
 	defer s.sending.Wait()
@@ -124,9 +125,9 @@ func (s *Service) logError(ctx context.Context, message string, err error) {
 	}
 }
 
-// createDeliveries creates the deliveries of the announced changes.
+// createDeliveries creates the deliveries of announced changes.
 func (s *Service) createDeliveries(ctx context.Context) {
-	const failed = "cannot create deliveries, retrying at the next sweep"
+	const message = "cannot create deliveries, retrying at the next sweep"
 	s.mu.Lock()
 	announced := s.announced
 	s.announced = make(map[string]change)
@@ -134,18 +135,18 @@ func (s *Service) createDeliveries(ctx context.Context) {
 	for namespace, c := range announced {
 		hooks, err := s.hooksFor(ctx, namespace, Revisions)
 		if err != nil {
-			s.logError(ctx, failed, err)
+			s.logError(ctx, message, err)
 			continue
 		}
 		for i := range hooks {
 			if hooks[i].Revision < c.revision {
-				s.logError(ctx, failed, s.createDelivery(ctx, namespace, hooks[i].ID, c))
+				s.logError(ctx, message, s.createDelivery(ctx, namespace, hooks[i].ID, c))
 			}
 		}
 	}
 }
 
-// announcedBucket is the bucket of states with the last revision of each webhook that has a delivery.
+// announcedBucket is the bucket that stores, for each webhook, the last revision for which it has a delivery.
 const announcedBucket = "announced"
 
 // createDelivery creates one delivery, stores it, and puts it in the queue.
@@ -159,7 +160,7 @@ func (s *Service) createDelivery(ctx context.Context, namespace, id string, c ch
 	}
 	err := s.db.PutState(ctx, control.State{
 		Bucket: announcedBucket, ID: namespace + "/" + id, Body: []byte(strconv.FormatInt(c.revision, 10)),
-		// Every state expires, but this one is needed as long as the webhook exists.
+		// States must expire. This one is needed as long as the webhook exists, so it expires in ten years.
 		Expires: now.Add(10 * 366 * 24 * time.Hour),
 	})
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 
 const sweepInterval = time.Minute
 
-// sweep takes over deliveries that stopped processes have left, and creates missing deliveries.
+// sweep takes over the deliveries of processes that have stopped, and creates missing deliveries.
 func (s *Service) sweep(ctx context.Context) {
-	const failed = "cannot look for unsent deliveries, retrying at the next sweep"
+	const message = "cannot look for unsent deliveries, retrying at the next sweep"
 	for hook, err := range control.All(ctx, s.db, control.Query{Kind: control.KindWebhook, Limit: 1000}) {
 		if err == nil {
 			err = s.sweepWebhook(ctx, hook)
 		}
-		s.logError(ctx, failed, err)
+		s.logError(ctx, message, err)
 	}
 }
 
@@ -28,19 +28,19 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 		return err
 	}
 	now := s.now().UTC()
-	grace := 2 * s.options.Timeout // a delivery that is overdue for longer has lost its owner
+	grace := 2 * s.options.Timeout // if a delivery is overdue for longer, the process that owns it has stopped
 	for _, d := range list {
-		if d.State != Pending || s.holds(&d) {
+		if d.State != Pending || s.isQueuedOrInFlight(&d) {
 			continue
 		}
 		overdue := d.Next.Add(grace)
 		switch {
-		case d.Owner == s.id && overdue.Before(now): // its result could not be stored
+		case d.Owner == s.id && overdue.Before(now): // it was sent, but the result could not be stored
 			s.pushAbsent(d)
-		case d.Owner == s.id: // the result may still be stored
+		case d.Owner == s.id: // it was sent, and the result may not be stored yet
 		case overdue.After(now):
 			d.Next = overdue
-			s.pushAbsent(d) // attempt takes it over if its owner has not sent it by then
+			s.pushAbsent(d) // at that time, attempt takes the delivery over if its owner has not sent it
 		default:
 			d.Next, d.Owner = now, s.id
 			if err := s.store(ctx, &d); err != nil {
@@ -55,16 +55,16 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 	return s.createMissing(ctx, hook, now.Add(-grace))
 }
 
-// holds reports whether a delivery is in the queue or being sent.
-func (s *Service) holds(d *Delivery) bool {
+// isQueuedOrInFlight reports whether a delivery is in the queue of this process or being sent by it.
+func (s *Service) isQueuedOrInFlight(d *Delivery) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, queued := s.queue[d.key()]
 	return queued || s.inFlight[d.key()]
 }
 
-// createMissing creates the delivery of the latest change if the change is older than the given time and has no
-// delivery. This happens if a process stops between the change and its delivery.
+// createMissing creates the delivery of the latest change if there is none and the change is older than the given time.
+// A delivery is missing if the process stopped between committing the change and creating the delivery.
 func (s *Service) createMissing(ctx context.Context, hook *control.Object, before time.Time) error {
 	_, revision, err := s.db.Revision(ctx, hook.Namespace)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Service) createMissing(ctx context.Context, hook *control.Object, befor
 	return s.createDelivery(ctx, hook.Namespace, hook.ID, change{revision, changes[0].Time})
 }
 
-// lastAnnounced returns the last revision that needs no delivery of a webhook.
+// lastAnnounced returns the last revision for which a webhook has a delivery, or the revision that created the webhook.
 func (s *Service) lastAnnounced(ctx context.Context, hook *control.Object) (int64, error) {
 	state, err := s.db.GetState(ctx, announcedBucket, hook.Namespace+"/"+hook.ID)
 	if errors.Is(err, control.ErrNotFound) {

@@ -16,14 +16,14 @@ import (
 	"github.com/headgate/headgate/server/control/internal/secret"
 )
 
-// A Webhook is a URL that is notified of the revisions or alerts of a namespace.
+// A Webhook is a URL that receives the events of a namespace.
 type Webhook struct {
 	ID          string    `json:"id"`
 	URL         string    `json:"url"`
 	Description string    `json:"description,omitempty"`
 	Events      []string  `json:"events,omitempty"` // Revisions if empty
 	Created     time.Time `json:"created"`
-	By          string    `json:"by"` // the token that created it
+	By          string    `json:"by"` // ID of the token that created the webhook
 
 	revision int64 // of the change that created it
 }
@@ -34,22 +34,22 @@ type Draft struct {
 	URL         string `field:"url" json:"url"`
 	Description string `field:"description" json:"description,omitempty"`
 	Secret      string `field:"secret" json:"secret"` // random if empty
-	// Events are the kinds of events that it is notified of: Revisions, Alerts or both. Revisions if empty.
+	// Events are the kinds of events that the webhook receives: Revisions, Alerts or both. Revisions if empty.
 	Events []string `field:"events" json:"events,omitempty"`
 }
 
-// Limits of webhooks. maxWebhooks is for one namespace; minSecret and maxSecret are in bytes.
+// Limits of webhooks.
 const (
-	maxWebhooks = 100
-	minSecret   = 16
-	maxSecret   = 1024
+	maxWebhooks = 100  // webhooks of a namespace
+	minSecret   = 16   // bytes
+	maxSecret   = 1024 // bytes
 )
 
 // ErrTooMany means that the namespace has the maximum number of webhooks.
 var ErrTooMany = fmt.Errorf("a namespace can have at most %d webhooks", maxWebhooks)
 
-// Create stores a webhook, and returns it with its secret. It sets the operations of the change, and commits it. The
-// error is a *source.Error for an invalid draft, ErrTooMany, or a *control.Conflict if the ID is taken.
+// Create sets the operations of the change to store a webhook, and commits the change. It returns the webhook and its
+// secret. The error is a *source.Error if the draft is invalid, ErrTooMany, or a *control.Conflict if the ID exists.
 func (s *Service) Create(ctx context.Context, change *control.Change, d Draft) (Webhook, string, error) {
 	d.ID, d.Secret = cmp.Or(d.ID, secret.NewID()), cmp.Or(d.Secret, secret.New())
 	if problems := d.problems(&s.options); len(problems) > 0 {
@@ -103,7 +103,7 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (Webhook, error
 	return w, err
 }
 
-// Delete deletes a webhook and its deliveries. It sets the operations of the change, and commits it.
+// Delete sets the operations of the change to delete a webhook, and commits the change. It also deletes the deliveries.
 func (s *Service) Delete(ctx context.Context, change *control.Change, id string) error {
 	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: id, Base: control.Any}}
 	if err := s.db.Commit(ctx, change); err != nil {
@@ -129,8 +129,10 @@ func parse(o *control.Object) (Webhook, string, error) {
 
 func (d *Draft) problems(options *Options) []source.Problem {
 	var list []source.Problem
-	if !control.IsName(d.ID) || len(d.ID) > 64 {
-		list = append(list, source.Problem{Path: "id", Value: rules.Quote(d.ID), Want: control.NameFormat + " and 64 here"})
+	if !control.IsName(d.ID) || len(d.ID) > 64 { // the ID is part of the ID of a state
+		list = append(list, source.Problem{
+			Path: "id", Value: rules.Quote(d.ID), Want: control.NameFormat + "; for webhooks at most 64",
+		})
 	}
 	if len(d.Secret) < minSecret || len(d.Secret) > maxSecret {
 		list = append(list, source.Problem{Path: "secret", Want: "16 to 1024 bytes, or none for a random one"})
@@ -147,20 +149,21 @@ func (d *Draft) problems(options *Options) []source.Problem {
 	return list
 }
 
-// wantURL describes a valid URL if the given one is not, else it returns an empty string. It does not resolve names.
+// wantURL returns a description of valid URLs if the given one is invalid, otherwise "". It does not resolve host
+// names.
 func wantURL(text string, options *Options) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || len(text) > 2048 || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
-		return "an address such as https://example.com/hooks, of at most 2048 bytes"
+		return "a URL such as https://example.com/hooks, of at most 2048 bytes"
 	case u.User != nil:
-		return "an address without a password: everybody who sees the webhook would see it"
+		return "a URL without a password, because all viewers of the webhook can see it"
 	case u.Fragment != "":
-		return "an address without a fragment"
+		return "a URL without a fragment"
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && options.allow(addr) != nil {
-		return "an address on the public network, or of one of the networks that the server's configuration allows " +
-			"for webhooks"
+		return "a URL with an address on the public network, or in a network that the server's configuration allows for " +
+			"webhooks"
 	}
 	return ""
 }

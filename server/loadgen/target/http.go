@@ -19,7 +19,7 @@ const decisionPath = "/v1/ratelimit"
 // maxResponse is the maximum number of bytes of a response that are read.
 const maxResponse = 1 << 20
 
-// newHTTPClient returns a client with a bounded number of connections that stay open.
+// newHTTPClient returns a client with a maximum number of connections, which it keeps open.
 func newHTTPClient(connections int) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -39,7 +39,7 @@ func openHTTP(u *url.URL, o Options) (Target, error) {
 		}
 		if o.Token != "" {
 			return nil, fmt.Errorf(
-				"target %s is a gateway, which takes no token; only %s does", u, decisionPath)
+				"target %s is a gateway, which accepts no token; only %s does", u, decisionPath)
 		}
 		return &gatewayTarget{client: newHTTPClient(o.Connections), url: u.String()}, nil
 	}
@@ -147,7 +147,7 @@ func (t *decisionTarget) Close() error {
 	return nil
 }
 
-// exchange sends a request and reads the whole response, so that the connection can be used again.
+// exchange sends a request and reads the whole response, because a connection is only reused after that.
 func exchange(client *http.Client, request *http.Request) (status int, header http.Header, body []byte, err error) {
 	response, err := client.Do(request)
 	if err != nil {

@@ -43,10 +43,10 @@ func throttleArguments(l headgate.Limit) ([]string, error) {
 		return nil, err
 	}
 	if l.Algorithm != headgate.TokenBucket && l.Algorithm != headgate.GCRA {
-		return nil, fmt.Errorf("CL.THROTTLE decides as gcra does, not as %s: name a rule of the target instead", l.Algorithm)
+		return nil, fmt.Errorf("CL.THROTTLE uses the algorithm gcra, not %s: name a rule of the target instead", l.Algorithm)
 	}
 	if l.Period%time.Second != 0 {
-		return nil, fmt.Errorf("CL.THROTTLE takes whole seconds, not %v: name a rule of the target instead", l.Period)
+		return nil, fmt.Errorf("CL.THROTTLE accepts only whole seconds, not %v: name a rule of the target instead", l.Period)
 	}
 	return []string{
 		strconv.FormatInt(l.Capacity()-1, 10), strconv.FormatInt(l.Count, 10),

@@ -44,10 +44,9 @@ type Options struct {
 	// Address is Memory, or a URL: http://host/v1/ratelimit for the decision API, any other http:// URL for a gateway,
 	// grpc://host:port, redis://host:port for RESP, or redis-store://host:port for a store in Redis.
 	Address string
-	// Rule is the rule to apply. Only gRPC, RESP and the decision API support it, and the decision API requires
-	// it.
+	// Rule is the ID of the rule to apply. It is only for gRPC, RESP and the decision API, which requires it.
 	Rule string
-	// Limit is the limit to apply if there is no Rule: in this process, in Redis, over gRPC and over RESP.
+	// Limit is the limit to apply if there is no Rule. It is for a store in this process or in Redis, gRPC and RESP.
 	Limit headgate.Limit
 	// Token authenticates to the decision service. Default none.
 	Token string

@@ -12,9 +12,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The OTEL_ variables that this package reads itself. The SDK and its exporters read more: the headers, the
-// certificates, compression and timeout of OTEL_EXPORTER_OTLP_, the queue of OTEL_BSP_, OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES.
+// The OTEL_ variables that this package reads. The SDK and its exporters also read others: the other
+// OTEL_EXPORTER_OTLP_ variables, such as headers and certificates, the OTEL_BSP_ variables for the queue,
+// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 const (
 	varEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	varTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -66,7 +66,7 @@ func protocolFromEnv() (protocol, error) {
 	return "", fmt.Errorf("%s %q: want %s or %s", variable, name, protocolGRPC, protocolHTTP)
 }
 
-// An endpoint is where spans are sent.
+// An endpoint is the receiver of spans.
 type endpoint struct {
 	protocol protocol
 	url      string // with the scheme http, or https for TLS
@@ -74,11 +74,11 @@ type endpoint struct {
 
 var errEndpoint = errors.New("not the URL of an OTLP endpoint: want grpc://host:4317 or http://host:4318, or grpcs:// or https:// for TLS")
 
-// parseEndpoint parses the URL of an OTLP endpoint. For HTTP, its path is /v1/traces unless it has one.
+// parseEndpoint parses the URL of an OTLP endpoint. For HTTP, the default path is /v1/traces.
 func parseEndpoint(text string) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, errEndpoint // without the text, which may have a password
+		return endpoint{}, errEndpoint // the error must not contain text, which may have a password
 	}
 	to := endpoint{protocol: protocolHTTP}
 	switch u.Scheme {
@@ -106,8 +106,8 @@ func CheckEndpoint(text string) error {
 	return err
 }
 
-// ParseSampler returns a sampler for a ratio of the traces that begin here, from 0 to 1. Traces that began at a caller
-// are sampled if the caller sampled them.
+// ParseSampler returns a sampler for a ratio, from 0 to 1, of the traces that begin in this process. Other traces are
+// sampled if the caller has sampled them.
 func ParseSampler(text string) (sdktrace.Sampler, error) {
 	ratio, err := parseRatio(text)
 	if err != nil {
@@ -124,8 +124,8 @@ func parseRatio(text string) (float64, error) {
 	return ratio, nil
 }
 
-// samplerFromEnv returns the sampler that the environment names. By default, all traces are sampled, except those that
-// a caller has decided not to sample.
+// samplerFromEnv returns the sampler that the environment names. By default, it samples all traces, except those that a
+// caller has not sampled.
 func samplerFromEnv() (sdktrace.Sampler, error) {
 	name, parentBased := strings.CutPrefix(cmp.Or(os.Getenv(varSampler), "parentbased_always_on"), "parentbased_")
 	var s sdktrace.Sampler

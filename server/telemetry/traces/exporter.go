@@ -40,8 +40,8 @@ func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, err
 // logEvery is the minimum time between two log lines about failed exports.
 const logEvery = 30 * time.Second
 
-// A countingExporter counts the spans of another exporter, and logs its errors. The SDK would print every error to
-// standard error.
+// A countingExporter wraps another exporter. It counts spans and logs errors, which the SDK would print to standard
+// error.
 type countingExporter struct {
 	inner            sdktrace.SpanExporter
 	log              *slog.Logger
@@ -51,7 +51,7 @@ type countingExporter struct {
 
 var _ sdktrace.SpanExporter = (*countingExporter)(nil)
 
-// ExportSpans exports spans. It returns no error.
+// ExportSpans exports spans. It logs errors instead of returning them.
 func (e *countingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.inner.ExportSpans(ctx, spans)
 	if err == nil {

@@ -48,8 +48,8 @@ func (s Span) EndCall(err error) {
 	s.span.End()
 }
 
-// CallHandler returns a handler that starts a span for every call of a gRPC server, except for methods that skip
-// excludes.
+// CallHandler returns a handler that starts a span for every call of a gRPC server, except for methods for which skip
+// returns true.
 func (t *Tracer) CallHandler(skip func(fullMethod string) bool) stats.Handler {
 	return &callHandler{tracer: t, skip: skip}
 }
@@ -62,7 +62,7 @@ type callHandler struct {
 
 var _ stats.Handler = (*callHandler)(nil)
 
-// spanKey is the key of the Span that HandleRPC ends.
+// spanKey is the context key of the Span that TagRPC starts and HandleRPC ends.
 type spanKey struct{}
 
 // TagRPC starts the span of a call.
@@ -88,7 +88,7 @@ func (h *callHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context
 // HandleConn does nothing.
 func (h *callHandler) HandleConn(context.Context, stats.ConnStats) {}
 
-// A metadataCarrier reads the trace context of metadata.
+// A metadataCarrier is a carrier from which the trace of a call is read.
 type metadataCarrier metadata.MD
 
 var _ propagation.TextMapCarrier = metadataCarrier(nil)
@@ -101,7 +101,7 @@ func (c metadataCarrier) Get(name string) string {
 	return ""
 }
 
-// Set does nothing: calls are only received.
+// Set does nothing, because the metadata is only read.
 func (c metadataCarrier) Set(string, string) {}
 
 // Keys returns all names.

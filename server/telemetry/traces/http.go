@@ -15,11 +15,11 @@ const (
 	HeaderState  = "Tracestate"
 )
 
-// ReadsProxies reports whether only trusted proxies may continue a trace on the gateway.
+// ReadsProxies reports whether the gateway continues only the traces of trusted proxies.
 func (t *Tracer) ReadsProxies() bool { return t.parents == ParentsProxies }
 
-// StartHTTP starts the span of a request that a server has received. It continues the trace of the request's header if
-// trusted is set. The span is never the zero Span, but it may record nothing.
+// StartHTTP starts the span of a request that a server has received. If trusted is set, it continues the trace in the
+// request's header. The span is never the zero Span, but it records nothing if the request is not sampled.
 func (t *Tracer) StartHTTP(r *http.Request, name string, trusted bool) (context.Context, Span) {
 	ctx := r.Context()
 	if trusted && t.parents != ParentsNone {
@@ -31,14 +31,14 @@ func (t *Tracer) StartHTTP(r *http.Request, name string, trusted bool) (context.
 		if r.TLS != nil {
 			scheme = "https"
 		}
-		// The query and the header often have secrets.
+		// Do not add the query and the header, which often have secrets.
 		span.SetAttributes(attribute.String("http.request.method", r.Method), attribute.String("url.path", shortPath(r)),
 			attribute.String("url.scheme", scheme), attribute.String("server.address", r.Host))
 	}
 	return ctx, Span{span}
 }
 
-// maxPath bounds the path in a span.
+// maxPath is the maximum size of a path in a span, in bytes.
 const maxPath = 256
 
 func shortPath(r *http.Request) string {
@@ -61,8 +61,8 @@ func (s Span) EndHTTP(status int) {
 	s.span.End()
 }
 
-// StartUpstream starts the span of an attempt to send a request to an upstream. Without a sampled span in ctx, it
-// returns the zero Span.
+// StartUpstream starts the span of an attempt to send a request to an upstream. It returns the zero Span if the request
+// in ctx is not sampled.
 func (t *Tracer) StartUpstream(ctx context.Context, url string) (context.Context, Span) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, Span{}
@@ -72,23 +72,23 @@ func (t *Tracer) StartUpstream(ctx context.Context, url string) (context.Context
 	return ctx, Span{span}
 }
 
-// Headers returns the values of HeaderParent and HeaderState that continue the trace of ctx. An empty value must not be
-// sent.
+// Headers returns the values of HeaderParent and HeaderState with which an upstream continues the trace of ctx. Empty
+// values must not be sent.
 func (t *Tracer) Headers(ctx context.Context) (parent, state string) {
 	carrier := headerPair{}
 	t.context.Inject(ctx, &carrier)
 	return carrier.parent, carrier.state
 }
 
-// A headerPair receives both headers.
+// A headerPair is a carrier to which both headers are written.
 type headerPair struct{ parent, state string }
 
 var _ propagation.TextMapCarrier = (*headerPair)(nil)
 
-// Get returns nothing: the pair is only written.
+// Get returns "", because the pair is only written.
 func (*headerPair) Get(string) string { return "" }
 
-// Keys returns nothing: the pair is only written.
+// Keys returns nil, because the pair is only written.
 func (*headerPair) Keys() []string { return nil }
 
 // Set sets a header.
@@ -101,13 +101,13 @@ func (p *headerPair) Set(name, value string) {
 	}
 }
 
-// A StatusWriter is a ResponseWriter that knows the status of the response.
+// A StatusWriter is a ResponseWriter that remembers the status of the response.
 type StatusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-// Unwrap returns the ResponseWriter below, for http.ResponseController.
+// Unwrap returns the wrapped ResponseWriter, for http.ResponseController.
 func (w *StatusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader writes the header with a status.

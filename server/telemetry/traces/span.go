@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// The parts of a request that have spans besides the phases of a decision.
+// The names of the spans that are not phases of a decision.
 const (
 	Identify = "identify"
 	Upstream = "upstream"
@@ -19,7 +19,7 @@ const (
 // A Span is the span of a request or of one of its parts. The zero Span records nothing.
 type Span struct{ span trace.Span }
 
-// Records reports whether the span is recorded: its request is sampled.
+// Records reports whether the span is recorded, because its request is sampled.
 func (s Span) Records() bool { return s.span != nil && s.span.IsRecording() }
 
 // End ends the span.
@@ -38,7 +38,7 @@ func (s Span) SetInt(name string, value int64) { s.span.SetAttributes(attribute.
 // SetBool sets an attribute.
 func (s Span) SetBool(name string, value bool) { s.span.SetAttributes(attribute.Bool(name, value)) }
 
-// maxReason bounds the text of an error in a span.
+// maxReason is the maximum size of a reason in a span, in bytes.
 const maxReason = 256
 
 // Fail marks the span as failed, with a reason.
@@ -46,7 +46,7 @@ func (s Span) Fail(reason string) {
 	s.span.SetStatus(codes.Error, reason[:min(len(reason), maxReason)])
 }
 
-// StartPart starts the span of a part of a request. It is the zero Span if the request is not sampled.
+// StartPart starts the span of a part of a request. It returns the zero Span if the request is not sampled.
 func (t *Tracer) StartPart(ctx context.Context, name string) Span {
 	if t == nil {
 		return Span{}
@@ -79,7 +79,7 @@ func (t *Tracer) Phases() engine.TraceFunc {
 	}
 }
 
-// describePhase sets the attributes of a phase that has ended. It leaves out keys and names of clients.
+// describePhase sets the attributes of a phase that has ended. It omits keys and names of clients.
 func describePhase(s Span, p engine.Phase, v *engine.Verdict, err error) {
 	if err != nil {
 		s.Fail(err.Error())

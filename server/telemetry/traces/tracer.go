@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Parents says from which callers a trace is continued.
+// Parents are the callers whose traces are continued.
 type Parents string
 
 // The callers. A request of any other caller begins a new trace.
@@ -23,14 +23,14 @@ const (
 	ParentsNone    Parents = "none"
 )
 
-// Options configure a Tracer. Settings that they lack come from the OTEL_ variables of the environment.
+// Options configure a Tracer. The OTEL_ variables of the environment have further settings.
 type Options struct {
 	// Endpoint is the URL of the receiver: grpc://, grpcs://, http:// or https://. Default the receiver that the
 	// environment names.
 	Endpoint string
 	// Sampler selects the requests that are traced. Default the sampler that the environment names.
 	Sampler sdktrace.Sampler
-	// Parents says from which callers traces are continued. Default ParentsAll.
+	// Parents are the callers whose traces are continued. Default ParentsAll.
 	Parents Parents
 	// Version, Node and Region describe this process in every trace. The environment can add more.
 	Version, Node, Region string
@@ -45,7 +45,7 @@ type Tracer struct {
 	parents  Parents
 	context  propagation.TraceContext
 	exporter *countingExporter
-	ended    atomic.Int64 // sampled spans
+	ended    atomic.Int64 // number of sampled spans that have ended
 }
 
 // Open returns a Tracer. The receiver need not be reachable.
@@ -94,10 +94,10 @@ func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
 	return resource.New(ctx, resource.WithAttributes(own...), resource.WithFromEnv())
 }
 
-// closeTimeout bounds the last export.
+// closeTimeout is the timeout of the last export.
 const closeTimeout = 2 * time.Second
 
-// Close exports the spans that wait, for at most closeTimeout. The Tracer must not be used afterwards.
+// Close exports the spans in the queue, for at most closeTimeout. The Tracer must not be used after Close.
 func (t *Tracer) Close() error {
 	if t == nil {
 		return nil
@@ -109,15 +109,15 @@ func (t *Tracer) Close() error {
 
 // Stats counts spans.
 type Stats struct {
-	// Ended counts all sampled spans. Exported counts the spans that the receiver has accepted, and Failed those that
-	// could not be sent. The others wait, or were dropped because too many waited.
+	// Ended counts all sampled spans that have ended. Exported counts the spans that the receiver has accepted, and Failed
+	// the spans that could not be sent. The others are in the queue, or were dropped because the queue was full.
 	Ended, Exported, Failed int64
 }
 
 // Stats returns the current counts.
 func (t *Tracer) Stats() Stats {
 	s := Stats{Exported: t.exporter.exported.Load(), Failed: t.exporter.failed.Load()}
-	s.Ended = t.ended.Load() // last, so that it is not less than the others
+	s.Ended = t.ended.Load() // read last, so that it is not less than the others
 	return s
 }
 

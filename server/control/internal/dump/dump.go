@@ -1,5 +1,6 @@
-// Package dump defines the backup format of a rules service's database: a line of JSON for each namespace, object,
-// change, part of a change and state, and at the end their number and checksum.
+// Package dump defines the backup format of the database of a rules service. A backup has a line of JSON for each
+// namespace, object, change, operation of a change, and state. The last line has the number and the checksum of the
+// lines.
 package dump
 
 import (
@@ -17,8 +18,7 @@ import (
 // formatVersion is the version of the format.
 const formatVersion = 1
 
-// maxLine is the maximum length of a line in bytes. The longest line is an Op, with an object before and after a
-// change.
+// maxLine is the maximum length of a line in bytes. The longest line is an Op with two bodies.
 const maxLine = 2*control.MaxBody + 64<<10
 
 // A Line is a line of a backup: exactly one of its fields is set.
@@ -39,7 +39,7 @@ type Namespace struct {
 	Pruned int64  `json:"pruned,omitempty"`
 }
 
-// An Object is a control.Object. Times are microseconds since 1970, here and below.
+// An Object is a control.Object. In this and the following types, times are microseconds since 1970.
 type Object struct {
 	Namespace string          `json:"namespace"`
 	Kind      control.Kind    `json:"kind"`
@@ -51,7 +51,7 @@ type Object struct {
 	Body      json.RawMessage `json:"body"`
 }
 
-// A Change is a control.Change. Its parts follow it.
+// A Change is a control.Change. The lines of its operations follow it.
 type Change struct {
 	Revision  int64  `json:"revision"`
 	Namespace string `json:"namespace"`
@@ -62,8 +62,8 @@ type Change struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// An Op is a part of the change in front of it: an object after and before the change. Previous is nil if the object
-// did not exist.
+// An Op is an operation of the last Change before it. Body is the object's body after the change. Previous is the
+// object before the change, nil if it did not exist.
 type Op struct {
 	Kind     control.Kind    `json:"kind"`
 	ID       string          `json:"id"`
@@ -103,7 +103,7 @@ type Writer struct {
 	lines *lines.Writer
 }
 
-// NewWriter starts a backup.
+// NewWriter writes the header and returns a Writer.
 func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
 	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine, countField)}
@@ -113,7 +113,7 @@ func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 // Write writes a line.
 func (d *Writer) Write(l Line) error { return writeError(d.lines.Write(l)) }
 
-// Close ends the backup. A Reader refuses a backup without its end.
+// Close writes the last line. A Reader refuses a backup without it.
 func (d *Writer) Close() error { return writeError(errors.Join(d.lines.Close(), d.to.Flush())) }
 
 func writeError(err error) error {
@@ -126,7 +126,7 @@ func writeError(err error) error {
 // A Reader reads a backup.
 type Reader struct{ lines *lines.Reader }
 
-// NewReader starts to read a backup.
+// NewReader reads the header and returns a Reader.
 func NewReader(r io.Reader) (*Reader, error) {
 	d := &Reader{lines.NewReader(r, maxLine, countField)}
 	var h header

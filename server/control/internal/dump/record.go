@@ -9,16 +9,16 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// An Event is an operation on a backup that is recorded in its log.
+// An Event is an operation on a backup, such as its restore, that Record adds to the log of the backup.
 type Event struct {
 	Namespace, ID, Actor, From, Note string
 	Time                             time.Time
-	// Body returns the event's content for the revision of the backup.
+	// Body returns the body of the event. last is the last revision of the backup.
 	Body func(last int64) ([]byte, error)
 }
 
-// Record returns a backup with an event as its last change. So a restore contains both the backup and the event, or
-// neither.
+// Record returns a copy of a backup with an event as the last change. Restoring the copy stores the content and the
+// event, or neither.
 func Record(backup io.Reader, e Event) (io.Reader, error) {
 	in, err := NewReader(backup)
 	if err != nil {
@@ -29,7 +29,7 @@ func Record(backup io.Reader, e Event) (io.Reader, error) {
 	return r, err
 }
 
-// A recorder is a reader of the backup with the event.
+// A recorder reads the backup with the event.
 type recorder struct {
 	event Event
 	in    *Reader
@@ -38,7 +38,7 @@ type recorder struct {
 	err   error
 
 	all, system Namespace
-	previous    *Object // the previous event, if any
+	previous    *Object // the object of the previous event with the same ID, if any
 }
 
 // Read reads the backup with the event.
@@ -52,7 +52,7 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// step copies one line of the backup, and appends the event after the last.
+// step copies one line of the backup. At the end of the backup, it writes the event.
 func (r *recorder) step() error {
 	line, err := r.in.Next()
 	if errors.Is(err, io.EOF) && !errors.Is(err, control.ErrBroken) {

@@ -1,5 +1,5 @@
-// Package lines writes and reads values as lines of JSON. The last line has the number and the checksum of the lines in
-// front of it, by which a reader knows that the data is complete.
+// Package lines writes and reads values as lines of JSON. The last line has the number and the checksum of all other
+// lines. With it, a reader detects incomplete or damaged data.
 package lines
 
 import (
@@ -13,15 +13,15 @@ import (
 	"io"
 )
 
-// content is what both sides know of the lines so far.
+// content has the count and the checksum of the lines so far.
 type content struct {
-	counted string // name of count in the last line
-	count   int    // number of lines after the first one, which is a header
-	sum     hash.Hash
+	countField string // name of the field with the count in the last line
+	count      int    // number of lines after the first one, which is a header
+	sum        hash.Hash
 }
 
-func newContent(counted string) content {
-	return content{counted: counted, count: -1, sum: sha256.New()}
+func newContent(countField string) content {
+	return content{countField: countField, count: -1, sum: sha256.New()}
 }
 
 // add adds a line without its line feed.
@@ -33,7 +33,7 @@ func (c *content) add(line []byte) {
 
 // lastLine returns the last line, without its line feed.
 func (c *content) lastLine() string {
-	return fmt.Sprintf(`%s%q:%d,"sha256":"%x"}`, lastLinePrefix, c.counted, c.count, c.sum.Sum(nil))
+	return fmt.Sprintf(`%s%q:%d,"sha256":"%x"}`, lastLinePrefix, c.countField, c.count, c.sum.Sum(nil))
 }
 
 const lastLinePrefix = `{"end":true,`
@@ -46,9 +46,9 @@ type Writer struct {
 	line     bytes.Buffer
 }
 
-// NewWriter returns a Writer of lines of at most maxBytes. In the last line, their number is named counted.
-func NewWriter(w io.Writer, maxBytes int, counted string) *Writer {
-	return &Writer{w: w, maxBytes: maxBytes, content: newContent(counted)}
+// NewWriter returns a Writer of lines of at most maxBytes. In the last line, their number is the field countField.
+func NewWriter(w io.Writer, maxBytes int, countField string) *Writer {
+	return &Writer{w: w, maxBytes: maxBytes, content: newContent(countField)}
 }
 
 // Write writes a value as a line. The first line is not counted.
@@ -79,15 +79,15 @@ type Reader struct {
 	content content
 }
 
-// NewReader returns a Reader of lines of at most maxBytes. In the last line, their number is named counted.
-func NewReader(r io.Reader, maxBytes int, counted string) *Reader {
+// NewReader returns a Reader of lines of at most maxBytes. In the last line, their number is the field countField.
+func NewReader(r io.Reader, maxBytes int, countField string) *Reader {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxBytes+1)
-	return &Reader{lines: lines, content: newContent(counted)}
+	return &Reader{lines: lines, content: newContent(countField)}
 }
 
-// Next reads a line into a value. It returns false at the end of complete data. Errors begin with the number of the
-// line.
+// Next decodes a line into a value. It returns false after the last line if the data is complete. Errors begin with the
+// number of the line.
 func (r *Reader) Next(into any) (bool, error) {
 	more, err := r.next(into)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Reader) Next(into any) (bool, error) {
 }
 
 func (r *Reader) next(into any) (more bool, err error) {
-	if !r.lines.Scan() || r.lines.Err() != nil { // with an error, the line is incomplete
+	if !r.lines.Scan() || r.lines.Err() != nil { // if there is an error, the line is incomplete
 		return false, cmp.Or(r.lines.Err(), io.ErrUnexpectedEOF)
 	}
 	line := r.lines.Bytes()

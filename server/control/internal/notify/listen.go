@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// The pauses of Listen between calls. A call that lasted longer than retryMax resets the pause.
+// The first and the longest pause of Listen between two calls. After a call of more than retryMax, the pause starts at
+// retryMin again.
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 )
 
-// Listen calls receive until ctx ends. Whenever receive returns, Listen passes its error to failed and calls it again
+// Listen calls receive until ctx ends. When receive returns, Listen passes the error to onError and calls receive again
 // after a pause.
-func Listen(ctx context.Context, receive func(context.Context) error, failed func(error)) {
+func Listen(ctx context.Context, receive func(context.Context) error, onError func(error)) {
 	wait := retryMin
 	for ctx.Err() == nil {
 		started := time.Now()
@@ -22,7 +23,7 @@ func Listen(ctx context.Context, receive func(context.Context) error, failed fun
 		if ctx.Err() != nil {
 			return
 		}
-		failed(err)
+		onError(err)
 		if time.Since(started) > retryMax {
 			wait = retryMin
 		}

@@ -1,4 +1,4 @@
-// Package notify wakes the watches of a database when it may have changed.
+// Package notify implements watches of a database: it checks for changes after notifications and at intervals.
 package notify
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A Notifier wakes all waiting watches. The zero Notifier is ready for use. It is safe for concurrent use.
+// A Notifier makes watches check for changes. The zero Notifier is ready for use. It is safe for concurrent use.
 type Notifier struct {
 	mu     sync.Mutex
-	next   chan struct{} // closed at the next Notify; nil if nothing waits
+	next   chan struct{} // closed by the next Notify; nil if no watch waits
 	closed bool
 }
 
-// Notify wakes all watches.
+// Notify makes all watches check for a change now.
 func (p *Notifier) Notify() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *Notifier) Notify() {
 	}
 }
 
-// Close wakes all watches, which then end.
+// Close ends all watches.
 func (p *Notifier) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,25 +48,26 @@ func (p *Notifier) wait() (<-chan struct{}, bool) {
 
 // Timing configures a Watch.
 type Timing struct {
-	// Poll is the interval between checks without a Notify, plus or minus a fifth. It is for a Notify that was lost.
+	// Poll is the average interval between two checks without a call of Notify, in case a notification is lost. Each
+	// interval differs by up to a fifth.
 	Poll time.Duration
-	// Timeout bounds one check.
+	// Timeout is the timeout of one check.
 	Timeout time.Duration
 }
 
-// Watch yields the result of ask immediately and whenever it has changed, until ctx ends or the Notifier is closed.
-// After an error, ask is called again later.
-func (p *Notifier) Watch(ctx context.Context, t Timing, ask func(context.Context) (int64, error)) iter.Seq[int64] {
+// Watch calls read now and at each check. It yields the first result and each result that differs from the previous
+// one, until ctx ends or the Notifier is closed. It ignores errors of read.
+func (p *Notifier) Watch(ctx context.Context, t Timing, read func(context.Context) (int64, error)) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		last, known := int64(0), false
 		for {
-			// Take the channel before asking, so that a change after the check ends the wait.
+			// Get the channel before the call of read, so that a notification after the call ends the wait.
 			notified, open := p.wait()
 			if !open || ctx.Err() != nil {
 				return
 			}
-			askCtx, cancel := context.WithTimeout(ctx, t.Timeout)
-			now, err := ask(askCtx)
+			readCtx, cancel := context.WithTimeout(ctx, t.Timeout)
+			now, err := read(readCtx)
 			cancel()
 			if err == nil && (!known || now != last) {
 				if last, known = now, true; !yield(now) {

@@ -1,6 +1,6 @@
-// Package outbound sends HTTP requests to URLs that callers of the rules service have registered. Such a URL can point
-// anywhere, so connections are limited to allowed addresses, redirects are not followed, and errors that callers see
-// reveal nothing about the network behind the rules service.
+// Package outbound sends HTTP requests to URLs that callers of the rules service have registered. Callers are not
+// trusted: connections are limited to allowed addresses, redirects are not followed, and errors for callers reveal
+// nothing about the internal network.
 package outbound
 
 import (
@@ -20,15 +20,15 @@ type Options struct {
 	// Allow returns an error for an address that must not be connected to. It is called after the DNS lookup, so a name
 	// cannot lead to a forbidden address.
 	Allow func(netip.Addr) error
-	// Timeout limits the connection, the TLS handshake, and the wait for response headers, each.
+	// Timeout is the timeout of each of three steps: the connection, the TLS handshake, and the wait for response headers.
 	Timeout time.Duration
 	// TLS verifies servers. Default the system's settings.
 	TLS *tls.Config
-	// MaxIdleConns and MaxIdleConnsPerHost are those of http.Transport.
+	// MaxIdleConns and MaxIdleConnsPerHost are fields of http.Transport.
 	MaxIdleConns, MaxIdleConnsPerHost int
 }
 
-// NewClient returns an HTTP client. Requests need a deadline of their own.
+// NewClient returns an HTTP client. Each request should have a deadline, because Timeout does not limit the body.
 func NewClient(o Options) *http.Client {
 	dialer := &net.Dialer{Timeout: o.Timeout, Control: func(_, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
@@ -58,7 +58,7 @@ func (e *forbiddenError) Error() string { return e.reason.Error() }
 // ErrTimeout means that the server did not respond in time.
 var ErrTimeout = errors.New("it did not respond in time")
 
-// The other errors that callers see.
+// The other errors for callers.
 var (
 	errUnknownHost = errors.New("its name was not found")
 	errRefused     = errors.New("it refused the connection")
@@ -66,7 +66,7 @@ var (
 	errUnreachable = errors.New("it could not be reached")
 )
 
-// PublicError returns what callers may know about an error of a client: not the addresses and DNS servers in it.
+// PublicError converts an error of a client to one that callers may see, without IP addresses and DNS servers.
 func PublicError(err error) error {
 	var (
 		forbidden   *forbiddenError

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// An Error is a failed call, with everything that its caller may know. Handlers return it as their error.
+// An Error has the problem details of a failed call. Handlers return it as their error.
 type Error struct {
 	Type   string  `json:"type"`
 	Title  string  `json:"title"`
@@ -24,17 +24,17 @@ type Error struct {
 	Fields []Field `json:"errors,omitempty"`
 	// More is the number of invalid fields that are not listed.
 	More int `json:"more,omitempty"`
-	// Current is the stored object, if it is not the one that the caller wanted to change. Diff is the difference between
-	// it and the request.
+	// Current is the stored object, if it does not have the revision that the caller expects. Diff is the difference
+	// between it and the object in the request.
 	Current any     `json:"current,omitempty"`
 	Diff    *string `json:"diff,omitempty"`
-	// Import is the part of a failed import that is committed.
+	// Import is the progress of a failed import: the part that is committed.
 	Import any `json:"import,omitempty"`
-	// RetryAfter is sent as a header.
+	// RetryAfter is sent in the header Retry-After.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// A Field is one invalid field of a request: a source.Problem in JSON.
+// A Field is an invalid field of a request. It has the fields of source.Problem.
 type Field struct {
 	Path   string `json:"path"`
 	Value  string `json:"value,omitempty"`
@@ -45,12 +45,13 @@ type Field struct {
 
 func (e *Error) Error() string { return e.Detail }
 
-// New returns an error with an HTTP status. The text is one or more sentences.
+// New returns an error with an HTTP status and a detail of one or more sentences.
 func New(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Invalid returns the error of a request with invalid fields, of which more are not listed.
+// Invalid returns the error of a request with invalid fields. more is the number of invalid fields that are not in the
+// list.
 func Invalid(fields []source.Problem, more int) *Error {
 	e := New(http.StatusUnprocessableEntity, "The request has %d problems.", len(fields)+more)
 	if len(fields)+more == 1 {
@@ -68,7 +69,7 @@ func InvalidField(path, value, want string) *Error {
 	return Invalid([]source.Problem{{Path: path, Value: value, Want: want}}, 0)
 }
 
-// InvalidInput returns the error of an invalid attribute, or another value of a client, at a path of the request.
+// InvalidInput converts a *headgate.InputError about the value at a path of the request.
 func InvalidInput(path string, err error) *Error {
 	var input *headgate.InputError
 	if !errors.As(err, &input) {

@@ -38,10 +38,10 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// A backup is being written.
+// A backup writes the rows of the tables to a dump.
 type backup struct {
 	out    *dump.Writer
-	change int64 // revision of the last change
+	change int64 // revision of the change that was written last
 }
 
 func (b *backup) namespace(rows *sql.Rows) error {
@@ -61,7 +61,7 @@ func (b *backup) object(rows *sql.Rows) error {
 	return b.out.Write(dump.Line{Object: &o})
 }
 
-// op writes a part of a change, and the change in front of its first part.
+// op writes an operation. Before the first operation of a change, it writes the change.
 func (b *backup) op(rows *sql.Rows) error {
 	var c dump.Change
 	var op dump.Op

@@ -32,7 +32,7 @@ func (db *DB) Commit(ctx context.Context, c *control.Change) error {
 	return nil
 }
 
-// commit applies a change that has a revision. It sets the Time of the change, and the Before of its operations.
+// commit writes a change whose Revision is set. It sets the Time of the change, and Before of its operations.
 func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	var have, now int64
 	err := tx.QueryRowContext(ctx, "SELECT coalesce((SELECT last FROM headgate_namespaces WHERE name = $1), 0), "+
@@ -49,7 +49,7 @@ func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 			return err
 		}
 	}
-	forNodes := int64(0) // stays 0 if no object of the change concerns nodes
+	forNodes := int64(0) // stays 0 if nodes receive none of the objects
 	if slices.ContainsFunc(c.Ops, func(op control.Op) bool { return op.Kind.ForNodes() }) {
 		forNodes = c.Revision
 	}
@@ -67,7 +67,7 @@ func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	return db.notify(ctx, tx)
 }
 
-// notify notifies other processes when the transaction is committed.
+// notify requests a notification of other processes, which the database sends when the transaction is committed.
 func (db *DB) notify(ctx context.Context, tx *sql.Tx) error {
 	if db.Dialect.Notify == "" {
 		return nil
@@ -76,7 +76,7 @@ func (db *DB) notify(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// apply applies some operations of a change, and sets Before. first is the index of the first one.
+// apply writes some operations of a change, and sets their Before. first is the index of the first one in the change.
 func (db *DB) apply(ctx context.Context, tx *sql.Tx, c *control.Change, ops []control.Op, first int) error {
 	rows := make([][]any, len(ops))
 	for i := range ops {
@@ -129,7 +129,7 @@ func (db *DB) apply(ctx context.Context, tx *sql.Tx, c *control.Change, ops []co
 	return err
 }
 
-// textOf returns a body as text, or nil, which is NULL, if there is none.
+// textOf returns a body as a string, or nil, which is NULL in SQL, if there is none.
 func textOf(body []byte) any {
 	if body == nil {
 		return nil

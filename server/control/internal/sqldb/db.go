@@ -1,8 +1,8 @@
-// Package sqldb stores the rules of a rules service in SQL tables. It has all that SQLite and PostgreSQL share:
-// packages sqlite and postgres open a database, create the tables and describe the differences in a Dialect.
+// Package sqldb stores the rules of a rules service in SQL tables. It is the common part of packages sqlite and
+// postgres, which open a database, create the tables and describe the differences in a Dialect.
 //
-// All tables and queries are the same for both. Parameters are $1, $2 and so on. Lists of rows are passed as one
-// parameter, a JSON array, so that a query reads or writes any number of rows together.
+// The tables and queries are the same for both databases. Parameters are $1, $2 and so on. A list of rows is passed as
+// one parameter, a JSON array, so that a query can read or write any number of rows.
 package sqldb
 
 import (
@@ -17,29 +17,30 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// A Dialect describes how a database differs from others.
+// A Dialect describes the differences between databases.
 type Dialect struct {
-	// Elements is the function that returns the elements of a JSON array as rows. %s stands for the array.
+	// Elements is SQL for the elements of a JSON array as rows. %s stands for the array.
 	Elements string
-	// Position is the function that returns the position of a text in another, 0 if it is not there.
+	// Position is the SQL function that returns the position of a text in another one, 0 if it is not found.
 	Position string
-	// Now returns the current time in microseconds, as SQL.
+	// Now returns SQL for the current time in microseconds.
 	Now func() string
-	// Lock ends a query to lock its rows, and SkipLocked also leaves out rows that are locked already. Both are empty if
-	// each transaction that writes locks the whole database.
+	// Lock is the end of a query that locks its rows. SkipLocked is the same, but omits rows that are already locked. Both
+	// are empty if each transaction for writes locks the whole database.
 	Lock, SkipLocked string
-	// Notify is a query that notifies other processes of a change. Empty if they poll.
+	// Notify is a query that notifies other processes of a change. It is empty if they poll.
 	Notify string
-	// BeginWrite is called at the beginning of each transaction that writes, with its timeout. An error ends it.
+	// BeginWrite is called at the beginning of each transaction for writes, with its timeout. If it returns an error, the
+	// transaction is rolled back.
 	BeginWrite func(ctx context.Context, tx *sql.Tx, timeout time.Duration) error
-	// Classify returns the error of package control that an error means, or nil. It also reports whether the error comes
-	// from the database or the connection to it.
+	// Classify returns the error of package control that an error stands for, nil if there is none. fromDatabase reports
+	// whether the error came from the database or the connection to it.
 	Classify func(err error, write bool) (kind error, fromDatabase bool)
-	// Poll is the interval in which a watch looks for changes of other processes.
+	// Poll is the interval at which a watch looks for changes of other processes.
 	Poll time.Duration
 }
 
-// A DB is an open database. Packages embed it in types with Close and Writable, which makes them a control.DB.
+// A DB is an open database. Types that embed it and have the methods Close and Writable implement control.DB.
 type DB struct {
 	Dialect     Dialect
 	Read, Write *sql.DB // may be the same
@@ -48,16 +49,16 @@ type DB struct {
 	name string
 }
 
-// New returns a DB with a name for people. The tables must exist before its methods are called.
+// New returns a DB. The name is for messages. The tables must exist before other methods are called.
 func New(name string, read, write *sql.DB, d Dialect) *DB {
 	return &DB{Dialect: d, Read: read, Write: write, name: name}
 }
 
-// Name returns the name of the database for people.
+// Name returns the name of the database for messages.
 func (db *DB) Name() string { return db.name }
 
-// Watch yields the revisions of this process immediately, and the revisions of other processes with a notification or
-// the next poll.
+// Watch yields revisions by this process immediately, and revisions by other processes after a notification or at the
+// next poll.
 func (db *DB) Watch(ctx context.Context) iter.Seq[int64] {
 	return db.Changes.Watch(ctx, notify.Timing{Poll: db.Dialect.Poll, Timeout: tables.CallTimeout}, db.lastRevision)
 }
@@ -67,7 +68,7 @@ func (db *DB) lastRevision(ctx context.Context) (int64, error) {
 	return last, err
 }
 
-// Fault wraps an error of the database with the operation.
+// Fault adds the operation, and the error of package control if there is one, to an error of the database.
 func (db *DB) Fault(operation string, err error) error { return db.fault(operation, err, false) }
 
 func (db *DB) fault(operation string, err error, write bool) error {
@@ -83,7 +84,8 @@ func (db *DB) fault(operation string, err error, write bool) error {
 // elements returns SQL for the rows of a JSON array in a parameter. Their column is "value".
 func (db *DB) elements(parameter string) string { return fmt.Sprintf(db.Dialect.Elements, parameter) }
 
-// Transact runs f in a transaction for writes. Errors of the database are wrapped, errors of f itself are not.
+// Transact runs f in a transaction for writes. It passes errors of the database to Fault, and returns other errors of f
+// unchanged.
 func (db *DB) Transact(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx) error,
 ) error {
@@ -107,7 +109,7 @@ func (db *DB) Transact(ctx context.Context, operation string, timeout time.Durat
 	return err
 }
 
-// change runs f while nothing else changes objects or the log. last is the last revision.
+// change runs f in a transaction in which no other process changes objects or the log. last is the last revision.
 func (db *DB) change(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx, last int64) error,
 ) error {
@@ -123,7 +125,7 @@ func (db *DB) change(ctx context.Context, operation string, timeout time.Duratio
 	})
 }
 
-// view runs f on a consistent snapshot.
+// view runs f in a read-only transaction on a consistent snapshot.
 func (db *DB) view(ctx context.Context, operation string, timeout time.Duration,
 	f func(ctx context.Context, tx *sql.Tx) error,
 ) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// The columns of changes and of their parts.
+// The columns of changes and of their operations.
 const (
 	changeColumns = "revision, namespace, time, actor, address, action, note"
 	opColumns     = "revision, place, namespace, kind, id, body, " +
@@ -100,11 +100,11 @@ func array(numbers []int64) string {
 	for i, n := range numbers {
 		rows[i][0] = n
 	}
-	text, _ := json.Marshal(rows) // numbers can always be encoded
+	text, _ := json.Marshal(rows) // does not fail for numbers
 	return string(text)
 }
 
-// Committed returns when a revision was committed.
+// Committed returns the time when a revision was committed.
 func (db *DB) Committed(ctx context.Context, revision int64) (time.Time, error) {
 	ctx, cancel := tables.WithTimeout(ctx, tables.CallTimeout)
 	defer cancel()
@@ -129,8 +129,8 @@ func (db *DB) Since(
 			return tables.Pruned(namespace, after)
 		}
 		revision = r.nodes
-		// The changes are few, but the planner does not know: || '' prevents a scan of a whole namespace by kind, and
-		// the subquery prevents reading all objects to find deleted ones.
+		// There are few changes, but the planner does not know that. With || '', it does not scan the whole namespace by
+		// kind. With the subquery, it does not read all objects to find deleted ones.
 		err = eachObject(ctx, tx, tables.Collect(&changed), "SELECT "+objectColumns+` FROM headgate_objects
 			WHERE namespace = $1 AND revision > $2 AND kind || '' IN `+tables.ForNodes+" LIMIT $3", namespace, after, limit+1)
 		if err != nil {
@@ -152,8 +152,8 @@ func (db *DB) Since(
 	return changed, revision, nil
 }
 
-// At returns the objects of a kind at a revision: unchanged objects as they are, others as they were before their first
-// later change.
+// At returns the objects of a kind as of a revision. Objects that were changed later are read from the log, which has
+// the content before their first later change.
 func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revision int64) ([]control.Object, error) {
 	var list []control.Object
 	err := db.view(ctx, "read", tables.CallTimeout, func(ctx context.Context, tx *sql.Tx) error {
@@ -176,7 +176,8 @@ func (db *DB) At(ctx context.Context, namespace string, kind control.Kind, revis
 	return list, err
 }
 
-// pruneBatch is the number of changes that Prune checks in one transaction: other writes run between two of them.
+// pruneBatch is the number of changes that Prune checks in one transaction. Other writes can run between two
+// transactions.
 const pruneBatch = 500
 
 // Prune deletes changes older than a time, except the latest change of each object.
@@ -191,10 +192,11 @@ func (db *DB) Prune(ctx context.Context, before time.Time) (int, error) {
 	}
 }
 
-// prune checks some changes after a revision. next is the last revision that it checked, 0 if it checked all changes.
+// prune checks the next pruneBatch changes after a revision, and deletes those that are not needed. next is the last
+// revision that it checked, 0 if there are no more changes to check.
 func (db *DB) prune(ctx context.Context, before time.Time, after int64) (pruned int, next int64, err error) {
 	err = db.change(ctx, "prune", tables.CallTimeout, func(ctx context.Context, tx *sql.Tx, _ int64) error {
-		checked, unneeded, latest := 0, []int64{}, map[string]int64{}
+		checked, unneeded, latest := 0, []int64{}, map[string]int64{} // latest deleted revision by namespace
 		err := each(ctx, tx, func(rows *sql.Rows) error {
 			var namespace string
 			var needed bool

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// Migrate executes the SQL files in migrations/, except the first version files, which were executed before. It returns
-// the latest version.
+// Migrate migrates the tables from a version to the latest one, which it returns. A version is the number of SQL files
+// in migrations/ that were executed, in the order of their names.
 func (db *DB) Migrate(ctx context.Context, tx *sql.Tx, migrations fs.FS, version int) (latest int, err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql") // sorted by number
 	if err != nil {

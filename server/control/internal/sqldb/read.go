@@ -13,13 +13,13 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// storable reports whether texts can be in the database. PostgreSQL returns an error for others, so it must not be
-// asked.
+// storable reports whether the texts can be stored. Callers must not query other texts, because PostgreSQL returns an
+// error for them.
 func storable(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(text string) bool { return !control.IsText(text) })
 }
 
-// revisions are the revisions of a namespace: of its last change, of its last change that concerns nodes, and of the
+// revisions are the revisions of the last change of a namespace, of the last change of an object for nodes, and of the
 // last pruned change.
 type revisions struct{ last, nodes, pruned int64 }
 
@@ -70,7 +70,7 @@ func (db *DB) Get(ctx context.Context, namespace string, kind control.Kind, id s
 	return &list[0], nil
 }
 
-// list returns the objects that meet a condition.
+// list returns the objects that match a condition in SQL.
 func (db *DB) list(ctx context.Context, condition string, args ...any) ([]control.Object, error) {
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && !storable(text) {
@@ -119,7 +119,7 @@ func (db *DB) condition(q *control.Query) *clause {
 		c.and("(namespace, id) > (?, ?)", q.AfterNamespace, q.AfterID)
 	}
 	if q.Search != "" {
-		// Like the search, lower changes only ASCII letters: in SQLite always, in PostgreSQL with the collation C.
+		// The search ignores the case of ASCII letters only. So does lower in SQLite, and in PostgreSQL with collation C.
 		s, body, args := tables.SearchFor(q.Search), "body", []any{}
 		args = append(args, s.ID)
 		for _, name := range s.Names {

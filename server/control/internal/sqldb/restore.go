@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// Restore replaces everything with a backup, completely or not at all.
+// Restore replaces all content by a backup, completely or not at all.
 func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	in, err := dump.NewReader(r)
 	if err != nil {
@@ -25,10 +25,10 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 		}
 		for _, query := range []string{
-			// DELETE instead of TRUNCATE, so that concurrent readers keep their snapshot.
+			// TRUNCATE would also empty the snapshots of concurrent readers.
 			"DELETE FROM headgate_objects", "DELETE FROM headgate_changes", "DELETE FROM headgate_ops",
 			"DELETE FROM headgate_states",
-			// The row for all namespaces stays: it is the lock that others wait for.
+			// Keep the row of all namespaces, because it is the lock that other writers wait for.
 			"DELETE FROM headgate_namespaces WHERE name <> ''",
 			"UPDATE headgate_namespaces SET last = 0, nodes = 0, pruned = 0",
 		} {
@@ -65,14 +65,14 @@ var (
 	stateTable = table{name: "headgate_states", columns: "bucket, id, expires#, body"}
 )
 
-// A table describes the rows to write to a table.
+// A table describes a table to fill.
 type table struct {
 	name     string
-	columns  string // separated by ", ", those with numbers end with #
-	conflict string // the end of the query, for rows whose key exists
+	columns  string // separated by ", "; columns of numbers end with #
+	conflict string // the end of the query, which handles rows whose key exists
 }
 
-// insert returns the query that writes the rows of a JSON array.
+// insert returns a query that inserts the rows of a JSON array.
 func (t *table) insert(array string) string {
 	columns := strings.Split(t.columns, ", ")
 	for i, column := range columns {
@@ -86,16 +86,16 @@ func (t *table) insert(array string) string {
 		strings.Join(columns, ", ") + " FROM " + array + " " + t.conflict
 }
 
-// restoreBytes is the size of the rows that one query writes.
+// restoreBytes is the size of the rows that one query inserts.
 const restoreBytes = 1 << 20
 
 // A restore writes the lines of a backup to the tables.
 type restore struct {
 	db     *DB
 	tx     *sql.Tx
-	rows   map[*table][]byte // rows that are not written yet, in JSON, each with a comma in front of it
-	change *dump.Change      // the last change
-	place  int               // the place of the next part of this change
+	rows   map[*table][]byte // rows that are not written yet, in JSON; each row begins with a comma
+	change *dump.Change      // the last change that was read
+	place  int               // the index of its next operation
 }
 
 func (r *restore) run(ctx context.Context, in *dump.Reader) error {
@@ -116,7 +116,7 @@ func (r *restore) run(ctx context.Context, in *dump.Reader) error {
 			return err
 		}
 		r.rows[into] = append(append(r.rows[into], ','), row...)
-		// A backup may have the same namespace twice, but a query may not.
+		// Write each namespace at once: a backup may have one twice, but a query with ON CONFLICT may not.
 		if len(r.rows[into]) > restoreBytes || into == &namespaceTable {
 			if err := r.flush(ctx, into); err != nil {
 				return err
@@ -131,7 +131,7 @@ func (r *restore) run(ctx context.Context, in *dump.Reader) error {
 	return nil
 }
 
-// row returns the row of a line.
+// row converts a line to a row, and returns it with its table.
 func (r *restore) row(line *dump.Line) (*table, []any, error) {
 	switch {
 	case line.Namespace != nil:
@@ -147,7 +147,7 @@ func (r *restore) row(line *dump.Line) (*table, []any, error) {
 		r.change, r.place = c, 0
 		return &changeTable, []any{c.Revision, c.Namespace, c.Time, c.Actor, c.From, c.Action, c.Note}, nil
 	case line.Op != nil && r.change == nil:
-		return nil, nil, errors.New("restore: part of a change without a change in front of it")
+		return nil, nil, errors.New("restore: an operation does not follow its change")
 	case line.Op != nil:
 		op, previous := line.Op, line.Op.Previous
 		if previous == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// sweepBatch is the maximum number of expired states that each write deletes. It is above 1, so that they do not pile
-// up.
+// sweepBatch is the maximum number of expired states that PutState deletes. It is more than one, so that they do not
+// accumulate.
 const sweepBatch = 16
 
 // exec executes a query in a transaction of its own.

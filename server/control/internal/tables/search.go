@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// A Search is a text to find in objects. A body is JSON, and the text must not match the name of a field: all rules
-// have "limits".
+// A Search is a text to find in objects. Bodies are JSON. The text must not match the names of fields, because all
+// rules have a field "limits", for example.
 type Search struct {
-	// ID is the text for ids and Body the text as written in bodies. Both are in lower case.
+	// ID is the text to find in IDs, and Body the text to find in bodies, with the escapes of JSON. Both are in lower
+	// case.
 	ID, Body string
-	// Names are the field names that contain the text, as written in bodies. They must be removed before the search for
-	// Body.
+	// Names are the field names that contain the text, as they occur in bodies. They must be removed from a body before
+	// the search.
 	Names []string
 }
 
-// fieldNames are the field names of rules, clients and overrides, and the attributes without a user-defined name:
-// "path", but not "header.x-plan".
+// fieldNames are the names of fields and attributes that occur in bodies, except attributes with a name that the user
+// chooses, such as "header.x-plan".
 var fieldNames = []string{
 	"after", "all", "any", "api_key", "attributes", "bearer", "block", "case", "client", "consistency", "cost",
 	"count_rejected", "description", "enabled", "estimate", "expires", "fallback", "for", "header", "host",
@@ -31,8 +32,8 @@ func SearchFor(text string) Search {
 	text = Lower(text)
 	var written strings.Builder
 	e := json.NewEncoder(&written)
-	e.SetEscapeHTML(false) // as bodies are written
-	_ = e.Encode(text)     // a string can always be encoded
+	e.SetEscapeHTML(false) // bodies have no HTML escapes either
+	_ = e.Encode(text)     // does not fail for strings
 	s := Search{ID: text, Body: strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(written.String()), `"`), `"`)}
 	for _, name := range fieldNames {
 		if strings.Contains(name, text) {

@@ -1,4 +1,4 @@
-// Package tables has the parts that the databases of rules share.
+// Package tables has helpers that all implementations of control.DB use.
 package tables
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 )
 
-// ForNodes is the SQL list of the kinds that nodes get.
+// ForNodes is the list of the kinds of objects that nodes receive, in SQL.
 const ForNodes = "('rule', 'client', 'override', 'suspension')"
 
 // Collect returns a function that appends objects to a list.
@@ -36,16 +36,17 @@ func Pruned(namespace string, after int64) error {
 	return fmt.Errorf("changes of namespace %s after %d: %w", namespace, after, control.ErrPruned)
 }
 
-// TooMany returns the error for more changed objects than a call may return. The caller should fetch a snapshot.
+// TooMany returns the error of a call that would return more than limit changed objects. The caller should fetch a
+// snapshot instead.
 func TooMany(namespace string, after int64, limit int) error {
 	return fmt.Errorf("more than %d objects of namespace %s were changed after %d: %w", limit, namespace, after,
 		control.ErrPruned)
 }
 
-// Timeouts of calls without a deadline.
+// The timeouts of calls whose context has no deadline.
 const (
 	CallTimeout   = 30 * time.Second
-	StreamTimeout = 10 * time.Minute // of calls that transfer everything
+	StreamTimeout = 10 * time.Minute // for calls that transfer all content
 )
 
 // WithTimeout adds a timeout to a context without a deadline.
@@ -56,5 +57,5 @@ func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// TimeOf converts a stored time.
+// TimeOf converts a stored time, in microseconds since 1970.
 func TimeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -34,7 +34,7 @@ func CutAttribute(arg string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// FormatAttributes returns attributes as ParseAttributes reads them, sorted and separated by spaces.
+// FormatAttributes formats attributes as "name=value", sorted by name and separated by spaces.
 func FormatAttributes(attributes map[string]string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

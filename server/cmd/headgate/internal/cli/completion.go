@@ -12,12 +12,12 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// completionTimeout is how long a shell waits for completions.
+// completionTimeout is how long a completion may take, because the user's shell waits for it.
 const completionTimeout = 2 * time.Second
 
-// CompleteFromService calls ask with a client of the rules service, and returns the completions that ask returns.
+// CompleteFromService calls find with a client of the rules service, and returns the completions that find returns.
 func (p *Program) CompleteFromService(
-	c *cobra.Command, f *ServerFlags, ask func(context.Context, *remote.Client) ([]string, error),
+	c *cobra.Command, f *ServerFlags, find func(context.Context, *remote.Client) ([]string, error),
 ) ([]string, cobra.ShellCompDirective) {
 	client, err := p.Connect(f)
 	if err != nil {
@@ -26,18 +26,19 @@ func (p *Program) CompleteFromService(
 	defer func() { _ = client.Close() }() // all calls have returned
 	ctx, cancel := context.WithTimeout(commandContext(c), completionTimeout)
 	defer cancel()
-	completions, err := ask(ctx, client)
+	completions, err := find(ctx, client)
 	if err != nil && len(completions) == 0 {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return completions, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteByPrefix returns completions with descriptions for those elements of list whose id begins with prefix.
-func CompleteByPrefix[T any](list []T, prefix string, name func(*T) (id, description string)) []string {
+// CompleteByPrefix returns completions for the elements of list whose ID begins with prefix. describe returns the ID
+// and the description of an element.
+func CompleteByPrefix[T any](list []T, prefix string, describe func(*T) (id, description string)) []string {
 	var completions []string
 	for i := range list {
-		if id, description := name(&list[i]); strings.HasPrefix(id, prefix) {
+		if id, description := describe(&list[i]); strings.HasPrefix(id, prefix) {
 			completions = append(completions, cobra.CompletionWithDesc(id, output.Sanitize(description)))
 		}
 	}
@@ -52,7 +53,7 @@ func commandContext(c *cobra.Command) context.Context {
 	return context.Background()
 }
 
-// ReadContexts reads the contexts file.
+// ReadContexts reads the file with the contexts, which are saved addresses of rules services.
 func (p *Program) ReadContexts() (contexts.File, error) {
 	path, err := contexts.Path(p.Getenv)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 )
 
-// A Program is one run of the command, with its input, output and environment.
+// A Program has the input, output and environment of the command.
 type Program struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -24,19 +24,21 @@ type Program struct {
 
 // Exit codes of the commands.
 const (
-	ExitOK          = 0
-	ExitFailure     = 1   // an error, or lint or test rejected the rules
-	ExitDiffers     = 2   // rules diff: the files differ from the rules service; bench --virtual, bench --ramp: too late
+	ExitOK      = 0
+	ExitFailure = 1 // an error, or lint or test rejected the rules
+	// ExitDiffers means that files differ from the rules service (rules diff), or that requests were late (bench --virtual
+	// and bench --ramp).
+	ExitDiffers     = 2
 	ExitDenied      = 3   // check, explain: the request is denied
 	ExitInterrupted = 130 // Ctrl-C ended the command
 )
 
-// An ExitError is the exit code of a command that has already printed why it failed.
+// An ExitError is the exit code of a command that has already printed the reason.
 type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// Printf writes to standard output. It ignores errors: they mean that nobody reads the output any more.
+// Printf writes to standard output. It ignores errors, which mean that the reader of the output has ended.
 func (p *Program) Printf(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
 
 // Show writes value as JSON or YAML, or rows as a table, to standard output.
@@ -44,7 +46,7 @@ func (p *Program) Show(f output.Format, value any, header []string, rows [][]str
 	return output.Write(p.Stdout, f, value, header, rows)
 }
 
-// ShowOrPrint writes value as JSON or YAML, or else the formatted text, to standard output.
+// ShowOrPrint writes value as JSON or YAML or, if f is Table, the formatted text to standard output.
 func (p *Program) ShowOrPrint(f output.Format, value any, format string, args ...any) error {
 	if f != output.Table {
 		return p.Show(f, value, nil, nil)

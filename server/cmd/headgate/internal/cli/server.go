@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// defaultServer is the rules service of a node on this host.
+// defaultServer is the URL of the rules service on this host.
 const defaultServer = "http://127.0.0.1:8084"
 
 // ServerFlags are the flags of commands that call a rules service.
@@ -34,7 +34,7 @@ The command calls the first of these rules services that is set: --server, that 
 HEADGATE_SERVER, that of the current context (see "headgate context"), or the rules service on this host. The token
 comes from the file in --token-file or HEADGATE_TOKEN_FILE, or from HEADGATE_TOKEN.`
 
-// AddServerFlags adds the flags in f to a command and its subcommands, and explains them in its help.
+// AddServerFlags adds the flags in f to a command and its subcommands, and an explanation to its help.
 func (p *Program) AddServerFlags(c *cobra.Command, f *ServerFlags) {
 	c.Long = strings.TrimSpace(cmp.Or(c.Long, c.Short+".") + serverHelp)
 	flags := c.PersistentFlags()
@@ -52,9 +52,9 @@ func AddNoteFlag(c *cobra.Command, f *ServerFlags) {
 	c.Flags().StringVar(&f.Note, "note", "", "reason for the change, a `TEXT` for the history and the audit log")
 }
 
-// target returns the rules service to call. Flags take precedence over environment variables, and these over the
-// current context. The context of --context also takes precedence over variables: with --context staging, a command
-// must not change the service of HEADGATE_SERVER.
+// target returns the rules service to call. Flags take precedence over environment variables, and environment variables
+// over the current context. A context that --context names also takes precedence over environment variables: with
+// --context staging, a command must not change the service in HEADGATE_SERVER.
 func (p *Program) target(f *ServerFlags) (contexts.Target, error) {
 	file, err := p.ReadContexts()
 	if err != nil && (f.context != "" || !errors.Is(err, contexts.ErrNoPath)) {
@@ -116,7 +116,7 @@ func (p *Program) Connect(f *ServerFlags) (*remote.Client, error) {
 	return remote.New(c)
 }
 
-// WithClient returns a RunE function that calls do with a client of the rules service.
+// WithClient returns a function for RunE that calls do with a client of the rules service.
 func (p *Program) WithClient(
 	f *ServerFlags, do func(ctx context.Context, client *remote.Client, args []string) error,
 ) func(*cobra.Command, []string) error {
@@ -130,8 +130,8 @@ func (p *Program) WithClient(
 	}
 }
 
-// adviseOn adds advice to an error: how to set the address if nothing listens there, how to set a token if the server
-// refuses it, and the difference if somebody else has made a change first.
+// adviseOn adds advice to an error. If nothing listens at the address, it explains how to set the address. If the token
+// is refused, it explains how to set a token. If another caller has changed the object, it adds the difference.
 func (p *Program) adviseOn(f *ServerFlags, err error) error {
 	var remoteErr *remote.Error
 	switch {

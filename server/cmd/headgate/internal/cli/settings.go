@@ -9,7 +9,7 @@ import (
 )
 
 // AddSettingFlags adds --config and the flags of the settings with the given names, or of all settings if names is nil.
-// Once the command line is parsed, changed returns the values of the flags on it, by name.
+// After the command line was parsed, changed returns the values of the flags that the user has set, by name.
 func AddSettingFlags(flags *pflag.FlagSet, names []string) (changed func() map[string]string) {
 	values := make(map[string]*textFlag)
 	add := func(name, value, arg, usage string) {
@@ -33,7 +33,7 @@ func AddSettingFlags(flags *pflag.FlagSet, names []string) (changed func() map[s
 	}
 }
 
-// A textFlag is a string flag. In the help, its value is called arg.
+// A textFlag is a string flag. arg is the placeholder of its value in the help.
 type textFlag struct{ text, arg string }
 
 func (f *textFlag) String() string { return f.text }

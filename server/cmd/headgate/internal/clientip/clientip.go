@@ -1,4 +1,6 @@
-// Package clientip finds registered clients whose address no request can have.
+// Package clientip finds mistakes in the attribute ip of registered clients. A node may identify clients by the first
+// bits of their address. A registered client then matches requests only if its ip is a network with that number of
+// bits.
 package clientip
 
 import (
@@ -14,7 +16,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 )
 
-// PrefixLengths are the numbers of address bits that identify a client.
+// PrefixLengths are the numbers of leading bits of an address that identify a client.
 type PrefixLengths struct{ v4, v6 int }
 
 // New returns the prefix lengths of a configuration.
@@ -25,9 +27,8 @@ func New(c *config.Config) PrefixLengths {
 	}
 }
 
-// Validate returns an error for registered clients with an ip that no request can have. Clients are looked up by exact
-// values, and the ip of a request always has the configured prefix length. Without this check, a blocked client with
-// another length would pass.
+// Validate returns an error if the rules file has clients with an ip that no request can have. Without this check, a
+// client that is blocked by a full address would not be blocked, if requests are identified by a network.
 func (lengths PrefixLengths) Validate(name string, data []byte, doc *file.Document) error {
 	var found []source.Problem
 	for i := range doc.Clients {
@@ -58,8 +59,8 @@ func (lengths PrefixLengths) Validate(name string, data []byte, doc *file.Docume
 	return f.Error(found, more, rules.ErrInvalid)
 }
 
-// Warn returns a warning if a client of the rules service has an ip that no request can have, or "". It is no error,
-// because other nodes may have other prefix lengths.
+// Warn returns a warning if a client of the rules service has an ip that no request can have, otherwise "". It is not
+// an error, because other nodes may have other prefix lengths.
 func (lengths PrefixLengths) Warn(c *rules.Client) string {
 	for _, t := range c.Attributes {
 		if t.Attribute.Kind != headgate.AttrIP {
@@ -74,7 +75,7 @@ func (lengths PrefixLengths) Warn(c *rules.Client) string {
 	return ""
 }
 
-// suggest returns what to write instead of an ip that no request can have, or "" if requests can have it.
+// suggest returns a description of valid values if value is an ip that no request can have, otherwise "".
 func (lengths PrefixLengths) suggest(value string) string {
 	list, err := identity.ParseNetworks(value)
 	if err != nil || len(list) != 1 {

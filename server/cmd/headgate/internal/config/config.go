@@ -59,8 +59,8 @@ type Config struct {
 	Admin        Admin        `field:"admin" doc:"The listener of admin_addr."`
 	Traffic      Traffic      `field:"traffic" doc:"Statistics about requests and clients, see traffic.md."`
 
-	origins  map[string]origin // where each setting was set, by the name of the setting
-	file     *file
+	origins  map[string]origin // origin of each setting that was set, by its name
+	file     *file             // nil without a configuration file
 	stateEnv map[string]string // the environment variables that name a directory for state
 }
 
@@ -70,7 +70,7 @@ const Off = "off"
 // StoreMemory is the store in this process.
 const StoreMemory = "memory"
 
-// Identity configures how clients are identified. Defaults are those of identity.Config.
+// Identity configures how clients are identified. It has the defaults of identity.Config.
 type Identity struct {
 	TrustedProxies   []netip.Prefix        `field:"trusted_proxies" doc:"Alias of the top-level setting trusted_proxies."`
 	Hops             int                   `field:"hops" default:"0" doc:"Number of proxies that every request passes, if their addresses are unknown. Clients must not be able to bypass the proxies."`
@@ -89,7 +89,7 @@ type Identity struct {
 	MaxPath          Size                  `field:"max_path" default:"8KiB" doc:"Maximum size of the path. Longer paths are rejected with 400."`
 }
 
-// JWT configures which tokens are accepted. Its fields have the names and meanings of those of jwt.Config.
+// JWT configures which tokens are accepted. Its fields have the same names and meanings as in jwt.Config.
 type JWT struct {
 	JWKSURL    string        `field:"jwks_url" doc:"URL of the issuer's key set. It must use https, unless it is on this host or allow_http is set."`
 	JWKSFile   string        `field:"jwks_file" doc:"File with the issuer's key set. It is read again after every refresh interval."`
@@ -113,8 +113,8 @@ type Paths struct {
 	Parameters        identity.Parameters   `field:"parameters" default:"refuse" doc:"Handling of path parameters, a semicolon and the rest of its segment: refuse (reject with 400), keep (part of the segment) or cut (remove). Java servlet containers remove them, so that they read /admin;x as /admin; most other servers keep them."`
 }
 
-// Memory configures the store in this process. With Redis, that store decides for rules with on_failure: local or
-// consistency: local.
+// Memory configures the store in this process. If the store is Redis, the store in this process decides only for rules
+// with on_failure: local or consistency: local.
 type Memory struct {
 	MaxBytes Size `field:"max_bytes" default:"1GiB" doc:"Maximum memory for counters. At least 8MiB."`
 }

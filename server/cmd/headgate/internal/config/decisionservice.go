@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/server/service"
 )
 
-// Service configures the decision service. Defaults are those of the packages in server/service.
+// Service configures the decision service, with which other programs ask for decisions. Fields that are not set have
+// the defaults of the packages in server/service.
 type Service struct {
 	MaxConns           int        `field:"max_conns" default:"20000" doc:"Maximum number of connections of each listener. Above it, idle connections are closed, starting with the address that has the most connections. If there are none, new connections are refused."`
 	MaxConnsPerAddress CountOrOff `field:"max_conns_per_address" doc:"Maximum number of connections from one address, or off. Trusted proxies and Unix sockets are exempt. Default: a quarter of max_conns, at least 64."`
@@ -36,7 +37,8 @@ type GRPC struct {
 	MaxStreams  int           `field:"max_streams" default:"250" doc:"Maximum number of concurrent calls on one connection. Further calls wait in the client."`
 }
 
-// ServiceTLS configures TLS for callers that are services, and can require client certificates.
+// ServiceTLS configures TLS for listeners of the decision service and the admin listener. It can require client
+// certificates.
 type ServiceTLS struct {
 	Certificates    []CertificateFiles `field:"certificates" doc:"Certificates with their keys. A client receives the first certificate that matches the server name it requests (SNI), or else the first in the list."`
 	ClientCAFile    string             `field:"client_ca_file" doc:"PEM file with CA certificates. Callers need a certificate signed by one of them. Default: none; callers need no certificate."`
@@ -60,11 +62,11 @@ type Envoy struct {
 	OnFailure       headgate.Policy `field:"on_failure" default:"open" doc:"With envoy_config, the policy while the store is unreachable: open allows, closed denies, local counts in this process."`
 }
 
-// validateService checks values that the packages using them check too, so that errors name the position in the
-// configuration file.
+// validateService checks the ranges of values. The packages that use the values check them, too, but only errors from
+// here have positions in the configuration file.
 func (c *Config) validateService() error {
 	for _, r := range []struct {
-		name             string
+		name             string // path below "service"
 		value            int64
 		minimum, maximum int64
 	}{
@@ -103,7 +105,7 @@ func (c *Config) validateEnvoy() error {
 	return nil
 }
 
-// ServiceOptions converts t to the options of package service. The result is nil if t is nil.
+// ServiceOptions converts t to the type of package service. It returns nil if t is nil.
 func (t *ServiceTLS) ServiceOptions() *service.TLS {
 	if t == nil {
 		return nil
@@ -116,7 +118,7 @@ func (t *ServiceTLS) ServiceOptions() *service.TLS {
 // ServiceOff reports whether the decision service is off.
 func (c *Config) ServiceOff() bool { return c.APIAddr == Off && c.GRPCAddr == Off && c.RESPAddr == Off }
 
-// Drain returns how long a stopping node still accepts new calls, and how long stopping may take in total.
+// Drain returns the time for which a stopping node still accepts new calls, and the maximum time for the whole stop.
 func (c *Config) Drain() (delay, timeout time.Duration) {
 	return c.Gateway.DrainDelay, cmp.Or(c.Gateway.DrainTimeout, gateway.DefaultDrainTimeout)
 }

@@ -19,7 +19,7 @@ type Fleet struct {
 	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"Maximum number of bytes that a node sends per second for gossip."`
 }
 
-// Bounds of the settings of Fleet, and the maximum length of Config.Region in bytes with a global store.
+// The bounds of the settings of Fleet. With a global store, maxRegion is the maximum length of Config.Region in bytes.
 const (
 	minLease, maxLease            = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval      = 10 * time.Millisecond, 20 * time.Second

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// Gateway configures the gateway. Its fields, and those of the structs in it, have the names and defaults of those in
-// gateway.Config. The tag ",not" inverts a setting: http2: false sets NoHTTP2.
+// Gateway configures the gateway. It has the fields and defaults of gateway.Config, and so do the structs in it. The
+// tag ",not" inverts a setting: http2: false sets NoHTTP2.
 type Gateway struct {
 	Listeners          []Listener    `field:"listeners" doc:"Listeners of the gateway, instead of gateway_addr."`
 	Routes             []Route       `field:"routes" doc:"Upstreams by host and path. The most specific host wins, then the longest path."`

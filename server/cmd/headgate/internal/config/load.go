@@ -15,13 +15,13 @@ import (
 // ErrInvalid is wrapped by errors about the content of the file.
 var ErrInvalid = errors.New("invalid configuration")
 
-// An origin is where a setting was set: the flag or environment variable, such as "--store", or "" for the file.
+// An origin is the flag or environment variable that has set a setting, such as "--store", or "" for the file.
 type origin string
 
 // isEnv reports whether the origin is an environment variable.
 func (o origin) isEnv() bool { return strings.HasPrefix(string(o), variablePrefix) }
 
-// Inputs are the flags and variables that Load reads.
+// Inputs are the flags and environment variables that Load reads.
 type Inputs struct {
 	// Flags are the values of the flags on the command line, by name without dashes.
 	Flags map[string]string
@@ -81,8 +81,9 @@ func wrapFileError(err error, pathOrigin string) error {
 	return fmt.Errorf("%s: %w", pathOrigin, err)
 }
 
-// settingVariables returns the values of the settings in the environment, by the name of the setting, and warnings about
-// unknown HEADGATE_ variables. It ignores empty variables: many systems can override a variable but not remove it.
+// settingVariables returns the values of settings in the environment, by the name of the setting, and warnings about
+// unknown HEADGATE_ variables. It ignores empty variables, because many systems can override a variable but not remove
+// it.
 func settingVariables(environ []string) (values map[string]string, warnings []string) {
 	names := map[string]string{variablePrefix + variableName(configName): configName}
 	for _, s := range Settings() {
@@ -195,8 +196,8 @@ func isPath(name, value string) bool {
 	return strings.HasSuffix(name, "_file")
 }
 
-// Origin returns where a setting was set, for messages: "--store", "HEADGATE_STORE", "headgate.yaml:3:8", or the name
-// of the setting if it was not set.
+// Origin returns the place that has set a setting, for messages: "--store", "HEADGATE_STORE" or "headgate.yaml:3:8",
+// for example. If the setting was not set, Origin returns its name.
 func (c *Config) Origin(name string) string {
 	setBy, ok := c.origins[name]
 	switch {

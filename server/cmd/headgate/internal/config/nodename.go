@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// NodeName returns the id of this node in the rules service. By default the id begins with the host name and differs from
-// those of other nodes on the same host. A restart does not change it unless a port is 0.
+// NodeName returns the ID of this node in the rules service. The default begins with the host name and ends with a hash
+// of the state directory and addresses, so that nodes on the same host have different IDs. It stays the same after a
+// restart, unless a port is 0.
 func (c *Config) NodeName() string {
 	if c.NodeID != "" {
 		return c.NodeID

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/gateway"
 )
 
-// validateSections checks the sections of the file, with the help of the packages that they configure.
+// validateSections checks the sections of the file. For some, it calls the Validate of the package that they configure.
 func (c *Config) validateSections() error {
 	if err := c.ResponseFields().Validate(); err != nil {
 		return c.sectionError("responses", err, reflect.TypeFor[Responses]())
@@ -121,8 +121,9 @@ func (c *Config) GuardOptions() guard.Options {
 	return o
 }
 
-// GatewayConfig returns the configuration of the gateway. The upstream of the setting gets the requests that match no
-// route. Without an upstream and routes, demoURL is the upstream. The caller sets the fields that no setting configures.
+// GatewayConfig returns the configuration of the gateway. Requests that match no route go to the setting upstream. If
+// there are neither routes nor that setting, demoURL is the upstream. The caller must set the fields that have no
+// setting.
 func (c *Config) GatewayConfig(demoURL string) (gateway.Config, error) {
 	var result gateway.Config
 	copyFields(&result, c.Gateway)
@@ -150,7 +151,7 @@ func (c *Config) NeedsDemo() bool {
 	return !c.GatewayOff() && c.Upstream == "" && len(c.Gateway.Routes) == 0
 }
 
-// WantsDemoTraffic reports whether made-up clients send requests to the built-in service.
+// WantsDemoTraffic reports whether the node should send requests of simulated clients to the built-in service.
 func (c *Config) WantsDemoTraffic() bool { return c.NeedsDemo() && !isOneOf(c.DemoTraffic, offWords) }
 
 // The values of demo_traffic.
@@ -173,8 +174,8 @@ func (c *Config) validateDemoTraffic() error {
 	return nil
 }
 
-// onlyFromProxies returns the headers that only proxies may send: the gateway's default, and those in which a proxy
-// names the user and the client's address.
+// onlyFromProxies returns the headers that only proxies may send: the gateway's defaults, and the headers with the user
+// and the client's address.
 func (c *Config) onlyFromProxies() []string {
 	list := gateway.DefaultOnlyFromProxies()
 	if from := c.Identity.UserFrom; len(from) == 0 || slices.Contains(from, identity.UserFromHeader) {
@@ -190,7 +191,7 @@ func (c *Config) onlyFromProxies() []string {
 type joinedErrors interface{ Unwrap() []error }
 
 // explainGateway adds positions in the file to an error about the gateway's configuration. The route with the index
-// upstreamIndex is not in the file: it comes from the setting upstream.
+// upstreamIndex is not from the file, but from the setting upstream.
 func (c *Config) explainGateway(err error, upstreamIndex int) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// fieldPath returns the path in the file of a field with a Go name such as Routes[0].Upstreams[1].URL.
+// fieldPath converts the Go path of a field in a struct of type t, such as Routes[0].Upstreams[1].URL, to its path in
+// the file.
 func fieldPath(t reflect.Type, field string) (string, bool) {
 	var path strings.Builder
 	for part := range strings.SplitSeq(field, ".") {
@@ -66,7 +67,7 @@ func (c *Config) sectionError(section string, err error, t reflect.Type) error {
 	return c.problemAt(path, value, want)
 }
 
-// replaceWord replaces name in text wherever it is a whole word.
+// replaceWord replaces each occurrence of name in text that is a whole word.
 func replaceWord(text, name, replacement string) string {
 	var b strings.Builder
 	for {

@@ -46,7 +46,7 @@ type Admin struct {
 // AdminMaxConns returns the maximum number of connections of the admin listener.
 func (c *Config) AdminMaxConns() int { return cmp.Or(c.Admin.MaxConns, service.DefaultMaxConns) }
 
-// A RulesSource says where a node gets its rules.
+// A RulesSource is the place from which a node gets its rules.
 type RulesSource int
 
 // The sources of rules.
@@ -153,8 +153,8 @@ func (c *Config) validateDBFollows() error {
 	return nil
 }
 
-// validateRulesService checks values that the packages using them check too, so that errors name the position in the
-// configuration file.
+// validateRulesService checks values. The packages that use the values check them, too, but only errors from here have
+// positions in the configuration file.
 func (c *Config) validateRulesService() error {
 	s := &c.RulesService
 	if s.Poll != 0 && (s.Poll < time.Second || s.Poll > 10*time.Minute) {
@@ -182,7 +182,7 @@ func (c *Config) validateRulesService() error {
 	return nil
 }
 
-// isServerURL reports whether text is http:// or https:// and a host, with a port or without, and nothing else.
+// isServerURL reports whether text consists of http:// or https://, a host, and an optional port.
 func isServerURL(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -260,9 +260,9 @@ func TrustCAFile(path string) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// SharedCountersID returns an id of the shared store, or "" with store: memory. The id contains no secrets. Nodes with
-// the same id share counters, so the rules service queries only one of them. If nodes use different URLs for the same
-// store, their ids differ, and the rules service queries several.
+// SharedCountersID returns an ID of the shared store without secrets, or "" with store: memory. Nodes with the same ID
+// share counters, so the rules service queries only one of them. If nodes use different URLs for the same store, their
+// IDs differ, and the rules service queries each of them.
 func (c *Config) SharedCountersID() string {
 	kind, _, ok := strings.Cut(c.Store, "://")
 	if c.Store == StoreMemory || !ok {
@@ -280,8 +280,8 @@ func (c *Config) SharedCountersID() string {
 	return kind + " " + hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
-// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and how often to check their
-// files.
+// AdminCertificates returns the certificates of the admin listener, or nil without TLS, and the interval at which to
+// check their files.
 func (c *Config) AdminCertificates() (*certs.Set, time.Duration, error) {
 	t := c.Admin.TLS
 	if t == nil {

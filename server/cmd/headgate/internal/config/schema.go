@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// schemaID is where the schema is published.
+// schemaID is the URL at which the schema is published.
 const schemaID = "https://raw.githubusercontent.com/headgate/headgate/main/docs/config.schema.json"
 
 // Schema returns a JSON Schema of the configuration file, for editors. It is generated from the types of this package.

@@ -28,7 +28,7 @@ func readSecret(path string) ([]byte, error) {
 	return data, nil
 }
 
-// readSettingFile reads the file at path, the value of a setting. It returns the zero value if path is empty.
+// readSettingFile reads the file of a setting. It returns the zero value if path is empty.
 func readSettingFile[T any](c *Config, setting, path string, read func(path string) (T, error)) (content T, err error) {
 	if path == "" {
 		return content, nil
@@ -44,7 +44,8 @@ func (c *Config) Secret() ([]byte, error) {
 	return readSettingFile(c, "key-secret-file", c.KeySecretFile, readSecret)
 }
 
-// SecondSecret returns the second secret, which is used while the first is being replaced, or nil if none is configured.
+// SecondSecret returns the second secret, which is used while operators replace the first one, or nil if none is
+// configured.
 func (c *Config) SecondSecret() ([]byte, error) {
 	const setting = "second-key-secret-file"
 	second, err := readSettingFile(c, setting, c.SecondSecretFile, readSecret)
@@ -87,7 +88,7 @@ func (c *Config) HookSecret() ([]byte, error) {
 	return []byte(secret), nil
 }
 
-// AdminToken returns the token with all permissions, or "" if only the database has tokens.
+// AdminToken returns the configured token with all rights, or "" if only the database has tokens.
 func (c *Config) AdminToken() (string, error) {
 	return readSettingFile(c, "admin-token-file", c.AdminTokenFile, func(path string) (string, error) {
 		token, err := ReadLine(path)

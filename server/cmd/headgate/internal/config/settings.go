@@ -13,12 +13,12 @@ import (
 
 // A Setting is a field of Config that is also a flag and an environment variable.
 type Setting struct {
-	Name    string // of the flag, such as gateway-addr
+	Name    string // name of the flag, such as gateway-addr
 	Arg     string // placeholder for the value in the help
 	Usage   string
 	Default string
 
-	fieldIndex int // in Config
+	fieldIndex int // index of the field in Config
 }
 
 // Variable returns the name of the environment variable.
@@ -51,8 +51,8 @@ func Settings() []Setting {
 	return list
 }
 
-// usage returns the help of a flag: the first sentence of its description, without the period and, unless the sentence
-// begins with an abbreviation, with its first letter in lower case.
+// usage returns the help of a flag: the first sentence of its description, without the period. The first letter becomes
+// lower case, unless the sentence begins with an abbreviation.
 func usage(doc string) string {
 	text, _, _ := strings.Cut(strings.TrimSuffix(doc, "."), ". ")
 	first, size := utf8.DecodeRuneInString(text)
@@ -82,8 +82,8 @@ func (s *Setting) set(c *Config, value string) (err error) {
 	return err
 }
 
-// defaults returns a Config with the defaults of all settings. Sections are empty: the packages that they configure apply
-// their own defaults.
+// defaults returns a Config with the defaults of all settings. Sections are empty, because the packages that they
+// configure have their own defaults.
 func defaults() Config {
 	var c Config
 	for _, s := range Settings() {

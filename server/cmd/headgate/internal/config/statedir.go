@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Variables that name a directory for state.
+// The environment variables that name a directory for state.
 const (
-	stateDirectory = "STATE_DIRECTORY" // of systemd
+	stateDirectory = "STATE_DIRECTORY" // of systemd; directories separated by colons
 	xdgState       = "XDG_STATE_HOME"
 	home           = "HOME"
 	localAppData   = "LOCALAPPDATA" // of Windows

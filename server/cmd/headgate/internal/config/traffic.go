@@ -7,10 +7,10 @@ type Traffic struct {
 	Clients NameMode `field:"clients" default:"clear" doc:"How clients are identified in the statistics: clear (by name, but API keys, bearer tokens, cookies, headers and query parameters by a short form and a hash), hash (by hashes only) or off (clients are not counted). Hashes are keyed with key_secret_file."`
 }
 
-// A NameMode says how clients are identified in the statistics. The zero value is namesClear.
+// A NameMode is a way to identify clients in the statistics. The zero value is namesClear.
 type NameMode uint8
 
-// The modes, see traffic.NameMode.
+// The modes correspond to those of traffic.NameMode.
 const (
 	namesClear NameMode = iota
 	namesHash

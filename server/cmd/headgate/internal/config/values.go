@@ -15,11 +15,13 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// A valueError is the error of an invalid setting. problem is the invalid value, or says what is wrong with the setting;
-// want describes valid values.
-type valueError struct{ problem, want string }
+// A valueError is the error of an invalid setting.
+type valueError struct {
+	problem string // the invalid value, or a description of the problem
+	want    string // a description of valid values
+}
 
-// onlyOne is the want of a valueError if two settings exclude each other.
+// onlyOne is valueError.want if two settings exclude each other.
 const onlyOne = "only one of them"
 
 func (e *valueError) Error() string { return e.problem + ": want " + e.want }
@@ -61,7 +63,7 @@ type Size int64
 // SizeOff is the Size of "off".
 const SizeOff Size = -1
 
-// sizeUnits are the units of sizes. The first four are those of Size.String, in ascending order.
+// sizeUnits are the units of sizes. Size.String uses only the first four, which are in ascending order.
 var sizeUnits = []struct {
 	word  string
 	bytes int64
@@ -202,15 +204,15 @@ var repeatedValues = choices[identity.Repeated]{
 	{identity.RefuseRepeated, "refuse"}, {identity.FirstRepeated, "first"}, {identity.LastRepeated, "last"},
 }
 
-// A ResetFormat is the format of X-RateLimit-Reset.
+// A ResetFormat is the format of X-RateLimit-Reset. The zero value is the time of the reset in seconds since 1970.
 type ResetFormat bool
 
-// ResetDelta is the format "seconds until the reset". The zero value is the format "time of the reset in epoch seconds".
+// ResetDelta is the number of seconds until the reset.
 const ResetDelta ResetFormat = true
 
 var resetFormats = choices[ResetFormat]{{!ResetDelta, "epoch"}, {ResetDelta, "delta"}}
 
-// A TLSVersion is a version of TLS, as package crypto/tls numbers it.
+// A TLSVersion is a version of TLS, with the number from package crypto/tls.
 type TLSVersion uint16
 
 var tlsVersions = choices[TLSVersion]{{tls.VersionTLS12, "1.2"}, {tls.VersionTLS13, "1.3"}}

@@ -1,4 +1,5 @@
-// Package contexts reads and writes the file of named rules services, of which commands use one.
+// Package contexts reads and writes the file of contexts. A context is a rules service with a name, with which commands
+// select it.
 package contexts
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// A Target is a rules service and how to reach it.
+// A Target has the URL of a rules service and the settings for calls to it.
 type Target struct {
 	Server    string `yaml:"server" json:"server"`
 	TokenFile string `yaml:"token_file,omitempty" json:"token_file,omitempty"`
@@ -20,13 +21,13 @@ type Target struct {
 	CAFile    string `yaml:"ca_file,omitempty" json:"ca_file,omitempty"`
 }
 
-// A File is the content of the contexts file.
+// A File is the content of the file.
 type File struct {
-	Current  string            `yaml:"current,omitempty"`
-	Contexts map[string]Target `yaml:"contexts"`
+	Current  string            `yaml:"current,omitempty"` // name of the context that commands use by default
+	Contexts map[string]Target `yaml:"contexts"`          // by name
 }
 
-// ErrNoPath is returned if the environment names no place for the file.
+// ErrNoPath means that no environment variable determines the path of the file.
 var ErrNoPath = errors.New(
 	"contexts: neither HOME nor XDG_CONFIG_HOME is set: set HEADGATE_CONTEXTS to the path of the contexts file")
 
@@ -46,7 +47,7 @@ func Path(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "headgate", "contexts.yaml"), nil
 }
 
-// Read reads the file. A missing file has no contexts.
+// Read reads the file. If the file does not exist, it returns a File without contexts.
 func Read(path string) (File, error) {
 	f := File{Contexts: map[string]Target{}}
 	data, err := os.ReadFile(path)
@@ -83,7 +84,7 @@ func (f *File) Write(path string) error {
 // Names returns the names of the contexts, sorted.
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }
 
-// Unknown returns the error for a name that is no context.
+// Unknown returns the error for a context that does not exist.
 func (f *File) Unknown(name string) error {
 	return fmt.Errorf("there is no context %q: want one of %q", name, f.Names())
 }

@@ -1,5 +1,5 @@
-// Package decision describes decisions as "headgate check" and "headgate explain" print them. They are made here by an
-// engine, or by a rules service.
+// Package decision defines the output of "headgate check" and "headgate explain". It converts decisions of an engine in
+// this process or of a rules service.
 package decision
 
 import (
@@ -26,8 +26,8 @@ type Decision struct {
 	Degraded     bool            `json:"degraded"`
 	Limits       []LimitDecision `json:"limits"`
 
-	limitText         string // the tightest limit, as rules write it
-	limitAllowed      bool
+	limitText         string // the tightest limit in the syntax of rules
+	limitAllowed      bool   // the tightest limit allows the request
 	retryAfter, delay time.Duration
 	reset             time.Duration
 }
@@ -38,13 +38,13 @@ type LimitDecision struct {
 	Name         string `json:"name"`
 	Limit        string `json:"limit"`
 	Allowed      bool   `json:"allowed"`
-	Asked        bool   `json:"asked"`
+	Asked        bool   `json:"asked"` // the limit was checked
 	Shadow       bool   `json:"shadow,omitempty"`
 	Remaining    *int64 `json:"remaining"` // null if it is not known
 	RetryAfterMs int64  `json:"retryAfterMs"`
 }
 
-// New describes a verdict of the engine.
+// New converts a verdict of the engine.
 func New(v *engine.Verdict) Decision {
 	d := Decision{
 		Verdict: v.Action.String(), Passed: v.Action.Passes(), Status: v.Status, Degraded: v.Degraded,
@@ -78,7 +78,7 @@ func newLimit(a *engine.Applied) LimitDecision {
 	return l
 }
 
-// remainingText returns what remains, for a table.
+// remainingText returns the remaining units for a table.
 func (l *LimitDecision) remainingText() string {
 	if l.Remaining == nil {
 		return "unknown"

@@ -30,7 +30,7 @@ type RuleDecision struct {
 	keys []string // attribute=value
 }
 
-// NewExplanation describes an explanation of the engine.
+// NewExplanation converts an explanation of the engine.
 func NewExplanation(e *engine.Explanation) *Explanation {
 	x := &Explanation{Verdict: New(&e.Verdict), Rules: []RuleDecision{}}
 	for i := range e.Rules {

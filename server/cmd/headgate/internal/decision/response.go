@@ -15,7 +15,7 @@ type Response struct {
 	Error        string           `json:"error"`
 }
 
-// Explanation converts the response.
+// Explanation converts the response to the type that the engine's explanations are converted to.
 func (s *Response) Explanation() *Explanation {
 	x := &Explanation{Rules: []RuleDecision{}, Verdict: Decision{
 		Verdict: s.Action, Passed: s.Action == "allow" || s.Action == "delay", Reason: s.Reason, Rule: s.Rule,
@@ -47,8 +47,8 @@ func (s *Response) Explanation() *Explanation {
 	return x
 }
 
-// useTighter makes l the limit of the decision if it is tighter than the current one: it denies and the current one
-// does not, or both decide the same and l has less remaining.
+// useTighter makes l the limit of the decision if it is tighter than the current one. l is tighter if it denies and the
+// current one does not, or if both decide the same and l has less remaining.
 func (d *Decision) useTighter(l *nodequery.Limit) {
 	if l.Remaining == nil || d.limitText != "" && (d.limitAllowed != l.Allowed && l.Allowed ||
 		d.limitAllowed == l.Allowed && *l.Remaining >= d.Remaining) {

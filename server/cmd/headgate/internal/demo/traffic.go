@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Domain is the domain below which each client of the demo traffic has a host of its own. Rules count by the host,
-// which is not secret, so that statistics show it.
+// Domain is the parent domain of the hosts in the demo traffic. Each client sends another host, and the demo rules
+// count by host. Statistics show hosts in clear, because they are not secret.
 const Domain = ".demo.test"
 
 const (
@@ -19,10 +19,10 @@ const (
 	requestTimeout = time.Second
 )
 
-// A Traffic sends requests of a few made-up clients to the gateway: some stay within their limits, one is far above
-// them, and one sends a burst each minute. It sends at most about 60 requests per second, one after the other.
+// A Traffic sends requests of a few simulated clients to the gateway. Most clients stay within their limits, one is far
+// above them, and one sends a burst each minute. There are at most about 60 requests per second, one at a time.
 type Traffic struct {
-	// URL is the gateway. Required.
+	// URL is the URL of the gateway. Required.
 	URL string
 	// Allowed reports whether requests may be sent now. Required.
 	Allowed func() bool
@@ -35,7 +35,7 @@ type Traffic struct {
 // On reports whether the traffic is switched on.
 func (t *Traffic) On() bool { return t.on.Load() }
 
-// Switch turns the traffic on or off, from the next tenth of a second on.
+// Switch turns the traffic on or off. It takes effect within a tenth of a second.
 func (t *Traffic) Switch(on bool) {
 	if t.on.Swap(on) != on {
 		t.Logger.Info("demo traffic switched", "on", on)
@@ -61,10 +61,10 @@ func (t *Traffic) Run(ctx context.Context) {
 		if !t.On() || !t.Allowed() {
 			continue
 		}
-		for _, r := range due(n) {
+		for _, r := range requestsOf(n) {
 			if err := t.send(ctx, client, r); err != nil {
 				t.Logger.Debug("demo request failed", "err", err.Error())
-				break // the gateway may be overloaded: add nothing to it in this tick
+				break // send no more requests in this tick, because the gateway may be overloaded
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (t *Traffic) send(ctx context.Context, client *http.Client, r request) erro
 // A request is one request of a client.
 type request struct {
 	client, path string
-	key          string // the API key that the client is known by, instead of its host
+	key          string // an API key that identifies the client instead of its host
 }
 
 // A sender is a client that sends count requests in every tick whose number is a multiple of interval.
@@ -102,7 +102,7 @@ type sender struct {
 	interval, count int
 }
 
-// senders are the clients that send all the time. Only noisy is above its limit.
+// senders are the clients that send continuously. Only noisy is above its limit.
 var senders = []sender{
 	{request{client: "alice", path: "/search"}, 8, 1},
 	{request{client: "bob", path: "/orders"}, 13, 1},
@@ -112,15 +112,15 @@ var senders = []sender{
 	{request{client: "noisy", path: "/search"}, 2, 3},
 }
 
-// The burst begins burstStart after the start of each minute and sends burstCount requests in each of burstTicks ticks.
+// In each minute, a burst begins at tick burstStart. It has burstCount requests in each of burstTicks ticks.
 const (
 	burstStart = int(20 * time.Second / tick)
 	burstTicks = 20
 	burstCount = 4
 )
 
-// due returns the requests of the tick n. It is a function of n alone, so that the traffic repeats.
-func due(n int) []request {
+// requestsOf returns the requests of tick n. They depend only on n, so the traffic is always the same.
+func requestsOf(n int) []request {
 	var list []request
 	for _, s := range senders {
 		if n%s.interval == 0 {
@@ -129,7 +129,7 @@ func due(n int) []request {
 			}
 		}
 	}
-	if at := n % ticksPerMinute; at >= burstStart && at < burstStart+burstTicks {
+	if tick := n % ticksPerMinute; tick >= burstStart && tick < burstStart+burstTicks {
 		for range burstCount {
 			list = append(list, request{client: "nightly-export", path: "/export"})
 		}

@@ -17,7 +17,7 @@ func TestTrafficOfAMinuteHasGoodNoisyAndBurstyClients(t *testing.T) {
 	for second := range 60 {
 		inSecond := 0
 		for n := second * 10; n < second*10+10; n++ {
-			for _, r := range due(n) {
+			for _, r := range requestsOf(n) {
 				sent[r.client]++
 				inSecond++
 			}

@@ -1,4 +1,4 @@
-// Package demo is a service for trying a gateway: its response describes the request, as a page or as JSON.
+// Package demo has a service and traffic for trying a gateway. The response of the service describes the request.
 package demo
 
 import (
@@ -18,7 +18,7 @@ import (
 // Upstream is the service. The zero value is ready to use.
 type Upstream struct{ served atomic.Int64 }
 
-// Served returns how many requests it has served.
+// Served returns the number of requests that the service has received.
 func (u *Upstream) Served() int64 { return u.served.Load() }
 
 // A description describes a request.
@@ -28,7 +28,7 @@ type description struct {
 	Method  string `json:"method"`
 	Host    string `json:"host"`
 	Path    string `json:"path"`
-	// Query has only the names of the parameters: their values may be secret.
+	// Query has only the names of the parameters, because their values may be secret.
 	Query   []string `json:"query,omitempty"`
 	Headers []header `json:"headers"`
 	More    int      `json:"more_headers,omitempty"`
@@ -44,7 +44,8 @@ const (
 	maxText    = 256
 )
 
-// shownHeaders are the headers whose values are shown, sorted. Any other value may be secret: only its length is shown.
+// shownHeaders are the headers whose values are shown, sorted by name. Of other headers, only the length of the value
+// is shown, because the value may be secret.
 var shownHeaders = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Connection", "Content-Length", "Content-Type", "Expect", "Forwarded",
 	"Host",

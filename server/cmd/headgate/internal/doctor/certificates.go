@@ -15,7 +15,7 @@ import (
 // warnBefore is the remaining lifetime of a certificate below which there is a warning.
 const warnBefore = 30 * 24 * time.Hour
 
-// A certificateFile is a file with certificates that the configuration names.
+// A certificateFile is a configured file with certificates.
 type certificateFile struct {
 	setting, cert string
 	key           string // "" for a file of CA certificates
@@ -86,7 +86,7 @@ func (r *run) checkCertificates(context.Context) {
 	}
 }
 
-// checkDates adds the certificate of a chain that expires first, or one that is not valid yet.
+// checkDates adds a result about the certificate of a chain that expires first, or about one that is not valid yet.
 func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	now, first := r.Now(), chain[0]
 	for _, c := range chain {
@@ -114,7 +114,7 @@ func (r *run) checkDates(f certificateFile, chain []*x509.Certificate) {
 	}
 }
 
-// certificateName returns the name of a certificate for people.
+// certificateName returns the name of a certificate for messages.
 func certificateName(c *x509.Certificate) string {
 	switch {
 	case c.Subject.CommonName != "":

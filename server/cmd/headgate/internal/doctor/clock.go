@@ -11,7 +11,8 @@ const maxSkew = time.Second
 
 const fixSkew = "synchronize the clocks of both hosts, for example with chrony or systemd-timesyncd"
 
-// checkClock checks that the clock of this host is synchronized. The checks of other hosts compare their clocks.
+// checkClock checks that the clock of this host is synchronized. The checks of other servers compare their clocks with
+// it.
 func (r *run) checkClock(context.Context) {
 	const check = "clock"
 	synchronized, known := clockSynchronized()
@@ -37,6 +38,7 @@ func (r *run) checkSkew(check, host string, skew, tolerance time.Duration) {
 		direction = "ahead of"
 	}
 	r.warn(check,
-		fmt.Sprintf("the clock of %s is %v %s that of this host", host, skew.Abs().Round(10*time.Millisecond), direction),
+		fmt.Sprintf("the clock of %s is %v %s the clock of this host", host, skew.Abs().Round(10*time.Millisecond),
+			direction),
 		fixSkew)
 }

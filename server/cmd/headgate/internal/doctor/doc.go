@@ -1,2 +1,3 @@
-// Package doctor checks whether a node with a configuration can run here, and says what to do where it cannot.
+// Package doctor checks whether a node with a given configuration can run on this host, and says how to fix the
+// problems.
 package doctor

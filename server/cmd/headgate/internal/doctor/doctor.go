@@ -16,18 +16,18 @@ type Status string
 const (
 	OK      Status = "ok"
 	Warning Status = "warning" // a node runs, but something should be changed
-	Problem Status = "problem" // a node does not start, or does not do its job
+	Problem Status = "problem" // a node does not start or does not work correctly
 	Skipped Status = "skipped" // not checked
 )
 
-// A Result is what one check found.
+// A Result is the result of one check.
 type Result struct {
-	// Check is what was checked, such as gateway_addr or store.
+	// Check is the name of the checked setting or part, such as gateway_addr or store.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// Detail is what was found, and for warnings and problems what follows from it.
+	// Detail describes the findings and, for warnings and problems, their consequences.
 	Detail string `json:"detail"`
-	// Fix is what to do. It is set for warnings and problems.
+	// Fix says how to fix a warning or problem.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -45,7 +45,7 @@ const DefaultTimeout = 5 * time.Second
 type Options struct {
 	// Version is the version of this program.
 	Version string
-	// Timeout bounds each check of another server. Default DefaultTimeout.
+	// Timeout limits each check of another server. Default DefaultTimeout.
 	Timeout time.Duration
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
@@ -59,12 +59,12 @@ type run struct {
 	Options
 
 	config  *config.Config
-	running *runningNode // the node that runs with these addresses; nil if none does
+	running *runningNode // the node that runs at the configured admin address; nil if there is none
 	report  Report
 }
 
-// Run loads the configuration and checks everything that it names. Nothing is changed: no database is created or
-// migrated, and no limit is consumed. If ctx ends, the report has the results so far, and the rest is Skipped.
+// Run loads the configuration and checks all parts of it. It changes nothing: it creates and migrates no database, and
+// consumes no units. If ctx ends, the report has the results so far, and the other checks are Skipped.
 func Run(ctx context.Context, in config.Inputs, o Options) Report {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Now == nil {

@@ -42,8 +42,7 @@ func listeners(c *config.Config) (list [][2]string) {
 	return list
 }
 
-// checkListeners checks that a node can listen on all addresses. Addresses of a node that already runs with this
-// configuration are fine.
+// checkListeners checks that a node can listen on all configured addresses, or already does.
 func (r *run) checkListeners(ctx context.Context) {
 	r.running = r.findRunning(ctx)
 	for _, l := range listeners(r.config) {
@@ -75,7 +74,7 @@ func fixListen(name string, err error) string {
 	return "correct " + name
 }
 
-// tryListen listens on an address for a moment.
+// tryListen checks whether a program can listen on an address.
 func tryListen(ctx context.Context, addr string, udp bool) error {
 	l, err := conns.Listen(addr)
 	if err != nil {
@@ -104,11 +103,10 @@ func port(addr string) string {
 	return port
 }
 
-// maxStatus bounds the response of /readyz.
+// maxStatus is the maximum size of a response of /readyz in bytes.
 const maxStatus = 1 << 20
 
-// findRunning asks the configured admin address for the listeners of the node that runs there. It returns nil if no
-// node does.
+// findRunning returns the node that runs at the configured admin address, with its listeners, or nil if there is none.
 func (r *run) findRunning(ctx context.Context) *runningNode {
 	if r.config.AdminAddr == config.Off {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 )
 
-// pings is how often the latency of a store is measured.
+// pings is the number of calls by which the latency of a store is measured.
 const pings = 20
 
 // checkStores checks the stores of the counters.
@@ -34,7 +34,7 @@ func (r *run) checkStores(ctx context.Context) {
 func (r *run) checkRedis(ctx context.Context, check, url string) {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	o := r.config.RedisOptions([]byte(rand.Text())) // with a secret, Open does not store one
+	o := r.config.RedisOptions([]byte(rand.Text())) // without a secret, Open would store one in Redis
 	o.Logger = slog.New(slog.DiscardHandler)
 	store, err := redisstore.Open(ctx, url, o)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *run) checkRedis(ctx context.Context, check, url string) {
 	r.checkLatency(ctx, check, store)
 }
 
-// checkServer adds the state of one server.
+// checkServer adds a result about one server.
 func (r *run) checkServer(check string, s *redisstore.ShardHealth) {
 	role := "replica"
 	if s.Primary {
@@ -64,7 +64,7 @@ func (r *run) checkServer(check string, s *redisstore.ShardHealth) {
 	}
 	switch {
 	case s.Err != nil:
-		status := Warning // the primary decides
+		status := Warning // decisions need only the primary
 		if s.Primary {
 			status = Problem
 		}
@@ -130,7 +130,7 @@ func errorText(err error) string {
 	return strings.TrimSpace(text)
 }
 
-// fixRedis returns what to do about an error of a store.
+// fixRedis returns the fix for an error of a store.
 func fixRedis(err error) string {
 	var e *redisstore.ServerError
 	if errors.As(err, &e) && e.Permanent && e.Fix != "" {

@@ -51,7 +51,7 @@ func (r *run) checkRulesFile(check, path string) {
 	r.ok(check, "%s is valid", path)
 }
 
-// checkRulesService calls the rules service as a node does.
+// checkRulesService makes the calls with which a node gets its rules.
 func (r *run) checkRulesService(ctx context.Context) {
 	const check = "control"
 	settings, err := r.config.RemoteConfig(r.Version)
@@ -97,7 +97,7 @@ func (r *run) checkRulesService(ctx context.Context) {
 // checkControlClock compares the clock of the rules service, which is in the Date header, with the clock of this host.
 func (r *run) checkControlClock(ctx context.Context, settings remote.Config) {
 	if !strings.HasPrefix(settings.URL, "http") {
-		return // a Unix socket: the clock is that of this host
+		return // a Unix socket: the rules service has the clock of this host
 	}
 	transport := &http.Transport{TLSClientConfig: settings.TLS, Proxy: http.ProxyFromEnvironment}
 	defer transport.CloseIdleConnections()
@@ -116,13 +116,13 @@ func (r *run) checkControlClock(ctx context.Context, settings remote.Config) {
 	took := r.Now().Sub(before)
 	date, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
-		return // a proxy in between has removed it
+		return // a proxy has removed the header
 	}
-	// The header has whole seconds, so the time is on average half a second later.
+	// The header has whole seconds, rounded down, so the time is half a second later on average.
 	r.checkSkew("control", settings.URL, date.Add(time.Second/2).Sub(before.Add(took/2)), took/2+time.Second/2)
 }
 
-// fixControl returns what to do about an error of the rules service.
+// fixControl returns the fix for an error of the rules service.
 func fixControl(err error) string {
 	var refused *remote.Error
 	if errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
@@ -150,7 +150,7 @@ func (r *run) checkDatabase(ctx context.Context) {
 	}
 }
 
-// fixDatabase is what to do about a database that cannot be used.
+// fixDatabase is the fix for a database that cannot be used.
 const fixDatabase = "run the newer version, restore a backup with headgate restore, or set another db"
 
 func (r *run) checkSQLite(ctx context.Context, path string) {
@@ -211,7 +211,8 @@ func (r *run) addSchema(check, detail string, schema, latest int) {
 	}
 }
 
-// checkStateDir checks that the state directory can be written. purpose is a text about its content for the result.
+// checkStateDir checks that the state directory can be written. The result contains purpose, a text about the content
+// of the directory.
 func (r *run) checkStateDir(purpose string) (dir string, ok bool) {
 	const check = "data_dir"
 	dir, err := r.config.StateDir()
@@ -227,7 +228,8 @@ func (r *run) checkStateDir(purpose string) (dir string, ok bool) {
 	return dir, true
 }
 
-// checkWritable creates and removes a file in a directory, or in the closest parent that exists.
+// checkWritable checks that a directory can be written or created. It creates and removes a file in the directory, or
+// in the closest parent that exists.
 func checkWritable(dir string) error {
 	for {
 		info, err := os.Stat(dir)

@@ -1,4 +1,4 @@
-// Package hostguard refuses requests with a foreign host name, and requests of pages of other sites.
+// Package hostguard protects listeners against web pages of other sites that use the browser of a user on the network.
 package hostguard
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/headgate/headgate/server/service/httpapi"
 )
 
-// Names are the host names that a listener accepts, to prevent DNS rebinding: if a page's host name is pointed at
-// this listener, a browser treats the page as same-origin, but it still sends the page's name as Host.
+// Names are the host names that a listener accepts. The check prevents DNS rebinding: an attacker can point the host
+// name of a page at this listener, so that a browser treats both as the same origin, but the browser still sends that
+// name as Host.
 type Names struct {
-	allowed []string // listed in the configuration; if there are any, no other names are accepted
-	own     []string // names of this node that need not be listed
-	hint    string   // advice in the response to a name that is refused
-
-	// exemptPath, if not empty, is a path that is not checked: its requests carry the Host and Origin of a proxy's client,
-	// not the caller's.
+	allowed []string // names in the configuration; if there are any, only these and own are accepted
+	own     []string // names of this node, which are always accepted
+	hint    string   // advice in the response to a request with another name
+	// exemptPath, if not empty, is a path that is not checked. Its callers are proxies, which send the Host and Origin of
+	// their clients.
 	exemptPath string
 }
 
@@ -62,8 +62,8 @@ func newNames(c *config.Config, addr string, h Names) *Names {
 	return &h
 }
 
-// Guard returns a handler that calls next unless the request names a host that is not accepted, or is a cross-origin
-// request of a browser that would change something. The Content-Type of other callers does not matter.
+// Guard returns a handler that refuses requests with other host names, and cross-origin requests of browsers that are
+// not safe. It passes all other requests to next.
 func (h *Names) Guard(next http.Handler) http.Handler {
 	var crossOrigin http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,9 +98,9 @@ func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	}{"about:blank", http.StatusText(status), status, detail})
 }
 
-// accepts reports whether the Host of a request is a name of this listener. Unless names are configured, callers other
-// than browsers may use any name, since probes and scrapers use the name of a service. With TLS, the browser has
-// checked the name against the certificate.
+// accepts reports whether the Host of a request is accepted. Unless names are configured, callers other than browsers
+// may use any name, because probes and scrapers use names of services. So may browsers with TLS, because they compare
+// the name with the certificate.
 func (h *Names) accepts(r *http.Request) bool {
 	host := hostOf(r)
 	switch {
@@ -114,7 +114,7 @@ func (h *Names) accepts(r *http.Request) bool {
 		slices.ContainsFunc(privateHosts, func(pattern string) bool { return matchesHost(host, pattern) })
 }
 
-// privateHosts are names that public DNS does not resolve, like names without a dot.
+// privateHosts are patterns of names that, like names without a dot, public DNS does not resolve.
 var privateHosts = []string{"*.internal", "*.svc", "*.cluster.local"}
 
 // hostOf returns the Host of a request in lower case, without its port.
@@ -139,9 +139,9 @@ func matchesHost(host, pattern string) bool {
 	return host == pattern
 }
 
-// browserHeaders are headers of which a browser sends at least one with each request. A page cannot prevent this.
-// Probes, scrapers and command-line clients send none of them. User-Agent is no evidence: some scrapers claim to be
-// Mozilla.
+// browserHeaders are headers that identify browsers. A browser sends at least one of them with each request, and a page
+// cannot prevent that. Probes, scrapers and command-line clients send none of them. User-Agent is not among them,
+// because some scrapers claim to be Mozilla.
 var browserHeaders = []string{
 	"Accept-Language", "Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode",
 	"Upgrade-Insecure-Requests",

@@ -1,2 +1,2 @@
-// Package limiters opens the stores and fleet limiters that a configuration enables, and reports their state.
+// Package limiters opens the stores and limiters that a configuration enables, and reports their state.
 package limiters

@@ -27,7 +27,7 @@ import (
 )
 
 // A Fleet has the limiters that share limits with other nodes without a store call for every decision: lease, async,
-// gossip, and those across regions. Limiters that the configuration does not enable are nil.
+// gossip, and the limiters across regions. Limiters that the configuration does not enable are nil.
 type Fleet struct {
 	config *config.Config
 	stores *Stores
@@ -40,7 +40,7 @@ type Fleet struct {
 	async           *lazyLimiter[*async.Limiter]
 	regions         *regionLimiters // nil without a global store
 	nodeCounts      fleet.Members   // counts the nodes; nil without gossip and Redis
-	sawPeer         atomic.Bool     // gossip has found another node
+	sawPeer         atomic.Bool     // gossip has found another node since the start
 }
 
 // NewFleet returns a Fleet without limiters. id is the name of this node.
@@ -48,10 +48,10 @@ func NewFleet(c *config.Config, s *Stores, id string, log *slog.Logger) *Fleet {
 	return &Fleet{config: c, stores: s, id: shortName(id), log: log}
 }
 
-// maxNodeName is the longest node name in updates between nodes.
+// maxNodeName is the maximum length of a node name in updates between nodes, in bytes.
 const maxNodeName = 64
 
-// shortName returns id, with its end replaced by a hash if it is too long.
+// shortName returns id. If id is longer than maxNodeName, its end is replaced by a hash.
 func shortName(id string) string {
 	if len(id) <= maxNodeName {
 		return id
@@ -112,8 +112,7 @@ func (fl *Fleet) openGossip(secret []byte) error {
 	return nil
 }
 
-// openMembership registers this node in Redis, so that nodes are counted even if gossip does not reach
-// them.
+// openMembership registers this node in Redis, so that nodes without gossip are counted, too.
 func (fl *Fleet) openMembership(ctx context.Context) error {
 	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.name())
 	if err != nil {
@@ -130,14 +129,14 @@ func (fl *Fleet) openMembership(ctx context.Context) error {
 	return nil
 }
 
-// openAsync opens the async limiter. It hashes keys with a secret that is stored in Redis. While Redis is unreachable,
-// the fallback decides, a ledger without peers.
+// openAsync opens the async limiter. The limiter needs a secret that is stored in Redis. Until Redis is reachable, the
+// fallback decides, which counts on this node only.
 func (fl *Fleet) openAsync(ctx context.Context) error {
 	fallback, err := async.NewLocal(fl.ledgerOptions(nil))
 	if err != nil {
 		return err
 	}
-	fallback.Degrade(createRetry) // as while Redis is unreachable: the policies of the rules apply
+	fallback.Degrade(createRetry) // apply the on_failure policies of the rules, as always while Redis is unreachable
 	fl.async = newLazyLimiter[*async.Limiter](fallback)
 	create := func(ctx context.Context) (*async.Limiter, error) {
 		return fl.openAsyncWith(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
@@ -170,8 +169,8 @@ func (fl *Fleet) openAsyncWith(
 // A clockSyncer is a limiter whose windows follow the clock of its store.
 type clockSyncer interface{ SyncClock(context.Context) error }
 
-// syncClock reads the clock of the store, so that windows are not aligned to this host's clock. If that fails, the
-// limiter tries again later.
+// syncClock makes a limiter read the clock of the store, to which it aligns windows. If that fails, the limiter uses
+// the clock of this host and tries again later.
 func (fl *Fleet) syncClock(ctx context.Context, limiter clockSyncer) {
 	if err := limiter.SyncClock(ctx); err != nil {
 		fl.log.Warn("store clock unknown, windows follow this host's clock for now", "err", err.Error())
@@ -236,10 +235,10 @@ func (fl *Fleet) GossipAddr() string {
 // closeTimeout is how long the limiters may take to return leases and send their last updates.
 const closeTimeout = 2 * time.Second
 
-// Close returns leases and sends the last updates. If a store or a peer is unreachable, it logs that.
+// Close returns leases and sends the last updates. It only logs errors.
 func (fl *Fleet) Close() {
 	var errs []error
-	if fl.regions != nil { // first, since they use the other limiters
+	if fl.regions != nil { // close them first, because they use the other limiters
 		errs = append(errs, fl.regions.close())
 	}
 	var parts []func(context.Context) error
@@ -348,7 +347,7 @@ func (fl *Fleet) Stats() telemetry.Fleet {
 		stats.ClockAheadMS, stats.SkewedClocks = milliseconds(s.ClockAhead), int64(s.ClocksOff)
 		stats.Waiting += s.Waiting // updates held back by the bandwidth limit
 		stats.Sent, stats.Received, stats.Failed = s.Sent, s.Received, s.SendErrors
-		// This node sees a peer, or it is alone because it has no peers to join or they have left.
+		// Gossip is up if this node sees a peer, or if it is alone because it need not join any or all peers have left.
 		stats.Up = s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, stats)
 		f.Gossip = &s
@@ -368,8 +367,8 @@ func exchangeStats(mode string, s fleet.ExchangeStats) control.SyncStats {
 	return f
 }
 
-// largerMembership combines the counts of two memberships: a node that cannot reach Redis may still gossip, and vice
-// versa.
+// largerMembership returns the larger counts of two memberships. A node that cannot reach Redis may still be known by
+// gossip, and vice versa.
 type largerMembership [2]fleet.Members
 
 func (m largerMembership) Live() int  { return max(m[0].Live(), m[1].Live()) }

@@ -19,7 +19,7 @@ type closer interface {
 	Close(ctx context.Context) error
 }
 
-// A lazyLimiter is a limiter that is created once its store responds. Until then, the fallback decides.
+// A lazyLimiter is a limiter that is created when its store responds. Until then, the fallback decides.
 type lazyLimiter[L closer] struct {
 	fallback headgate.Limiter
 	limiter  atomic.Pointer[L]
@@ -38,8 +38,8 @@ const (
 	createRetry   = time.Second
 )
 
-// open creates the limiter. If the store is unreachable, open returns nil, and a goroutine tries again until the store
-// responds. Other errors are returned.
+// open creates the limiter. If the store is unreachable, open returns nil, and starts a goroutine that tries again
+// until the store responds. open returns other errors.
 func (l *lazyLimiter[L]) open(
 	ctx context.Context, create func(context.Context) (L, error), log *slog.Logger,
 ) error {
@@ -156,8 +156,8 @@ func (l *lazyLimiter[L]) Reset(ctx context.Context, c headgate.Check) error {
 	return l.active().Reset(ctx, c)
 }
 
-// A borrowingLimiter is a lazyLimiter that keeps no strings of a check after a call, because neither L nor the
-// fallback does.
+// A borrowingLimiter is a lazyLimiter that does not keep the strings of a check after a call. Neither L nor the
+// fallback keeps them.
 type borrowingLimiter[L closer] struct{ *lazyLimiter[L] }
 
 var _ engine.Borrower = borrowingLimiter[*async.Limiter]{}

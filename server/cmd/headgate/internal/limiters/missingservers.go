@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// missingServers remembers servers that a check no longer finds, such as a primary after a failover, so that metrics
-// show them as down for keepMissing instead of dropping them immediately. Only the goroutine of the checks uses it.
+// missingServers remembers servers that are no longer found, such as a failed primary after a failover. Metrics show
+// them as down for keepMissing. Only the goroutine of WatchServers uses it.
 type missingServers struct {
 	since map[string]time.Time // by address
 }
@@ -21,34 +21,34 @@ const keepMissing = time.Hour
 
 var errMissing = errors.New("it is no longer one of the servers of the store")
 
-// keep returns the servers that a check has found, and as down the servers that only the check before has found. err is
-// set if the check failed and found no servers.
+// keep returns the servers that a check has found, and adds those of the previous check that it has not found, as down.
+// err is the error of a check that failed and found no servers.
 func (m *missingServers) keep(
-	before, now []redisstore.ShardHealth, err error, at time.Time,
+	previous, current []redisstore.ShardHealth, err error, now time.Time,
 ) []redisstore.ShardHealth {
 	if m.since == nil {
 		m.since = map[string]time.Time{}
 	}
 	if err != nil {
-		now = nil
+		current = nil
 	}
-	found := make(map[string]bool, len(now))
-	for i := range now {
-		found[now[i].Server] = true
+	found := make(map[string]bool, len(current))
+	for i := range current {
+		found[current[i].Server] = true
 	}
 	maps.DeleteFunc(m.since, func(server string, _ time.Time) bool { return found[server] })
-	list := slices.Clone(now)
-	for i := range before {
-		h := &before[i]
+	list := slices.Clone(current)
+	for i := range previous {
+		h := &previous[i]
 		if found[h.Server] {
 			continue
 		}
 		since, known := m.since[h.Server]
 		if !known {
-			since = at
-			m.since[h.Server] = at
+			since = now
+			m.since[h.Server] = now
 		}
-		if err == nil && at.Sub(since) > keepMissing {
+		if err == nil && now.Sub(since) > keepMissing {
 			delete(m.since, h.Server)
 			continue
 		}

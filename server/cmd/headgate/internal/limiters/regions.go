@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/region"
 )
 
-// regionLimiters share limits with other regions. There is one limiter for each consistency that counts inside the
-// region.
+// regionLimiters are the limiters of rules with scope: global, which share limits with other regions. There is one for
+// each consistency inside the region.
 type regionLimiters struct {
 	store        *redisstore.Store // shared by all regions
 	exact, lease *lazyLimiter[*region.Limiter]
@@ -126,7 +126,7 @@ func (rl *regionLimiters) stats() control.SyncStats {
 	return all
 }
 
-// addSync adds the statistics of one limiter to sum. It adds up counters, and keeps the maximum of other values.
+// addSync adds the statistics of one limiter to sum. It adds counters, and keeps the maximum of other values.
 func addSync(sum *control.SyncStats, one control.SyncStats) {
 	for _, counter := range []struct {
 		sum *int64

@@ -7,8 +7,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// Report returns the statistics of sharing limits, for heartbeats and the status of the node. It is nil if this node
-// shares none.
+// Report returns the statistics for heartbeats and the status of the node, nil if this node shares no limits.
 func (fl *Fleet) Report() *control.FleetStats {
 	if fl.nodeCounts == nil {
 		return nil
@@ -18,7 +17,7 @@ func (fl *Fleet) Report() *control.FleetStats {
 	return &f
 }
 
-// ledgerStats returns the statistics of a ledger. The caller adds those of the transport.
+// ledgerStats returns the statistics of a ledger. The caller must add the statistics of the transport.
 func ledgerStats(mode string, s *fleet.LedgerStats) control.SyncStats {
 	return control.SyncStats{
 		Mode: mode, LagMS: milliseconds(s.Lag), LagMaxMS: milliseconds(s.LagMax), ExcessUnits: s.Over, MaxExcess: s.OverMax,

@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// openTimeout is how long openCtx Redis may take before the node starts in degraded mode.
+// openTimeout is the timeout for opening Redis, after which the node starts in degraded mode.
 const openTimeout = 5 * time.Second
 
 // Stores are the stores of a node's counters.
@@ -28,8 +28,8 @@ type Stores struct {
 	redis        *redisstore.Store // nil with store: memory
 	guardedRedis *guard.Guard      // in front of redis
 
-	nodes   atomic.Pointer[fleet.Members]            // counts the nodes; nil if it is not known yet
-	servers atomic.Pointer[[]redisstore.ShardHealth] // as of the last check; never nil
+	nodes   atomic.Pointer[fleet.Members]            // counts the nodes; nil until the membership is open
+	servers atomic.Pointer[[]redisstore.ShardHealth] // the result of the last check; never nil
 	checked atomic.Int64                             // time of the last check, in Unix milliseconds
 	missing missingServers
 }
@@ -38,7 +38,7 @@ type Stores struct {
 type StoreOptions struct {
 	Config           *config.Config
 	Secret           []byte
-	SecondSecret     []byte // while Secret is being replaced
+	SecondSecret     []byte // second secret while operators replace Secret; usually nil
 	MayBeUnreachable bool   // open the stores even if Redis is unreachable
 	Metrics          *telemetry.Metrics
 	Logger           *slog.Logger
@@ -80,7 +80,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	return s, nil
 }
 
-// liveNodes returns how many nodes share the limits, or 1 if that is not known.
+// liveNodes returns the number of nodes that share the limits, 1 if it is unknown.
 func (s *Stores) liveNodes() int {
 	if m := s.nodes.Load(); m != nil {
 		return (*m).Live()
@@ -111,7 +111,7 @@ func (s *Stores) Close() error {
 	return errors.Join(append(errs, s.Memory.Close())...)
 }
 
-// Status returns the state of the store, and whether a shard of it is unreachable or fails.
+// Status returns the state of the store. degraded reports whether a shard is unreachable or returns errors.
 func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 	if s.guardedRedis == nil {
 		return telemetry.StoreStatus{Kind: "memory"}, false
@@ -126,7 +126,7 @@ func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 }
 
 // shards returns the state of each shard that was used or is unreachable. A shard that refuses only some keys, because
-// they hold other data, is up and has an error.
+// other programs use them, is up and has an error.
 func (s *Stores) shards() []telemetry.ShardStatus {
 	var list []telemetry.ShardStatus
 	for _, shard := range s.guardedRedis.Shards() {
@@ -166,13 +166,13 @@ func (s *Stores) Measure(sources *telemetry.Sources) {
 	sources.Servers = func() []redisstore.ShardHealth { return *s.servers.Load() }
 }
 
-// The time between two checks of the Redis servers, and the timeout of a check. A scrape shows the last check.
+// The interval at which the Redis servers are checked, and the timeout of a check.
 const (
 	serversInterval = 10 * time.Second
 	serversTimeout  = 2 * time.Second
 )
 
-// WatchServers regularly checks the Redis servers until ctx ends.
+// WatchServers checks the Redis servers every serversInterval until ctx ends.
 func (s *Stores) WatchServers(ctx context.Context) {
 	tick := time.NewTicker(serversInterval)
 	defer tick.Stop()
@@ -196,7 +196,7 @@ func (s *Stores) checkServers(ctx context.Context) {
 	s.checked.Store(now.UnixMilli())
 }
 
-// ServerStats returns the statistics of the Redis servers as of the last check, nil if there are none.
+// ServerStats returns the statistics of the Redis servers from the last check, nil if there are none.
 func (s *Stores) ServerStats() []control.ServerStats {
 	checked := time.UnixMilli(s.checked.Load()).UTC()
 	var list []control.ServerStats

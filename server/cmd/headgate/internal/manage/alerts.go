@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// errFiring makes "headgate alerts --check" fail. The list says which alerts fire.
+// errFiring is the error of "headgate alerts --check" if alerts are firing. They are listed before it.
 var errFiring = errors.New("alerts are firing")
 
 func (p *program) alertsCommand() *cobra.Command {

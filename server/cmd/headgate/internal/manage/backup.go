@@ -38,7 +38,7 @@ you can read the file.`,
 	return c
 }
 
-// backup saves the database to a file. If that fails, it leaves no incomplete file.
+// backup saves the database to a file. It writes to another name first, so that a failure leaves no incomplete file.
 func (p *program) backup(ctx context.Context, client *remote.Client, name string) error {
 	part := name + ".part"
 	err := writeBackup(ctx, client, part)
@@ -121,7 +121,7 @@ with that database, and needs no token.`,
 	return c
 }
 
-// restore opens a backup, calls apply with it, and shows progress.
+// restore opens a backup, passes it to apply, and shows progress.
 func (p *program) restore(name string, apply func(io.Reader) error) error {
 	from := p.Stdin
 	if name != "-" {

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// importBatch is the number of lines of one call, as many as the rules service commits in one change. A batch with
-	// long lines ends after maxImportBatch bytes.
+	// importBatch is the number of lines in one call. The rules service commits that many in one change. A batch with long
+	// lines ends after maxImportBatch bytes.
 	importBatch    = 5_000
 	maxImportBatch = 4 << 20
-	// The times between two lines of progress on a terminal, where a line replaces the last one, and in a log.
+	// The minimum times between two lines of progress, on a terminal and in a log.
 	terminalProgressEvery = 250 * time.Millisecond
 	logProgressEvery      = 5 * time.Second
 )
@@ -79,8 +79,8 @@ registered.`,
 	return c
 }
 
-// A clientImport registers clients in batches of lines, one line of JSON for each client. It can show progress after
-// each batch. In a single call, it would know only how much was written to network buffers.
+// A clientImport registers clients in batches of lines, with one client in JSON per line, and shows progress after each
+// batch. With a single call for all clients, it could only count bytes that were written to network buffers.
 type clientImport struct {
 	send     func(ctx context.Context, lines io.Reader) (*edit.Imported, error)
 	progress io.Writer
@@ -88,7 +88,7 @@ type clientImport struct {
 	now      func() time.Time
 }
 
-// run imports all lines. With an error, it also returns the sum of what was imported before the error.
+// run imports all lines and returns the sum of all batches. After an error, the sum has the batches before it.
 func (i *clientImport) run(ctx context.Context, from io.Reader) (*edit.Imported, error) {
 	sum := &edit.Imported{}
 	start := i.now()
@@ -99,7 +99,7 @@ func (i *clientImport) run(ctx context.Context, from io.Reader) (*edit.Imported,
 		if err != nil {
 			return sum, err
 		}
-		if n == 0 && !first { // an import without lines is sent as well: the rules service says what is wrong
+		if n == 0 && !first { // send even an empty import, because the rules service returns the right error
 			i.clear()
 			return sum, nil
 		}
@@ -141,8 +141,8 @@ func readBatch(in *bufio.Reader) (batch []byte, lines int, err error) {
 	return batch, lines, nil
 }
 
-// addFailed adds the clients of a failed batch that were registered to sum, and returns sum. In the error, it changes
-// line numbers of the batch to line numbers of the file. lines is the number of lines before the batch.
+// addFailed adds the clients of a failed batch that were registered to sum, and returns sum. It also converts line
+// numbers in the error to line numbers in the file. lines is the number of lines before the batch.
 func addFailed(sum *edit.Imported, err error, lines int) *edit.Imported {
 	var failed *remote.Error
 	if !errors.As(err, &failed) {

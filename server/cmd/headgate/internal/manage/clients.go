@@ -64,7 +64,7 @@ client, such as its plan; rules can match it as client.plan. To set limits for s
 		request.Attributes = make(map[string]any, len(values))
 		for name, list := range values {
 			request.Attributes[name] = list
-			if len(list) == 1 { // a property must be a text; for an attribute, both mean the same
+			if len(list) == 1 { // a property must be a string; an attribute may be a string or a list
 				request.Attributes[name] = list[0]
 			}
 		}

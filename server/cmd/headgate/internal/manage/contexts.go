@@ -19,7 +19,7 @@ func (p *program) writeContexts(file contexts.File) error {
 	return file.Write(path)
 }
 
-// changeContext changes the contexts file, if it has a context of that name.
+// changeContext changes the file with the contexts. It returns an error if there is no context with that name.
 func (p *program) changeContext(name string, change func(*contexts.File)) error {
 	file, err := p.ReadContexts()
 	if err != nil {

@@ -22,7 +22,7 @@ type enforcementReport struct {
 	Off []control.Suspension `json:"off"`
 }
 
-// enforceFlags are the flags that all subcommands share.
+// enforceFlags are the flags of all subcommands of enforce.
 type enforceFlags struct {
 	cli.ServerFlags
 	allNamespaces, thisNode bool
@@ -122,7 +122,7 @@ func (f *enforceFlags) path() string {
 	return "/v1/enforcement"
 }
 
-// switchEnforcement turns enforcement on or off. state is "on" or "off", and args may have the id of a rule.
+// switchEnforcement turns enforcement on or off. state is "on" or "off". args may contain the ID of a rule.
 func (p *program) switchEnforcement(
 	ctx context.Context, client *remote.Client, f *enforceFlags, state string, args []string, request map[string]any,
 ) error {
@@ -162,7 +162,7 @@ func (p *program) callEnforcement(
 	return p.Show(f.out, report, []string{"NOT ENFORCED", where, "UNTIL", "LEFT", "BY", "NOTE"}, rows)
 }
 
-// adviseThisNode adds advice to an error if the rules service is unreachable: --this-node switches single nodes.
+// adviseThisNode adds the advice to use --this-node to an error if the node cannot reach its rules service.
 func adviseThisNode(f *enforceFlags, err error) error {
 	var refused *remote.Error
 	if f.thisNode || !errors.As(err, &refused) ||

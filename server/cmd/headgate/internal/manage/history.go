@@ -18,7 +18,8 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// changesText lists as many of the changed objects as fit into a column, and the number of the others.
+// changesText lists the changed objects of a revision. It shows as many as fit into a column, and the number of the
+// others.
 func changesText(r *edit.Revision) string {
 	const width = 60
 	changes := r.Changes
@@ -96,7 +97,7 @@ func listRevisions(
 	}
 }
 
-// completeRevisions completes revision numbers, the latest first.
+// completeRevisions returns a function that completes revision numbers, the latest first.
 func (p *program) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

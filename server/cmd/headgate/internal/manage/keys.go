@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
-// location returns the node or the shared store with a counter.
+// location returns the node or the shared store that has a counter.
 func location(c *nodequery.Counter) string {
 	if c.Counters != "" {
 		return "shared: " + c.Counters
@@ -23,8 +23,8 @@ func location(c *nodequery.Counter) string {
 	return output.OrDash(c.Node)
 }
 
-// reportNodes prints the nodes that were not queried because they have not sent a heartbeat for some time. It returns
-// failures of the other nodes as an error.
+// reportNodes prints the nodes that were not queried because they send no heartbeats. It returns failures of other
+// nodes as an error.
 func (p *program) reportNodes(nodes []nodequery.NodeStatus, failures string) error {
 	for _, n := range nodes {
 		if n.State == "silent" {

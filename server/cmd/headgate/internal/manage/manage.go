@@ -1,6 +1,6 @@
-// Package manage has the commands that read and change a rules service: its rules, clients, overrides, tokens, webhooks
-// and nodes, the counters and statistics of its nodes, and its database. "headgate context" saves the addresses of
-// rules services.
+// Package manage has the commands that use a rules service. They read and change its rules, clients, overrides, tokens,
+// webhooks and nodes, read and reset the counters and statistics of its nodes, and back up its database. "headgate
+// context" saves the addresses of rules services.
 package manage
 
 import (

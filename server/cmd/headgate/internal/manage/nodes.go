@@ -70,7 +70,7 @@ next heartbeat.`,
 	}, "deleted", "node", "/v1/nodes/")
 }
 
-// completeNodes completes ids of nodes.
+// completeNodes returns a function that completes IDs of nodes.
 func (p *program) completeNodes(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {

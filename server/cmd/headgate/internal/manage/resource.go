@@ -24,14 +24,14 @@ import (
 	"github.com/headgate/headgate/server/control/webhook"
 )
 
-// A resource is a collection of the rules service that commands list, get and delete from.
+// A resource describes a collection of the rules service to the commands list, get and delete.
 type resource struct {
 	collection remote.Collection
 	noun       string
 	exampleID  string // an id for examples in the help
 	header     []string
-	cells      func(*objectFields) []string
-	toYAML     func(body []byte) ([]byte, error) // as in a rules file; nil if rules files have none
+	cells      func(*objectFields) []string      // cells of a table row, without those that all resources have
+	toYAML     func(body []byte) ([]byte, error) // converts a body to the YAML of rules files; nil if they have none
 }
 
 func ruleYAML(body []byte) ([]byte, error) {
@@ -113,7 +113,7 @@ var (
 	}
 )
 
-// inlineJSON formats JSON in one line, in the syntax of a rules file.
+// inlineJSON formats JSON on one line, without quotes, brackets and braces.
 func inlineJSON(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -245,7 +245,7 @@ func (p *program) deleteCommand(s *resource, f *cli.ServerFlags) *cobra.Command 
 	return c
 }
 
-// completeIDs completes the ids of a resource.
+// completeIDs returns a function that completes IDs of a resource.
 func (p *program) completeIDs(s *resource, f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
@@ -254,8 +254,8 @@ func (p *program) completeIDs(s *resource, f *cli.ServerFlags) cobra.CompletionF
 	}
 }
 
-// deleteByIDCommand makes c delete the objects whose ids are its arguments, below the path of their collection. Its
-// messages use done, such as "revoked", and noun, such as "token".
+// deleteByIDCommand sets RunE of c to delete the objects whose IDs are its arguments. path is the path of their
+// collection. Messages contain done, such as "revoked", and noun, such as "token".
 func (p *program) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)
@@ -272,7 +272,7 @@ func (p *program) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, 
 	return c
 }
 
-// maxCompletions is the number of ids after which findIDs reads no more pages.
+// maxCompletions is the number of IDs after which findIDs reads no more pages.
 const maxCompletions = 1000
 
 // listAll returns all tokens or webhooks of the rules service.
@@ -306,8 +306,8 @@ func (p *program) writeSecret(path, noun, id, secret string) error {
 	return nil
 }
 
-// findIDs returns completions for the ids that begin with prefix. The service also finds objects with prefix in other
-// fields, so findIDs reads pages until it has enough ids. With an error, it also returns the ids that it found before.
+// findIDs returns completions for the IDs that begin with prefix. The service also finds objects with prefix in other
+// fields, so findIDs reads pages until it has enough IDs. After an error, it returns the IDs that it has found, too.
 func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix string) (ids []string, err error) {
 	for q := (remote.Query{Search: prefix, Limit: 1000}); ; {
 		page, err := client.List(ctx, s.collection, q)

@@ -16,7 +16,7 @@ func (p *program) trafficCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "traffic",
-		Short: "Show the last decisions, and erase the statistics of a client; headgate top shows them",
+		Short: "Show the last decisions, or erase the statistics of a client",
 		Example: `  headgate traffic decisions user=noisy
   headgate traffic erase user=noisy
   headgate top`,
@@ -31,9 +31,9 @@ func (p *program) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "erase ATTRIBUTE=VALUE...",
 		Short: "Erase the statistics of a client",
-		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes. Several
-attributes select clients that have all of them. A client that sends more requests is counted again. Counters of
-limits stay; see "headgate keys reset".`,
+		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes.
+If several attributes are given, the client must have all of them. If the client sends more requests, they are counted again. The
+command does not reset the client's limits: "headgate keys reset" does.`,
 		Example: `  headgate traffic erase user=noisy
   headgate traffic erase ip=192.0.2.7 --note "request of the data subject"`,
 		Args: cobra.MinimumNArgs(1),

@@ -12,11 +12,12 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// An upload reads a file that is sent, and shows the progress: first how much was read, then what the receiver does.
+// An upload is a reader of a file to send that shows the progress: how much was read, and then, while the receiver
+// works, what it does.
 type upload struct {
 	from io.Reader
-	size int64  // 0 if unknown
-	then string // what the receiver does when it has all of the file
+	size int64  // in bytes; 0 if unknown
+	then string // what the receiver does after it has received the file, such as "restoring it"
 
 	read  atomic.Int64
 	ended atomic.Bool
@@ -42,7 +43,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// text returns the progress after a time.
+// text returns the line of progress.
 func (u *upload) text(elapsed time.Duration) string {
 	took := elapsed.Round(100 * time.Millisecond)
 	if u.ended.Load() {
@@ -56,8 +57,8 @@ func (u *upload) text(elapsed time.Duration) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// show shows the progress on w until the returned function is called: on a terminal in one line, else in a line every
-// few seconds.
+// show shows the progress on w until stop is called. On a terminal, it updates one line. Otherwise it writes a line
+// every few seconds.
 func (u *upload) show(w io.Writer) (stop func()) {
 	every, terminal := logProgressEvery, terminal.IsDevice(w)
 	if terminal {

@@ -47,7 +47,8 @@ func listWebhooks(ctx context.Context, client *remote.Client) ([]webhook.Webhook
 	return listAll[webhook.Webhook](ctx, client, "/v1/webhooks")
 }
 
-// completeWebhooks completes the id of a webhook: the first argument, or all arguments of delete.
+// completeWebhooks returns a function that completes IDs of webhooks, in the first argument or in all arguments of
+// delete.
 func (p *program) completeWebhooks(f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && c.Name() != "delete" {

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Footer has what the bottom of each page shows.
+// A Footer is the content of the last line of each page.
 type Footer struct {
-	Version string    // of the program
-	Date    time.Time // of the build; zero for none
+	Version string    // version of the program
+	Date    time.Time // date of the build; zero if it is unknown
 }
 
 // Name returns the name of a command's page, such as headgate-rules-lint.
@@ -83,11 +83,11 @@ func (w *writer) section(name string) { w.line(".SH %s", name) }
 // text writes a line of running text.
 func (w *writer) text(text string) { w.line("%s", escape(text)) }
 
-// paragraphs writes a text whose paragraphs are separated by empty lines, or other if it is empty. Indented lines are
-// kept as they are.
-func (w *writer) paragraphs(text, other string) {
+// paragraphs writes a text whose paragraphs are separated by empty lines. Indented paragraphs are not filled. If text
+// is empty, it writes fallback.
+func (w *writer) paragraphs(text, fallback string) {
 	if text == "" {
-		text = other
+		text = fallback
 	}
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(paragraph, "\t") || strings.HasPrefix(paragraph, "  ") {
@@ -168,13 +168,13 @@ func (w *writer) seeAlso(c *cobra.Command) {
 	}
 }
 
-// escape returns text that roff prints as it is.
+// escape escapes characters that roff would interpret.
 func escape(text string) string {
 	lines := strings.Split(strings.ReplaceAll(text, `\`, `\e`), "\n")
 	for i, line := range lines {
 		line = strings.ReplaceAll(line, "-", `\-`)
 		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			line = `\&` + line // otherwise it is a request
+			line = `\&` + line // roff would interpret the line as a request
 		}
 		lines[i] = line
 	}
@@ -183,11 +183,11 @@ func escape(text string) string {
 		if r < utf8.RuneSelf {
 			ascii.WriteRune(r)
 		} else {
-			fmt.Fprintf(&ascii, `\[u%04X]`, r) // roff itself reads ASCII only
+			fmt.Fprintf(&ascii, `\[u%04X]`, r) // roff reads only ASCII
 		}
 	}
 	return ascii.String()
 }
 
-// quote returns an argument of a macro.
+// quote returns text as an argument of a roff macro.
 func quote(text string) string { return `"` + strings.ReplaceAll(escape(text), `"`, `\(dq`) + `"` }

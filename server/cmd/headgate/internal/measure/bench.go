@@ -48,7 +48,7 @@ Targets:
 
 Clients have random names, so that each run starts with full limits. For a rule, they are both user and api_key.`
 
-// targetFlags are the flags that describe what to ask for.
+// targetFlags are flags about the requests to a target.
 type targetFlags struct {
 	rule, tokenFile string
 }
@@ -72,8 +72,8 @@ func (f *targetFlags) targetOptions(address string) (target.Options, error) {
 	return o, err
 }
 
-// showMeasured prints a report, with printTable as a table. The exit code says whether the measurement was interrupted,
-// or its result is not as wanted.
+// showMeasured prints a report. It calls printTable for the format Table. It returns an ExitError if the measurement
+// was interrupted or its result is unwanted.
 func (p *program) showMeasured(
 	out output.Format, report any, interrupted, unwanted bool, printTable func() error,
 ) error {

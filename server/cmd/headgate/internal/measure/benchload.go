@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
-// maxRateName is the value of --rate for as many requests as the connections carry.
+// maxRateName is the value of --rate for the highest possible rate.
 const maxRateName = "max"
 
 // maxTargets is the maximum number of targets of bench load.
@@ -213,7 +213,7 @@ func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
 	}
 }
 
-// showLoad prints the report. Requests that failed or were not sent determine the exit code.
+// showLoad prints the report. It returns an ExitError if requests failed or were not sent.
 func (p *program) showLoad(f *loadFlags, report *loadReport) error {
 	failed := slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 })
 	return p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })

@@ -173,10 +173,10 @@ func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
 	return nil
 }
 
-// calibrateRules has a rule that no request of a calibration exceeds.
+// calibrateRules is a rules file for calibrations. Its limit is so high that all requests are admitted.
 const calibrateRules = "rules:\n  - { id: calibrate, key: user, limits: 1000/s }\n"
 
-// calibrate measures constants and shows what it is doing on standard error.
+// calibrate measures constants on this machine. It shows the current step on standard error.
 func (p *program) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c *plan.Constants) error {
 	if f.duration <= 0 || f.duration > 10*time.Minute {
 		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.duration)
@@ -196,7 +196,7 @@ func (p *program) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c
 	return calibrateShard(ctx, f, in.Limits, c)
 }
 
-// redisScheme begins the URLs of --redis.
+// redisScheme is the beginning of valid values of --redis.
 const redisScheme = "redis://"
 
 // calibrateShard measures the Redis server of --redis.
@@ -213,7 +213,7 @@ func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Const
 	return errors.Join(plan.MeasureShard(ctx, c, t, store, limits, f.duration), store.Close(), t.Close())
 }
 
-// nodeStartTime is how long the node of a calibration may take to start, and to stop.
+// nodeStartTime is the timeout for the start of the node of a calibration.
 const nodeStartTime = 30 * time.Second
 
 // calibrateNode starts a node of this program on a free port and measures it over gRPC.
@@ -243,7 +243,7 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration
 		return fmt.Errorf("start a node: %w", err)
 	}
 	defer func() {
-		_ = node.Process.Kill() // it may have ended; it has no state to save
+		_ = node.Process.Kill() // fails if the node has ended; it need not save anything
 		_ = node.Wait()
 	}()
 	startCtx, cancel := context.WithTimeout(ctx, nodeStartTime)
@@ -261,7 +261,7 @@ func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration
 	return errors.Join(plan.MeasureNode(ctx, c, t, duration), t.Close())
 }
 
-// grpcAddress returns the address for gRPC from the log of a node.
+// grpcAddress reads the log of a node until it finds the address of the gRPC listener.
 func grpcAddress(log *json.Decoder) (string, error) {
 	for {
 		var line struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/loadgen"
 )
 
-// latencyText formats a latency with three digits.
+// latencyText formats a latency with about three digits.
 func latencyText(d time.Duration) string {
 	switch {
 	case d < 10*time.Microsecond:
@@ -23,7 +23,7 @@ func latencyText(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-// secondsPlot draws the requests of each second; the current second is not complete.
+// secondsPlot draws the number of requests in each second. The last second may be incomplete.
 func secondsPlot(perSecond []int64) string {
 	counts := make([]int, len(perSecond))
 	for i, n := range perSecond {
@@ -93,7 +93,7 @@ func latencyHeader(report *loadReport) []string {
 	return header
 }
 
-// latencyRows returns the percentiles of each target, with bars on one scale.
+// latencyRows returns a row for each percentile, with the latencies of all targets. The bars have the same scale.
 func latencyRows(report *loadReport) [][]string {
 	longest := time.Duration(1)
 	for _, r := range report.Targets {

@@ -99,7 +99,7 @@ func rateAlgorithms() []headgate.Algorithm {
 	return slices.DeleteFunc(headgate.Algorithms(), func(a headgate.Algorithm) bool { return a == headgate.Concurrency })
 }
 
-// limits returns the limits to climb against, one for each algorithm.
+// limits returns the limits to measure, one for each algorithm.
 func (f *rampFlags) limits() ([]headgate.Limit, error) {
 	limit, err := headgate.ParseLimit(f.limit)
 	if err != nil {
@@ -205,10 +205,11 @@ func (f *rampFlags) climb(
 	return results, errors.Join(err, o.Target.Close())
 }
 
-// gatewayRequests is how many requests a ladder tries at the same time at a gateway, where each waits for the service.
+// gatewayRequests is the number of concurrent requests to a gateway. They may wait for the service behind it.
 const gatewayRequests = 8
 
-// rampProgress returns a function that draws the progress of a step, at most ten times a second.
+// rampProgress returns a function that draws the progress of a step at most ten times per second, or nil without a
+// terminal.
 func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 	if !screen.Live || virtual {
 		return nil
@@ -224,7 +225,7 @@ func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 	}
 }
 
-// showRamp prints the report. Steps that are not within one period determine the exit code.
+// showRamp prints the report. It returns an ExitError if a step was not within one period of the oracle's time.
 func (p *program) showRamp(f *rampFlags, report *rampReport) error {
 	if f.svg != "" {
 		if err := os.WriteFile(f.svg, []byte(rampChart(report).SVG(true)), 0o644); err != nil {
@@ -235,7 +236,7 @@ func (p *program) showRamp(f *rampFlags, report *rampReport) error {
 	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
 }
 
-// rampChart returns a chart of how long the steps took, beside the time of the oracle.
+// rampChart returns a chart of the durations of the steps, compared with the time of the oracle.
 func rampChart(report *rampReport) *chart.BarChart {
 	c := &chart.BarChart{
 		Title: "How long a step takes with a limit of " + report.Limit, Parts: []string{"the oracle's time", "more than that"},
@@ -291,7 +292,7 @@ func (p *program) printRamp(report *rampReport) error {
 // plotColumns is the maximum number of columns of a plot of seconds.
 const plotColumns = 60
 
-// rampPlot draws the requests that passed in each second, or in several if there are many seconds.
+// rampPlot draws the number of requests that passed in each second. If there are many seconds, a column has several.
 func rampPlot(perSecond []int) string {
 	secondsPerColumn := max(1, (len(perSecond)+plotColumns-1)/plotColumns)
 	var values []float64

@@ -94,11 +94,11 @@ type simulateOptions struct {
 	mode      string // the only mode to simulate, "" for all of the scenario
 	html      string // file of the report, "" for none
 	svg       string // file of a picture, "" for none
-	figure    string // in the picture
+	figure    string // the figure in the picture
 	parallel  int
 }
 
-// choose removes all algorithms and modes from a scenario except the chosen ones.
+// choose removes all algorithms and modes from a scenario except those that the flags select.
 func (o *simulateOptions) choose(s *scenario.Scenario) error {
 	var err error
 	if o.algorithm != "" {
@@ -112,16 +112,17 @@ func (o *simulateOptions) choose(s *scenario.Scenario) error {
 	return err
 }
 
-// only returns the items of a list that have a name: one item, or an error.
-func only[T fmt.Stringer](what, name string, list []T) ([]T, error) {
+// only returns a list with the item that has the given name. It returns an error with the name of the flag if there is
+// no such item.
+func only[T fmt.Stringer](flag, name string, list []T) ([]T, error) {
 	i := slices.IndexFunc(list, func(item T) bool { return item.String() == name })
 	if i < 0 {
-		return nil, fmt.Errorf("--%s %q: want one of the %ss of the scenario: %v", what, name, what, list)
+		return nil, fmt.Errorf("--%s %q: want one of the %ss of the scenario: %v", flag, name, flag, list)
 	}
 	return list[i : i+1], nil
 }
 
-// writePictures writes the report and the picture that were asked for.
+// writePictures writes the report and the picture that the flags request.
 func (o *simulateOptions) writePictures(results *sim.Results) error {
 	if o.html != "" {
 		var page bytes.Buffer
@@ -147,12 +148,12 @@ func figureNames() []string {
 	return names
 }
 
-// simulationGCPercent lets simulations take more memory, so that there are fewer garbage collections: they have little
-// in memory, and make much garbage. GOGC overrides it.
+// simulationGCPercent is the GOGC of simulations, unless the environment sets GOGC. Simulations use little memory but
+// produce much garbage, so a higher value saves many garbage collections.
 const simulationGCPercent = 300
 
-// simulationMemory is the size of the heap above which the garbage collector runs more often again. GOMEMLIMIT
-// overrides it.
+// simulationMemory is the memory limit of simulations, above which garbage is collected more often, unless the
+// environment sets GOMEMLIMIT.
 const simulationMemory = 8 << 30
 
 // simulate runs a scenario and prints its results.
@@ -232,7 +233,7 @@ func microseconds(us float64) string {
 	return time.Duration(us * float64(time.Microsecond)).Round(time.Microsecond).String()
 }
 
-// printSimulationNotes prints what the table does not say.
+// printSimulationNotes prints results that are not in the table.
 func (p *program) printSimulationNotes(results *sim.Results, took time.Duration) {
 	simulated := 0.0
 	for _, r := range results.Results {

@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// A Decider makes the decisions that a node would make, without serving requests.
+// A Decider makes the same decisions as a node with the same configuration, but has no listeners.
 type Decider struct {
 	Engine *engine.Engine
 
@@ -37,7 +37,7 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	}
 	d := &Decider{}
 	settings := c.IdentityConfig(secret, nil)
-	settings.UserFrom = nil // the argument of Read has the user
+	settings.UserFrom = nil // Read gets the user from its argument
 	if d.identity, err = identity.New(settings); err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func OpenDecider(ctx context.Context, c *config.Config, log *slog.Logger) (*Deci
 	}); err != nil {
 		return nil, err
 	}
-	// This process gets no updates from nodes. The store decides lease rules exactly, and memory decides async and gossip
-	// rules.
+	// This process receives no updates from nodes, so the store decides lease rules exactly, and async and gossip rules
+	// are decided in memory.
 	main, memory := d.stores.Main(), d.stores.Memory
 	d.Engine, err = engine.New(engine.Config{
 		Rules: set, Store: main, Local: memory, Shared: d.stores.Shared(),

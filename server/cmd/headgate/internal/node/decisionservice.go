@@ -23,13 +23,13 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// A decisionService serves the engine's decisions over several protocols.
+// A decisionService lets other programs ask the engine for decisions, over several protocols.
 type decisionService struct {
 	token      *service.Token   // the token that callers must send; nil if none is required
 	resetToken *service.Token   // the token with which callers may reset keys; nil if there is none
 	grpc       *grpcapi.Server  // nil if gRPC is off
 	envoy      *envoyrls.Server // serves Envoy's protocol over gRPC and HTTP; nil if both are off
-	protocols  []*protocol      // the protocols that are not off
+	protocols  []*protocol      // the protocols that are on
 }
 
 // A protocol is a listener of the decision service.
@@ -41,11 +41,11 @@ type protocol struct {
 
 // A protocolServer is the server of one protocol.
 type protocolServer interface {
-	// Serve serves until Shutdown, and then returns nil.
+	// Serve serves until Shutdown is called, and then returns nil.
 	Serve(net.Listener) error
-	// Shutdown waits until the current calls have finished. If ctx ends first, it aborts them.
+	// Shutdown stops accepting calls and waits for current calls. If ctx ends first, it aborts them.
 	Shutdown(context.Context) error
-	// Reload reads the certificates again, and logs the result.
+	// Reload reads the certificate files again, and logs the result.
 	Reload() error
 }
 
@@ -90,7 +90,7 @@ func (n *Node) openDecisionService() error {
 		}
 		d.protocols = append(d.protocols, proto)
 		if proto.listener, err = conns.Listen(p.addr); err != nil {
-			if !c.IsSet(p.setting) { // the user may not know that there is such a listener
+			if !c.IsSet(p.setting) { // the user may not know that this listener exists
 				return fmt.Errorf("%w; set another address with --%s, or off", err, p.setting)
 			}
 			return fmt.Errorf("%s: %w", c.Origin(p.setting), err)
@@ -112,10 +112,11 @@ func onLoopback(addr net.Addr) bool {
 	return err == nil && ap.Addr().Unmap().IsLoopback()
 }
 
-// redisBatchParallelism is how many decisions of one batch are made concurrently if the store is Redis.
+// redisBatchParallelism is the number of decisions of a batch that run concurrently if the store is Redis.
 const redisBatchParallelism = 64
 
-// batchParallelism returns how many decisions of one batch are made concurrently.
+// batchParallelism returns the number of decisions of a batch that run concurrently. In memory, concurrency would not
+// help.
 func (n *Node) batchParallelism() int {
 	if n.stores.Shared() {
 		return redisBatchParallelism
@@ -146,7 +147,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 	return s, nil
 }
 
-// connLimits returns the limits on connections of a listener, except for their total.
+// connLimits returns the limits of a listener's connections, except for their total number.
 func (n *Node) connLimits(perAddress config.CountOrOff) service.ConnLimits {
 	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
 }
@@ -163,7 +164,7 @@ func (n *Node) openEnvoy() error {
 		Limits:  envoyrls.Limits{Body: int(settings.MaxBody)},
 		OnError: n.faultLogger("envoy"), Logger: n.componentLogger("service").With("protocol", "envoy"),
 		OnHealth: func(healthy bool) {
-			if d.grpc != nil { // before that, openGRPC sets the state
+			if d.grpc != nil { // otherwise openGRPC sets the state later
 				d.grpc.SetServing(envoyrls.HealthName, healthy)
 			}
 		},
@@ -178,7 +179,7 @@ func (n *Node) openEnvoy() error {
 
 // openAPI creates the HTTP server.
 func (n *Node) openAPI() (protocolServer, error) {
-	envoy := service.WithHold(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response
+	envoy := service.WithHold(n.service.envoy.Handler(), rules.MaxDelay) // rules may delay a response by MaxDelay
 	settings := &n.config.Service
 	log := n.componentLogger("service").With("listener", "api")
 	api, err := httpapi.New(httpapi.Config{
@@ -216,7 +217,7 @@ func (n *Node) openRESP() (protocolServer, error) {
 	return resp.New(c)
 }
 
-// serveDecisionService starts to serve. If a server fails, it calls stop.
+// serveDecisionService starts the servers. If a server fails, it calls stop.
 func (n *Node) serveDecisionService(ctx context.Context, tasks *sync.WaitGroup, stop context.CancelCauseFunc) {
 	for _, p := range n.service.protocols {
 		tasks.Go(func() {
@@ -234,8 +235,8 @@ func (n *Node) serveDecisionService(ctx context.Context, tasks *sync.WaitGroup, 
 	}
 }
 
-// drainDecisionService waits until the current calls have finished. Health checks fail immediately, but new calls are
-// accepted during the drain delay, in which load balancers notice the failed checks.
+// drainDecisionService makes health checks fail, waits for the drain delay, and then stops the servers after current
+// calls. During the delay, new calls are still accepted, because load balancers have not noticed the failed checks yet.
 func (n *Node) drainDecisionService() {
 	d := &n.service
 	if len(d.protocols) == 0 {
@@ -248,7 +249,7 @@ func (n *Node) drainDecisionService() {
 		d.grpc.SetServing("", false)
 	}
 	delay, timeout := n.config.Drain()
-	time.Sleep(delay) // a second signal ends the program
+	time.Sleep(delay) // need not be interruptible, because a second signal ends the program
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var tasks sync.WaitGroup
@@ -262,7 +263,7 @@ func (n *Node) drainDecisionService() {
 	tasks.Wait()
 }
 
-// closeDecisionService closes all servers and listeners, whether they have served or not.
+// closeDecisionService closes all servers and listeners, even if they were never started.
 func (n *Node) closeDecisionService() {
 	for _, p := range n.service.protocols {
 		abort(p.server)
@@ -276,7 +277,7 @@ func (n *Node) closeDecisionService() {
 func abort(s protocolServer) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.Shutdown(ended) // the error is that ctx has ended
+	_ = s.Shutdown(ended) // returns the error of the ended context
 }
 
 // reloadDecisionService reads the certificates and the limits for Envoy again.

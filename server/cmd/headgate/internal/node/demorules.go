@@ -15,19 +15,19 @@ import (
 //go:embed demo.yaml
 var demoRules []byte
 
-// demoRule is the demo rule that the banner describes. The ids of all demo rules begin with demoPrefix.
+// demoRule is the ID of the demo rule that the banner describes. The IDs of all demo rules begin with demoPrefix.
 const (
 	demoRule   = "demo-per-address"
 	demoPrefix = "demo-"
 )
 
-// demoActor is the author of the demo rules, in the history.
+// demoActor is the actor of changes of demo rules in the history.
 const demoActor = "headgate"
 
 // demoRemoval is the action of a change that removes demo rules.
 const demoRemoval = "rules.delete"
 
-// trafficRule is the demo rule that limits the clients of the demo traffic.
+// trafficRule is the ID of the demo rule that limits the clients of the demo traffic.
 const trafficRule = "demo-per-client"
 
 // openDemoTraffic creates the demo traffic if the gateway is in front of the built-in upstream.
@@ -52,7 +52,7 @@ func (n *Node) demoSwitch() api.Switch {
 	return n.demoTraffic
 }
 
-// demoRulesRemoved reports whether there are no rules because removeDemoRules has deleted the last ones.
+// demoRulesRemoved reports whether there are no rules and removeDemoRules has deleted the last ones.
 func (n *Node) demoRulesRemoved(ctx context.Context) (bool, error) {
 	db, namespace := n.rulesService.db, n.config.ControlNamespace()
 	count, err := db.Count(ctx, control.Query{Namespace: namespace, Kind: control.KindRule})
@@ -76,8 +76,8 @@ func (n *Node) addDemoRules(ctx context.Context) error {
 	return nil
 }
 
-// removeDemoRules deletes the demo rules that an earlier start without an upstream has written to the database. In
-// front of a user's service, only the user's rules may limit requests. It keeps demo rules that a user has changed.
+// removeDemoRules deletes the demo rules that an earlier start without an upstream has added, because only the user's
+// rules may limit requests to the user's service. It keeps demo rules that a user has changed.
 func (n *Node) removeDemoRules(ctx context.Context) error {
 	db, namespace := n.rulesService.db, n.config.ControlNamespace()
 	found, err := db.List(ctx, control.Query{

@@ -13,15 +13,15 @@ import (
 // otherFiles is the number of descriptors reserved for files, the database, Redis, gossip and webhooks.
 const otherFiles = 128
 
-// descriptors describes how the listeners share the process's file descriptors.
+// descriptors are the numbers of file descriptors that the parts of the process may use.
 type descriptors struct {
-	limit       int         // the number that the process may open
-	needed      int         // the number that the configured connections may use
-	share       conns.Share // the share of each listener
+	limit       int         // the maximum number for the process
+	needed      int         // the number that the configured connections can use
+	share       conns.Share // the numbers for each listener
 	perUpstream int         // the maximum number of connections to one upstream; 0 for the configured number
 }
 
-// A descriptorNeed counts the descriptors that the configured connections may use.
+// A descriptorNeed counts the descriptors that the configured connections can use.
 type descriptorNeed struct {
 	listeners   map[string]int // connections by listener
 	upstreams   int            // number of upstream servers
@@ -37,8 +37,8 @@ func (n *descriptorNeed) total() int {
 	return sum
 }
 
-// planDescriptors divides limit descriptors. If they are enough for n, nothing is limited. Otherwise connections to
-// upstreams get a quarter. Half of the rest is reserved for the listeners in equal parts, and the listeners share the
+// planDescriptors divides limit descriptors. If they are enough for n, it limits nothing. Otherwise a quarter is for
+// connections to upstreams. Half of the rest is reserved for the listeners in equal parts, and any listener may use the
 // other half.
 func planDescriptors(limit int, n *descriptorNeed) descriptors {
 	d := descriptors{limit: limit, needed: n.total()}
@@ -59,8 +59,7 @@ func planDescriptors(limit int, n *descriptorNeed) descriptors {
 // isShort reports whether the process has fewer descriptors than it needs.
 func (d *descriptors) isShort() bool { return d.share.Shared != nil }
 
-// divideDescriptors divides the descriptors that the process may open, given their number, and logs if they are too
-// few.
+// divideDescriptors sets n.descriptors for a process that may open limit descriptors, and logs if they are too few.
 func (n *Node) divideDescriptors(limit int) error {
 	need, err := countDescriptors(n.config)
 	if err != nil {
@@ -71,8 +70,8 @@ func (n *Node) divideDescriptors(limit int) error {
 	return nil
 }
 
-// Descriptors returns the number of file descriptors that the process may open, 0 if it is unknown, and the number that
-// a node with this configuration needs at most.
+// Descriptors returns the number of file descriptors that the process may open, 0 if it is unknown, and the maximum
+// number that a node with this configuration needs.
 func Descriptors(c *config.Config) (limit, needed int, err error) {
 	need, err := countDescriptors(c)
 	if err != nil {
@@ -116,8 +115,8 @@ func (n *descriptorNeed) addGateway(settings *gateway.Config) {
 	}
 }
 
-// logShortage logs if the process has fewer descriptors than it needs. It is a warning if there is a configuration
-// file, or if the process may open very few. Otherwise it is information.
+// logShortage logs if the process has fewer descriptors than it needs. The level is a warning if there is a
+// configuration file or if the limit is very low. Otherwise the process is probably a trial, and the level is info.
 func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 	if !d.isShort() {
 		return
@@ -133,7 +132,7 @@ func (d *descriptors) logShortage(log *slog.Logger, configured bool) {
 		"shared", d.share.Shared.Total(), "per_upstream", d.perUpstream)
 }
 
-// limitGateway lowers the connection limits of a gateway to its part of the descriptors.
+// limitGateway lowers the connection limits of a gateway to its share of the descriptors.
 func (d *descriptors) limitGateway(settings *gateway.Config) {
 	settings.Descriptors = d.share
 	if d.perUpstream == 0 {

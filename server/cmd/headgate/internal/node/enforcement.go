@@ -16,23 +16,23 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// enforcement puts rules in force. Suspended rules become shadow rules until their suspension expires. Suspensions come
-// from the rules service and from the admin listener of this node. The suspensions from the admin listener are lost
-// when the process ends.
+// enforcement puts rules in force. A suspension turns off the enforcement of a rule: the rule becomes a shadow rule,
+// which never denies, until the suspension expires. Suspensions come from the rules service and from the admin listener
+// of this node. Those from the admin listener are lost when the process ends.
 type enforcement struct {
 	engine       *engine.Engine
-	storesShared bool // see telemetry.RuleLoad
+	storesShared bool // nodes share a store
 	metrics      *telemetry.Metrics
 	log          *slog.Logger
 	now          func() time.Time
 	wake         chan struct{} // receives if the time of the next expiry may have changed
 
 	mu               sync.Mutex
-	loaded           *match.Set // the rules as they were loaded; nil until then
-	fleetSuspensions []control.Suspension
-	nodeSuspensions  map[string]control.Suspension // by control.SuspensionID
-	active           []control.Suspension          // in force
-	rulesOff         int
+	loaded           *match.Set                    // the rules without suspensions; nil until apply is called
+	fleetSuspensions []control.Suspension          // from the rules service; may have expired
+	nodeSuspensions  map[string]control.Suspension // from the admin listener, by control.SuspensionID
+	active           []control.Suspension          // all suspensions in force
+	rulesOff         int                           // number of suspended rules
 }
 
 func newEnforcement(e *engine.Engine, shared bool, m *telemetry.Metrics, log *slog.Logger) *enforcement {
@@ -42,7 +42,7 @@ func newEnforcement(e *engine.Engine, shared bool, m *telemetry.Metrics, log *sl
 	}
 }
 
-// apply makes the engine use a rule set, and returns the set with shadow rules that the engine uses.
+// apply puts a rule set in force. It returns the set in which suspended rules are shadow rules, which the engine uses.
 func (e *enforcement) apply(set *match.Set) (*match.Set, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,10 +107,10 @@ func (e *enforcement) refresh() {
 	e.logChanges(previous)
 	select {
 	case e.wake <- struct{}{}:
-	default: // run will already look at the times
+	default: // run is about to check the times anyway
 	}
 	if e.loaded == nil {
-		return // apply has not been called yet, and will use e.active
+		return // apply was not called yet; it will use e.active
 	}
 	effective, offCount := e.loaded.Shadowed(e.suspensionFilter())
 	e.metrics.ExpectRules(effective, e.storesShared)
@@ -145,8 +145,8 @@ func (e *enforcement) updateActive() {
 	e.active = list
 }
 
-// logChanges logs which suspensions have begun and ended, given the previous ones. Without a rules service, this is the
-// node's audit log.
+// logChanges logs the suspensions that have begun or ended since previous. Without a rules service, this is the only
+// record of them.
 func (e *enforcement) logChanges(previous []control.Suspension) {
 	for _, s := range e.active {
 		if !slices.Contains(previous, s) {

@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/server/internal/watch"
 )
 
-// mirrorTimeout is the time limit for copying a file to the database.
+// mirrorTimeout is the timeout of a copy of the file to the database.
 const mirrorTimeout = time.Minute
 
-// fileActor is the actor that the log of changes has for changes from a file.
+// fileActor is the actor of changes from a file in the history.
 const fileActor = "file"
 
 // A fileMirror copies the rules of a file to a database.

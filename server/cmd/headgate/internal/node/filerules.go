@@ -24,7 +24,7 @@ import (
 // fileRules applies the rules of a file to the engine, at the start and whenever the file changes.
 type fileRules struct {
 	path         string
-	storesShared bool
+	storesShared bool // nodes share a store
 	prefixes     clientip.PrefixLengths
 	enforcement  *enforcement
 	metrics      *telemetry.Metrics
@@ -32,13 +32,13 @@ type fileRules struct {
 
 	reloadMu sync.Mutex // serializes reload
 
-	mu     sync.Mutex // protects the fields below
-	data   []byte     // the content of the file whose rules are in force
+	mu     sync.Mutex // guards the fields below
+	data   []byte     // the content of the file when its rules came into force
 	state  telemetry.RulesStatus
-	mirror *fileMirror // copies the rules to the database of the API; nil without an API
+	mirror *fileMirror // copies the rules to the database of the rules API; nil if there is none
 }
 
-// mirrorTo copies the rules to the database of the API, now and after each change.
+// mirrorTo copies the rules to the database of the rules API, now and after each change.
 func (r *fileRules) mirrorTo(mirror *fileMirror) {
 	r.mirror = mirror
 	mirror.reload()
@@ -84,13 +84,14 @@ func (r *fileRules) loadFirst() (*match.Set, error) {
 	return set, nil
 }
 
-// start must be called when the first rules are in force. e applies later rules.
+// start must be called when the rules of loadFirst are in force. Later rules are applied with e.
 func (r *fileRules) start(e *enforcement) {
 	r.enforcement = e
 	r.setLoaded(e.engine.Rules())
 }
 
-// heavyFile is the size in bytes from which compiling a file creates so much garbage that decisions would slow down.
+// heavyFile is the minimum size in bytes of a file whose compilation creates so much garbage that it would slow down
+// decisions. The garbage collector is paused for it.
 const heavyFile = 128 << 10
 
 // reload reads the file and applies its rules, if they have changed and are valid.
@@ -163,7 +164,7 @@ func (r *fileRules) status() telemetry.RulesStatus {
 	return r.state
 }
 
-// Locate adds the positions in a rules file to an error of the engine about these rules.
+// Locate adds the positions in a rules file to an error of the engine about rules of the file.
 func Locate(name string, data []byte, err error) error {
 	var rulesErr *rules.Error
 	if !errors.As(err, &rulesErr) {

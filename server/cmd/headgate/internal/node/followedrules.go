@@ -16,7 +16,7 @@ import (
 // followedRules applies the rules of a rules service, in this process or remote, to the engine.
 type followedRules struct {
 	follower     *follow.Follower           // nil until it is opened
-	mirror       atomic.Pointer[fileMirror] // nil unless the database mirrors a file
+	mirror       atomic.Pointer[fileMirror] // nil unless the database is a copy of a rules file
 	enforcement  *enforcement
 	storesShared bool
 	metrics      *telemetry.Metrics
@@ -26,7 +26,7 @@ type followedRules struct {
 	lastStatus follow.Status
 }
 
-// apply makes the engine use a rule set.
+// apply puts a rule set in force.
 func (f *followedRules) apply(set *match.Set) error {
 	effective, err := f.enforcement.apply(set)
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *followedRules) onStatus(status follow.Status) {
 	}
 }
 
-// reload copies the rules file to the database, if it mirrors a file, and makes the follower poll now.
+// reload copies the rules file, if there is one, to the database, and makes the follower poll now.
 func (f *followedRules) reload() {
 	if m := f.mirror.Load(); m != nil {
 		m.reload()
@@ -105,7 +105,8 @@ func (n *Node) retryDatabase(ctx context.Context) bool {
 		case <-timer.C:
 		}
 		if !n.tryOpenDatabase(ctx) {
-			if err := n.rulesService.deferred.Err(); errors.Is(err, control.ErrNewerSchema) { // permanent, unlike an unreachable database
+			// Log an error that another attempt does not fix. The follower logs others.
+			if err := n.rulesService.deferred.Err(); errors.Is(err, control.ErrNewerSchema) {
 				n.log.Error("database not opened", "err", err.Error())
 			}
 			continue

@@ -10,17 +10,17 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// A healthMeter measures the rates in heartbeats. It is safe for concurrent use.
+// A healthMeter computes the rates for heartbeats. It is safe for concurrent use.
 type healthMeter struct {
 	mu          sync.Mutex
 	measuredAt  time.Time
-	failingOpen map[string]uint64
-	calls       telemetry.Distribution
-	stats       control.HealthStats // the rates of the last measurement
+	failingOpen map[string]uint64      // requests per rule at measuredAt
+	calls       telemetry.Distribution // durations of store calls at measuredAt
+	stats       control.HealthStats    // the result of the last measurement
 }
 
-// minInterval is the shortest time that rates are measured over. A heartbeat that follows sooner has the same rates as
-// the last one.
+// minInterval is the minimum time over which rates are measured. If a heartbeat follows sooner, it has the rates of the
+// previous one.
 const minInterval = time.Second
 
 // measure returns the rates since the last measurement.

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/server/control/follow"
 )
 
-// describe returns this node as its heartbeat reports it to the rules service.
+// describe returns the content of this node's heartbeats, without the fields that the follower sets.
 func (n *Node) describe() control.Node {
 	result := control.Node{
 		ID: n.id, Version: n.options.Version, Region: n.config.Region, Store: "ok", Started: n.started,
@@ -42,8 +42,9 @@ func (n *Node) describe() control.Node {
 	return result
 }
 
-// adminURL returns the URL at which other hosts reach the admin listener. If that listens on all addresses, a remote
-// rules service replaces the host by the source address of heartbeats; without one, the host is this host's name.
+// adminURL returns the URL at which other hosts reach the admin listener. If the listener is on all addresses, the URL
+// has an unspecified host, which a remote rules service replaces by the source address of heartbeats. Without a remote
+// rules service, the URL has the name of this host instead.
 func (n *Node) adminURL() string {
 	if address := n.config.RulesService.Address; address != "" {
 		return address
@@ -64,11 +65,11 @@ func (n *Node) adminURL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// storeCheckInterval is how often a change of the store's state is looked for.
+// storeCheckInterval is the interval at which reportStoreChanges checks the state of the store.
 const storeCheckInterval = 500 * time.Millisecond
 
-// reportStoreChanges sends a heartbeat when the store becomes unreachable or reachable again, so that operators do not
-// wait for the next regular one.
+// reportStoreChanges sends a heartbeat when the store becomes unreachable or reachable again, so that operators see the
+// change before the next regular heartbeat.
 func (n *Node) reportStoreChanges(ctx context.Context) {
 	tick := time.NewTicker(storeCheckInterval)
 	defer tick.Stop()
@@ -94,8 +95,7 @@ func (n *Node) reportStoreChanges(ctx context.Context) {
 	}
 }
 
-// heartbeatLoop sends heartbeats of this node to its own API, for nodes with a rules file. Otherwise the follower of
-// the database sends them.
+// heartbeatLoop sends heartbeats of a node with a rules file to its own API. In other nodes, the follower sends them.
 func (n *Node) heartbeatLoop(ctx context.Context) {
 	server := n.rulesService.api.Load()
 	timer := time.NewTimer(0)
@@ -113,7 +113,8 @@ func (n *Node) heartbeatLoop(ctx context.Context) {
 	}
 }
 
-// heartbeat sends one heartbeat to the node's own API, with the revision that the API shows.
+// heartbeat sends one heartbeat to the node's own API. Its revision is the current one of the database, which is a copy
+// of the file.
 func (n *Node) heartbeat(ctx context.Context, server *api.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
@@ -126,5 +127,5 @@ func (n *Node) heartbeat(ctx context.Context, server *api.Server) error {
 	return err
 }
 
-// heartbeatTimeout is the time limit for a heartbeat to the API in this process.
+// heartbeatTimeout is the timeout of a heartbeat to the API in this process.
 const heartbeatTimeout = 5 * time.Second

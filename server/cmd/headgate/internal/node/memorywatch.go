@@ -11,8 +11,8 @@ import (
 // memoryCheckInterval is the time between two checks of the memory store.
 const memoryCheckInterval = 10 * time.Second
 
-// watchMemory logs when the memory store has evicted keys that were in use, or refused new keys, because it is full. It
-// returns when ctx ends, after a last check.
+// watchMemory logs if the full memory store has evicted keys in use or refused new keys. It returns when ctx ends,
+// after a last check.
 func watchMemory(ctx context.Context, stats func() memstore.Stats, log *slog.Logger) {
 	tick := time.NewTicker(memoryCheckInterval)
 	defer tick.Stop()

@@ -4,7 +4,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// registerMetrics registers the parts of the node whose statistics are metrics.
+// registerMetrics registers the functions that return the statistics of the node's parts for metrics.
 func (n *Node) registerMetrics() error {
 	sources := &telemetry.Sources{
 		Waiting: n.engine.Waiting, Fleet: n.fleet.Stats, Enforcement: n.enforcement.stats, Overload: n.overload.Stats,

@@ -32,16 +32,16 @@ import (
 	"github.com/headgate/headgate/server/ui"
 )
 
-// Options are the parameters of a node that are not in its configuration.
+// Options are the settings of a node that are not in its configuration.
 type Options struct {
 	// Version is the version of the program.
 	Version string
 	// Logger is required.
 	Logger *slog.Logger
-	// LogLines is the destination of Logger. It writes many lines of the access log together. Default nil: each line is
-	// written separately.
+	// LogLines, if not nil, is the destination of Logger. The access log writes many lines at once to it. Default nil,
+	// with which each line is written separately.
 	LogLines *telemetry.LineWriter
-	// Banner, if not nil, receives the addresses of the node and commands to try, when the node listens.
+	// Banner, if not nil, receives the addresses of the node and some commands to try.
 	Banner io.Writer
 	// Secrets, if not nil, receives the first admin token of a new database.
 	Secrets io.Writer
@@ -69,7 +69,7 @@ type Node struct {
 	listeners
 }
 
-// observers count and record what a node does.
+// observers record statistics and events of a node.
 type observers struct {
 	metrics     *telemetry.Metrics
 	logins      *service.Logins // failed logins on all listeners that take tokens
@@ -78,12 +78,12 @@ type observers struct {
 	health      healthMeter
 	reporter    *trafficReporter
 	decisionLog *decisionlog.Log // nil if clients are not counted
-	ownTraffic  *traffic.History // of this node, for 24 hours
+	ownTraffic  *traffic.History // statistics of this node for 24 hours
 	tracer      *traces.Tracer   // nil if traces are off
 	overload    *overload.Monitor
 }
 
-// A rulesSource is where the rules of a node come from.
+// A rulesSource has the parts that get the rules of a node and put them in force.
 type rulesSource struct {
 	fileRules     *fileRules     // nil unless the rules come from a file
 	followedRules *followedRules // nil if the rules come from a file
@@ -103,8 +103,8 @@ type listeners struct {
 
 var errNothingToServe = errors.New("all addresses are off: there is nothing to serve")
 
-// Open creates a node: it opens the stores, reads the rules and listens, but accepts no connection yet. If it fails, it
-// closes everything that it opened.
+// Open creates a node. It opens the stores, reads the rules and opens the listeners, but does not accept connections
+// yet. If it fails, it closes everything that it has opened.
 func Open(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	n := &Node{
 		config: c, options: o, log: o.Logger, started: time.Now().UTC(), id: c.NodeName(),
@@ -220,7 +220,7 @@ func (n *Node) withDocs(next http.Handler) http.Handler {
 	})
 }
 
-// keysTimeout is how long Open waits for the keys that verify tokens. Without these keys, requests have no user.
+// keysTimeout is how long Open waits for the keys that verify tokens. Until the keys are there, requests have no user.
 const keysTimeout = 3 * time.Second
 
 func (n *Node) openIdentity(ctx context.Context, secret, secondSecret []byte) error {
@@ -340,9 +340,9 @@ func (n *Node) componentLogger(component string) *slog.Logger {
 	return n.log.With(telemetry.ComponentKey, component)
 }
 
-// faultLogger returns a function for the errors of a part. It counts all of them and logs at most one per second.
+// faultLogger returns a function that counts errors of a part of the node, and logs at most one per second.
 func (n *Node) faultLogger(part string) func(error) {
-	var lastLog atomic.Int64 // in ms since the node started, at least 1; 0 if nothing was logged
+	var lastLog atomic.Int64 // time of the last log line in ms since the start, at least 1; 0 if there is none
 	return func(err error) {
 		n.metrics.Fault(part)
 		now, lastLogged := time.Since(n.started).Milliseconds(), lastLog.Load()

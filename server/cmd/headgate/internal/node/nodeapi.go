@@ -18,13 +18,13 @@ import (
 	"github.com/headgate/headgate/server/control/token"
 )
 
-// A nodeAPI serves calls about this node alone. They need no rules service: a node whose rules service is unreachable
-// accepts the token of --admin-token-file.
+// A nodeAPI serves calls that affect only this node. They work without a rules service, for example while it is
+// unreachable: such a node accepts the token of --admin-token-file.
 type nodeAPI struct {
 	enforcement   *enforcement
 	rulesService  *rulesService
 	namespace     string
-	tokens        *token.Store // knows only the token of --admin-token-file
+	tokens        *token.Store // accepts only the token of --admin-token-file
 	hasAdminToken bool         // --admin-token-file is set
 }
 
@@ -68,7 +68,7 @@ func (a *nodeAPI) handler(next http.Handler) http.Handler {
 	})
 }
 
-// A nodeHandler serves a call of a caller whose token was accepted.
+// A nodeHandler serves a call of an authenticated caller.
 type nodeHandler func(w http.ResponseWriter, r *http.Request, caller *token.Principal)
 
 // requireRole returns a handler that serves callers whose token has one of the roles and is valid for the namespace of
@@ -101,7 +101,7 @@ func (a *nodeAPI) requireGlobalAdmin(serve http.HandlerFunc) http.HandlerFunc {
 	})
 }
 
-// authenticate returns the caller, or nil after it has sent an error.
+// authenticate returns the caller. If the token is not accepted, it sends an error and returns nil.
 func (a *nodeAPI) authenticate(w http.ResponseWriter, r *http.Request) *token.Principal {
 	secret := token.FromRequest(r)
 	if secret == "" {
@@ -147,7 +147,7 @@ func addressOf(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// A nodeEnforcement is the response of all calls about enforcement on this node.
+// A nodeEnforcement is the response to all calls about enforcement on this node.
 type nodeEnforcement struct {
 	Namespace string               `json:"namespace"`
 	Off       []control.Suspension `json:"off"`
@@ -247,7 +247,7 @@ func (a *nodeAPI) turnOn(w http.ResponseWriter, r *http.Request, _ *token.Princi
 	a.writeEnforcement(w)
 }
 
-// profileTime is the time limit of a response with a profile. It replaces the time limit of other calls.
+// profileTime is the timeout of a response with a profile, which takes longer than other responses.
 const profileTime = 5 * time.Minute
 
 // extendDeadline returns a handler that has profileTime to write its response.

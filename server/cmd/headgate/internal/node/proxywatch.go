@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// proxySampleInterval is how often a request is checked for an untrusted load balancer.
+	// proxySampleInterval is the interval at which one request is checked for an untrusted load balancer.
 	proxySampleInterval = 100 * time.Millisecond
 	// proxyWarnInterval is the time between two warnings in the log.
 	proxyWarnInterval = time.Hour
@@ -19,7 +19,8 @@ const (
 	maxProxyNames = 4
 )
 
-// watchProxies checks a sample of the requests for load balancers that are not trusted, and logs them, until ctx ends.
+// watchProxies checks samples of requests for load balancers that are not trusted, and logs their addresses, until ctx
+// ends.
 func watchProxies(ctx context.Context, id *identity.Identifier, log *slog.Logger) {
 	tick := time.NewTicker(proxySampleInterval)
 	defer tick.Stop()

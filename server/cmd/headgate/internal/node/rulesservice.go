@@ -30,8 +30,8 @@ import (
 // A rulesService is the rules service in this process, with its database and API, or the client of a remote one.
 type rulesService struct {
 	db         control.DB                      // nil with a remote rules service
-	monitor    atomic.Pointer[control.Monitor] // checks whether db accepts changes; nil if db is read-only or not open yet
-	deferred   *follow.Deferred                // a database that may be opened later; nil if the database is a file
+	monitor    atomic.Pointer[control.Monitor] // knows whether db accepts changes; nil if db is read-only or not open yet
+	deferred   *follow.Deferred                // source of a database on another host; nil if the database is a file
 	api        atomic.Pointer[api.Server]      // nil without a database, and until the database is open
 	remote     *remote.Client                  // nil if the rules service is in this process
 	hook       http.Handler                    // receives webhooks; nil if none are configured
@@ -43,7 +43,7 @@ type rulesService struct {
 // sourceTimeout is how long Open waits for a database on another host.
 const sourceTimeout = 10 * time.Second
 
-// dbTimeout is the time limit for opening a database and for writing its first rules.
+// dbTimeout is the timeout for opening a database and writing its first rules.
 const dbTimeout = 30 * time.Second
 
 // openControl opens the rules service, or a client of a remote one, and applies its rules.
@@ -76,8 +76,8 @@ func (n *Node) openControl(ctx context.Context) error {
 	return nil
 }
 
-// openSource returns the source of the rules, and the directory of the copy that is used while the source is
-// unreachable.
+// openSource returns the source of the rules, and the directory for a copy of the rules, which the node uses if the
+// source is unreachable at its start.
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	c, s := n.config, n.rulesService
 	if c.RulesSource() == config.FromControl {
@@ -134,10 +134,14 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 	return follow.Remote(n.rulesService.remote), n.nodeDir(), nil
 }
 
-// openDatabase opens the database, unless an earlier call has opened it and failed afterwards, and its API. With
-// --db-follows it copies the file to the database. With the built-in upstream it adds the demo rules to a new database,
-// and to one without rules because removeDemoRules has deleted them. With a gateway for another upstream it calls
-// removeDemoRules.
+// openDatabase opens the database and its API, and brings the rules in the database up to date:
+//
+//   - With --db-follows, it copies the file to the database.
+//   - With the built-in upstream, it adds the demo rules to a new database, and to one from which removeDemoRules has
+//     deleted all rules.
+//   - With a gateway for another upstream, it calls removeDemoRules.
+//
+// It can be called again after an error.
 func (n *Node) openDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dbTimeout)
 	defer cancel()
@@ -189,8 +193,8 @@ func (n *Node) openDatabase(ctx context.Context) error {
 	return n.addDemoRules(ctx)
 }
 
-// openDB opens the configured database, or the one in the state directory. If that fails and neither is configured, it
-// opens a temporary database.
+// openDB opens the configured database or, by default, a file in the state directory. If that fails and neither a
+// database nor the directory is configured, it opens a temporary database.
 func (n *Node) openDB(ctx context.Context) (control.DB, error) {
 	c := n.config
 	if c.DB != "" {
@@ -224,7 +228,7 @@ func (n *Node) openTemporaryDB(ctx context.Context) (control.DB, error) {
 	return sqlite.Open(ctx, filepath.Join(dir, "rules.db"))
 }
 
-// openAPIServer creates the API of the database.
+// openAPIServer creates the rules API for the database.
 func (n *Node) openAPIServer(settings api.Config) (err error) {
 	s := n.rulesService
 	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
@@ -277,7 +281,7 @@ func (n *Node) openReadOnlyAPI(ctx context.Context) error {
 // pruneEvery is the time between two deletions of old changes.
 const pruneEvery = 24 * time.Hour
 
-// pruneHistory regularly deletes changes that are older than the configured history, until ctx ends.
+// pruneHistory deletes old changes every pruneEvery, until ctx ends. The configuration sets how long changes are kept.
 func (n *Node) pruneHistory(ctx context.Context) {
 	keep := n.config.KeepHistory()
 	if keep == 0 {
@@ -330,8 +334,7 @@ func (s *rulesService) handler(next http.Handler) http.Handler {
 	})
 }
 
-// databaseStatus reports whether the database accepts changes. It returns nil if this process has no database to
-// change.
+// databaseStatus returns the status of the database, nil if this process has no database that it can change.
 func (s *rulesService) databaseStatus() *telemetry.DatabaseStatus {
 	m := s.monitor.Load()
 	if m == nil {

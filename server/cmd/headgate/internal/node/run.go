@@ -13,15 +13,15 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// Run serves until ctx ends or a server fails. Then it lets current requests finish and closes everything.
+// Run serves until ctx ends or a server fails. Then it waits for current requests and closes the node.
 func (n *Node) Run(ctx context.Context) error {
 	heap := ballast()
 	defer runtime.KeepAlive(heap)
 	serveCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The servers in lastTasks stop last: while the gateway drains, it needs the demo upstream, and operators need the
-	// admin listener.
-	var tasks, lastTasks sync.WaitGroup // tasks end with serveCtx, lastTasks after the last request
+	// tasks end with serveCtx. lastTasks end after the last request: while the gateway drains, it needs the demo upstream,
+	// and operators need the admin listener.
+	var tasks, lastTasks sync.WaitGroup
 	for _, s := range []*server{n.admin, n.demo} {
 		if s != nil {
 			lastTasks.Go(func() {
@@ -63,7 +63,7 @@ func (n *Node) Run(ctx context.Context) error {
 	tasks.Go(func() { watchProxies(serveCtx, n.identity, n.log) })
 	drainCtx, endDrain := context.WithCancel(context.WithoutCancel(ctx))
 	defer endDrain()
-	lastTasks.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // until the last request is decided
+	lastTasks.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // requests use the store while draining
 
 	n.waitForGateway(serveCtx)
 	n.state.Store(telemetry.Ready)
@@ -122,7 +122,7 @@ func (n *Node) maintainRules(ctx context.Context, tasks *sync.WaitGroup) {
 			return // ctx ended before the database could be opened
 		}
 		var mirrorTask sync.WaitGroup
-		if m := n.followedRules.mirror.Load(); m != nil { // it keeps the database equal to the rules file
+		if m := n.followedRules.mirror.Load(); m != nil { // the database is a copy of the rules file
 			mirrorTask.Go(func() { m.watch(ctx) })
 		}
 		n.pruneHistory(ctx)
@@ -162,9 +162,9 @@ func (n *Node) reloadOnDemand(ctx context.Context) {
 
 const ballastBytes = 32 << 20
 
-// ballast returns memory that is never touched and so uses no physical memory. The garbage collector runs when the heap
-// has doubled; a heap of a few megabytes would be collected many times per second. The ballast makes the heap look
-// larger. It returns nil if GOGC is set.
+// ballast returns memory that only makes the heap larger. It is never written, so it uses no physical memory. The
+// garbage collector runs when the heap has doubled. Without the ballast, a heap of a few megabytes would be collected
+// many times per second. ballast returns nil if GOGC is set.
 func ballast() []byte {
 	if os.Getenv("GOGC") != "" {
 		return nil

@@ -21,8 +21,8 @@ type server struct {
 	http     *http.Server
 	conns    *conns.Conns // limits connections; nil without a limit
 
-	certificates *certs.Set // nil without TLS
-	checkEvery   time.Duration
+	certificates *certs.Set    // nil without TLS
+	checkEvery   time.Duration // interval at which the certificate files are checked for changes
 }
 
 // listen creates a server and opens its listener. It does not accept connections yet.
@@ -47,7 +47,7 @@ func (s *server) limitConns(limits *conns.Conns) {
 	s.conns, s.http.ConnState = limits, conns.SetState
 }
 
-// useTLS makes the server use TLS, and sets how often its certificate files are checked.
+// useTLS makes the server use TLS. Its certificate files are checked for changes every checkEvery.
 func (s *server) useTLS(set *certs.Set, checkEvery time.Duration, minVersion uint16) {
 	s.certificates, s.checkEvery = set, checkEvery
 	s.http.TLSConfig = set.Config(minVersion)

@@ -27,7 +27,7 @@ var shedNames = map[overload.Stage]string{
 	overload.Console: "the console", overload.Explain: "explanations", overload.Detail: "statistics",
 }
 
-// stageOf returns the first stage at which a path is not served, or Nothing if it is always served.
+// stageOf returns the first stage of overload at which a path is not served, or Nothing if it is always served.
 func stageOf(path string) overload.Stage {
 	switch {
 	case path == "/v1/explain", path == "/v1/whatif":
@@ -41,8 +41,8 @@ func stageOf(path string) overload.Stage {
 	}
 }
 
-// adjustTurns adapts the number of connections that the gateway serves at the same time to the share of the cores that
-// this process uses.
+// adjustTurns adapts the number of connections that the gateway serves at the same time. busy is the share of the cores
+// that this process uses.
 func (n *Node) adjustTurns(busy float64) {
 	if n.gateway != nil {
 		n.gateway.AdjustTurns(busy)

@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry"
 )
 
-// Status returns the state of the node, as /readyz and the console show it.
+// Status returns the state of the node for /readyz and the console.
 func (n *Node) Status() telemetry.Status {
 	state := n.state.Load().(telemetry.State)
 	if state == telemetry.Ready && n.gateway != nil && !n.gateway.Ready() {
@@ -23,7 +23,7 @@ func (n *Node) Status() telemetry.Status {
 		follow := s.Rules.Follow
 		s.Degraded = s.Degraded || follow.FromDisk || follow.Unreachable != "" || follow.DiskError != ""
 		if s.State == telemetry.Ready && !n.followedRules.ready() {
-			s.State = telemetry.Starting // without rules, every request would pass
+			s.State = telemetry.Starting // not ready: without rules, no request is limited
 		}
 	}
 	if s.Database = n.rulesService.databaseStatus(); s.Database != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traces"
 )
 
-// openTraces starts to trace requests if the settings or the environment name a receiver.
+// openTraces starts to trace requests if the settings or the environment name a receiver of traces.
 func (n *Node) openTraces(ctx context.Context) error {
 	options := n.config.TraceOptions()
 	if options == nil {
@@ -22,7 +22,7 @@ func (n *Node) openTraces(ctx context.Context) error {
 	return nil
 }
 
-// closeTraces exports the last spans. A receiver that is unreachable is no error of the node.
+// closeTraces exports the last spans. It only logs if the receiver is unreachable.
 func (n *Node) closeTraces() {
 	if err := n.tracer.Close(); err != nil {
 		n.log.Warn("last traces not exported", "err", err.Error())

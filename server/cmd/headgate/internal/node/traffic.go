@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// reportEvery is the interval in which traffic is reported to a remote rules service, and reportTimeout bounds a
-	// report. lastReportTimeout bounds the last report, when the node stops.
+	// reportEvery is the interval at which traffic is reported to a remote rules service, and reportTimeout the timeout of
+	// a report. lastReportTimeout is the timeout of the last report, when the node stops.
 	reportEvery       = 2 * time.Second
 	reportTimeout     = 5 * time.Second
 	lastReportTimeout = time.Second
-	// maxUnsent is the maximum number of seconds that wait while the rules service is unreachable. maxUnsentRows is the
-	// maximum number of their rows: ten minutes of 100 rules, about 5 MB.
+	// maxUnsent is the maximum number of elements of trafficReporter.seconds while the rules service is unreachable.
+	// maxUnsentRows is the maximum number of their rows: ten minutes of 100 rules, about 5 MB.
 	maxUnsent     = 600
 	maxUnsentRows = 60_000
-	// maxReportRows bounds the rows of a report.
+	// maxReportRows is the maximum number of rows in a report.
 	maxReportRows = 4000
 )
 
-// trafficReporter passes the traffic of this node to the rules service.
+// A trafficReporter sends the traffic statistics of this node to the rules service.
 type trafficReporter struct {
 	node         *Node
-	closedMinute int64 // the minute in which the node's own minutes were closed last; only the recorder uses it
+	closedMinute int64 // the minute of the last call of ownTraffic.Close; only the recorder's goroutine uses it
 
 	mu              sync.Mutex
-	seconds         []traffic.Second // not sent yet
-	minutes         []*traffic.Report
-	appliedErasures map[time.Time]bool // the erasures that were applied, by their time
+	seconds         []traffic.Second   // not sent yet
+	minutes         []*traffic.Report  // the clients of minutes that were not sent yet
+	appliedErasures map[time.Time]bool // times of the erasures that were applied
 }
 
 // openTraffic creates the recorder of the node's traffic.
@@ -71,13 +71,13 @@ func (n *Node) recordDecisions(ctx context.Context) {
 	group.Wait()
 }
 
-// addTraffic keeps and queues a report. It is the recorder's sink.
+// addTraffic queues a report of the recorder, and adds it to the node's own history.
 func (n *Node) addTraffic(r *traffic.Report) {
 	n.reporter.add(r)
 	if len(r.Seconds) == 0 {
 		return
 	}
-	// Clients are counted by the fleet only.
+	// The node's own history has no clients, only the statistics of the fleet do.
 	now := time.Unix(r.Seconds[len(r.Seconds)-1].Unix+1, 0)
 	n.ownTraffic.Add(&traffic.Report{Node: r.Node, Started: r.Started, Seconds: r.Seconds}, now)
 	if minute := now.Unix() / 60; minute != n.reporter.closedMinute {
@@ -86,7 +86,7 @@ func (n *Node) addTraffic(r *traffic.Report) {
 	}
 }
 
-// add queues a report.
+// add queues a report to send.
 func (t *trafficReporter) add(r *traffic.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *trafficReporter) add(r *traffic.Report) {
 	}
 }
 
-// dropOldest drops the oldest seconds if too much is queued.
+// dropOldest drops the oldest seconds if the queue exceeds maxUnsent or maxUnsentRows.
 func (t *trafficReporter) dropOldest() {
 	rows, from := 0, len(t.seconds)
 	for from > 0 && len(t.seconds)-from < maxUnsent && rows+len(t.seconds[from-1].Rows) <= maxUnsentRows {
@@ -118,7 +118,7 @@ func (t *trafficReporter) dropOldest() {
 	t.seconds = slices.Delete(t.seconds, 0, from)
 }
 
-// nextReport returns the next report to send, nil if there is none.
+// nextReport returns the next report to send, or nil if the queue is empty.
 func (t *trafficReporter) nextReport() *traffic.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *trafficReporter) nextReport() *traffic.Report {
 	return r
 }
 
-// removeSent removes a report from the queue. More may have been queued while it was sent.
+// removeSent removes a report that was sent from the queue. Data that was queued since then remains.
 func (t *trafficReporter) removeSent(r *traffic.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *trafficReporter) removeSent(r *traffic.Report) {
 	}
 }
 
-// run reports until ctx ends, and then sends the rest.
+// run sends queued reports until ctx ends, and a last time after that.
 func (t *trafficReporter) run(ctx context.Context) {
 	interval := reportEvery
 	if t.node.rulesService.remote == nil {
@@ -204,13 +204,13 @@ func (t *trafficReporter) deliver(
 		return nil, false, nil
 	}
 	_, err = server.Traffic().Report(ctx, t.node.config.ControlNamespace(), r)
-	return nil, err == nil, err // the API calls the recorder for erasures
+	return nil, err == nil, err // in this process, the API applies erasures with eraseTraffic
 }
 
-// maxAppliedErasures bounds the erasures that are remembered.
+// maxAppliedErasures is the maximum size of appliedErasures.
 const maxAppliedErasures = 10_000
 
-// erase applies erasures that are new.
+// erase applies the erasures that were not applied before.
 func (t *trafficReporter) erase(list []control.TrafficErasure) {
 	for _, e := range list {
 		t.mu.Lock()
@@ -227,9 +227,10 @@ func (t *trafficReporter) erase(list []control.TrafficErasure) {
 	}
 }
 
-// eraseTraffic erases the clients that have all the given attributes, in the form in which the statistics have them.
+// eraseTraffic deletes the statistics of the clients that have all the given attributes. The attributes must have the
+// form in which statistics store them.
 func (n *Node) eraseTraffic(client map[string]string) {
-	n.recorder.Erase(client) // not under the lock: the recorder calls add while it holds its own
+	n.recorder.Erase(client) // before t.mu is locked, because the recorder calls t.add while it holds its own lock
 	if n.decisionLog != nil {
 		n.decisionLog.Erase(client)
 	}

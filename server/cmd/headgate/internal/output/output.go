@@ -34,7 +34,7 @@ func AddFlag(c *cobra.Command, f *Format) {
 	CompleteFlag(c, "output", string(Table), string(JSON), string(YAML))
 }
 
-// CompleteFlag makes shells complete the values of a flag that the command has.
+// CompleteFlag sets the values that shells complete for a flag. The command must have the flag.
 func CompleteFlag(c *cobra.Command, name string, values ...string) {
 	_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -72,7 +72,7 @@ func Write(w io.Writer, f Format, value any, header []string, rows [][]string) e
 	return WriteData(w, f, data.Bytes())
 }
 
-// WriteData writes data, which is JSON, as indented JSON or as YAML. f must not be Table.
+// WriteData writes JSON data as indented JSON or as YAML. f must not be Table.
 func WriteData(w io.Writer, f Format, data []byte) error {
 	text, err := Reformat(f, data)
 	if err != nil {

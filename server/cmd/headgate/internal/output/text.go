@@ -10,7 +10,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Sanitize returns text on one line without control characters. Text from a server must not control the terminal.
+// Sanitize returns text on one line without control characters, with which text from a server could control the
+// terminal.
 func Sanitize(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -73,7 +74,7 @@ func Expiry(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04") + " (" + Ago(t) + ")"
 }
 
-// RoughDuration rounds d to the largest unit of which it has about two or more: 71h59m is 3 days, 90m is 90 minutes.
+// RoughDuration rounds d to the largest unit that fits into it about twice: 71h59m becomes 3 days, and 90m 90 minutes.
 func RoughDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration
@@ -89,7 +90,7 @@ func RoughDuration(d time.Duration) string {
 	return Plural(int(d.Round(time.Second)/time.Second), "second")
 }
 
-// InMillis formats a time that is ms milliseconds ahead: "now", "in 230ms".
+// InMillis formats a time in ms milliseconds from now: "now" or "in 230ms", for example.
 func InMillis(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -115,8 +116,8 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// WriteProgress writes the progress of a long command: on a terminal in place of the last line, else as a line of a log.
-// Progress that cannot be written does not matter.
+// WriteProgress writes a line of progress of a long command. On a terminal, it replaces the previous line. It ignores
+// errors.
 func WriteProgress(w io.Writer, terminal bool, text string) {
 	if terminal {
 		_, _ = io.WriteString(w, "\r\x1b[K"+text)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An openAPI is the part of an OpenAPI document that a reference page shows.
+// An openAPI has the fields of an OpenAPI document that reference pages use.
 type openAPI struct {
 	Info struct {
 		Title       string
@@ -43,10 +43,10 @@ type parameter struct {
 	Description string
 }
 
-// A content has the schema of each media type.
+// A content has the schemas of a body by media type.
 type content map[string]struct{ Schema *schema }
 
-// API returns the reference page of an API, from its description in OpenAPI. The text follows the title.
+// API returns the reference page of an API, from its OpenAPI document. It begins with the title and the text.
 func API(document []byte, title, text string) ([]byte, error) {
 	var d openAPI
 	if err := json.Unmarshal(document, &d); err != nil {
@@ -67,7 +67,7 @@ func API(document []byte, title, text string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// A call is a method of a path.
+// A call is a path with an HTTP method.
 type call struct{ method, path string }
 
 // calls returns the calls with a tag, in the order of paths.

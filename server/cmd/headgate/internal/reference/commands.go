@@ -1,5 +1,5 @@
-// Package reference writes the pages of docs/reference in Markdown: commands, fields of rules, APIs and errors, from
-// the code that defines them.
+// Package reference generates the pages of docs/reference in Markdown, from the code that defines the commands, the
+// fields of rules, the APIs and the errors.
 package reference
 
 import (
@@ -76,7 +76,7 @@ func writeFlags(b *bytes.Buffer, flags *pflag.FlagSet) {
 	b.WriteByte('\n')
 }
 
-// writeText writes the text of a help page: paragraphs, and blocks that are indented.
+// writeText writes the text of a help page, which has paragraphs and indented blocks.
 func writeText(b *bytes.Buffer, text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		if strings.HasPrefix(paragraph, "  ") {
@@ -91,15 +91,15 @@ func writeBlock(b *bytes.Buffer, language, text string) {
 	fmt.Fprintf(b, "```%s\n%s\n```\n\n", language, strings.TrimRight(text, "\n"))
 }
 
-// unindent removes the two spaces in front of each line.
+// unindent removes the two spaces at the beginning of each line.
 func unindent(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(text, "\n  ", "\n"), "  ")
 }
 
-// cell makes a text one cell of a table.
+// cell escapes text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// escape keeps text from being read as markup.
+// escape escapes characters of text that Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`).Replace(text)
 }

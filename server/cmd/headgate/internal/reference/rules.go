@@ -74,7 +74,7 @@ func ruleValues(s *schema, defs map[string]*schema) string {
 	}
 	name := nameOf(s.Ref)
 	for _, o := range ruleObjects {
-		if o.name == name && o.name != "namedLimit" { // no field refers to a namedLimit alone: see limits below
+		if o.name == name && o.name != "namedLimit" { // fields refer to "limits", which has its own text below
 			text := "[" + strings.ToLower(o.title) + "](#" + strings.ReplaceAll(strings.ToLower(o.title), " ", "-") + ")"
 			if name == "cost" {
 				return "integer, or " + text
@@ -96,7 +96,7 @@ func ruleValues(s *schema, defs map[string]*schema) string {
 	case "duration":
 		return "a duration such as `30s`"
 	}
-	if name == "attribute" { // it has no single type
+	if name == "attribute" { // its schema has several types
 		return "an attribute"
 	}
 	return defs[name].kind()

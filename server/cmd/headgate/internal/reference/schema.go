@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A schema is the part of a JSON Schema that a reference page shows.
+// A schema has the fields of a JSON Schema that reference pages use.
 type schema struct {
 	Ref         string `json:"$ref"`
 	Description string
@@ -29,7 +29,7 @@ type schema struct {
 	order []string
 }
 
-// types are the types of a value. A schema has one or a list.
+// types are the types of a value: in JSON, a string or a list of strings.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -41,7 +41,7 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(t))
 }
 
-// UnmarshalJSON keeps the order of properties, in which the document's author explains them.
+// UnmarshalJSON also sets order, so that pages have the properties in the order of the document.
 func (s *schema) UnmarshalJSON(data []byte) error {
 	type plain schema
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
@@ -85,7 +85,7 @@ func writeSchema(b *bytes.Buffer, name string, s *schema) {
 	writeFields(b, "", s)
 }
 
-// writeFields writes a row for each field, and for the fields of objects in it.
+// writeFields writes a row for each field and, recursively, for the fields of nested objects.
 func writeFields(b *bytes.Buffer, prefix string, s *schema) {
 	for _, name := range s.order {
 		f := s.Properties[name]

@@ -16,11 +16,11 @@ type LintResult struct {
 	Rules    int       `json:"rules"`
 	Clients  int       `json:"clients"`
 	Problems []Problem `json:"problems"`
-	More     int       `json:"more,omitempty"`
-	// Warnings are about valid rules that may not do what their author intended.
+	More     int       `json:"more,omitempty"` // number of problems that are not in Problems
+	// Warnings are about valid rules that may not have the intended effect.
 	Warnings []Problem `json:"warnings,omitempty"`
 
-	Err error `json:"-"` // all problems as one error; nil if OK
+	Err error `json:"-"` // all problems in one error; nil if OK is true
 }
 
 // A Problem is one error or warning.
@@ -32,8 +32,8 @@ type Problem struct {
 	Want   string `json:"want,omitempty"`
 }
 
-// Lint checks a rules file, or stdin if name is "-". It does not check whether a node has the stores that the rules
-// need: only the node knows its stores.
+// Lint checks a rules file, or stdin if name is "-". It cannot check whether a node has the stores that the rules need,
+// because that depends on the configuration of the node.
 func Lint(name string, stdin io.Reader) LintResult {
 	result := LintResult{File: name, Problems: []Problem{}}
 	data, err := Read(name, stdin)
@@ -67,14 +67,14 @@ func (r *LintResult) lint(data []byte) error {
 	if _, err := doc.Compile(); err != nil {
 		return err
 	}
-	if doubts := rules.Warnings(doc.Rules); len(doubts) > 0 {
+	if warnings := rules.Warnings(doc.Rules); len(warnings) > 0 {
 		text, err := source.Read(r.File, data)
 		if err != nil {
 			return err
 		}
-		for _, d := range doubts {
-			line, column := text.Locate(d.Path)
-			r.Warnings = append(r.Warnings, Problem{Path: d.Path, Line: line, Column: column, Value: d.Value, Want: d.Want})
+		for _, w := range warnings {
+			line, column := text.Locate(w.Path)
+			r.Warnings = append(r.Warnings, Problem{Path: w.Path, Line: line, Column: column, Value: w.Value, Want: w.Want})
 		}
 	}
 	r.Rules, r.Clients = len(doc.Rules), len(doc.Clients)

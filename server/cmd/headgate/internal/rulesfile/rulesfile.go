@@ -29,7 +29,8 @@ func Read(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// LoadAll reads and validates rules files and directories of them, and returns them as one document in JSON.
+// LoadAll reads and validates rules files, and returns one JSON document with all their rules and clients. A name may
+// be a file, a directory of files, or "-" for stdin.
 func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no file: want -f FILE, -f DIRECTORY or -f -")
@@ -43,8 +44,8 @@ func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
 		paths = append(paths, found...)
 	}
 	docs := make([]*file.Document, len(paths))
-	// hasClients is set if a file has a list of clients, even an empty one. A Document does not tell an empty list from
-	// no list, so the file is parsed again if it may have one.
+	// hasClients is set if any file has a list of clients, even an empty one. In a Document, an empty list is the same as
+	// no list, so a file that may have a list is parsed again.
 	hasClients := false
 	for i, path := range paths {
 		data, err := Read(path, stdin)
@@ -65,18 +66,18 @@ func LoadAll(names []string, stdin io.Reader) ([]byte, error) {
 	if _, err := file.Compile(docs...); err != nil {
 		return nil, err
 	}
-	whole := &file.Document{}
+	merged := &file.Document{}
 	for _, d := range docs {
-		whole.Rules, whole.Clients = append(whole.Rules, d.Rules...), append(whole.Clients, d.Clients...)
+		merged.Rules, merged.Clients = append(merged.Rules, d.Rules...), append(merged.Clients, d.Clients...)
 	}
-	if hasClients && len(whole.Clients) == 0 {
-		return withEmptyClients(whole)
+	if hasClients && len(merged.Clients) == 0 {
+		return withEmptyClients(merged)
 	}
-	return whole.JSON(), nil
+	return merged.JSON(), nil
 }
 
-// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the service would not
-// change the registered clients.
+// withEmptyClients returns a document in JSON with an empty list of clients. Without the list, the rules service would
+// not change registered clients.
 func withEmptyClients(d *file.Document) ([]byte, error) {
 	parsed, err := source.Read("rules.json", d.JSON())
 	if err != nil {
@@ -86,8 +87,8 @@ func withEmptyClients(d *file.Document) ([]byte, error) {
 	return source.JSON(parsed.Root), nil
 }
 
-// find returns the path of a file, or the paths of all rules files in a directory and its subdirectories, sorted. It
-// skips names that begin with a dot.
+// find returns the path of a file, or the sorted paths of all rules files in a directory and its subdirectories. In
+// directories, it skips names that begin with a dot.
 func find(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
@@ -123,8 +124,8 @@ func isRulesFile(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
 }
 
-// OpenClients opens a file with a line of JSON for each client, or stdin if name is "-". The clients of a rules file
-// are converted to such lines.
+// OpenClients opens a file with one client in JSON per line, or stdin if name is "-". It converts the clients of a
+// rules file to such lines.
 func OpenClients(name string, stdin io.Reader) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(stdin), nil

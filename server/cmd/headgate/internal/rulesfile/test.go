@@ -39,12 +39,13 @@ type Failure struct {
 	Got    string `json:"got"`
 	Want   string `json:"want"`
 
-	Text string `json:"-"` // all of it in one line
+	Text string `json:"-"` // the other fields on one line
 }
 
-// Test runs a test file against the rules of rulesPath, or of the rules file that it names if rulesPath is empty.
+// Test runs a test file with the rules of the file rulesPath. If rulesPath is empty, the test file must name a rules
+// file.
 func Test(name, rulesPath string) TestResult {
-	begin := time.Now()
+	start := time.Now()
 	t := TestResult{File: name, Cases: []CaseResult{}}
 	results, err := run(name, rulesPath)
 	for _, r := range results {
@@ -63,7 +64,7 @@ func Test(name, rulesPath string) TestResult {
 		t.Error = err.Error()
 	}
 	t.OK = err == nil && t.Failed == 0
-	t.Duration = time.Since(begin)
+	t.Duration = time.Since(start)
 	return t
 }
 

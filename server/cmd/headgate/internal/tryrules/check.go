@@ -100,8 +100,8 @@ func (q *requestFlags) validate() error {
 	return nil
 }
 
-// decideRequest decides the request of the flags: with a rules file by calling local, else by asking the rules service
-// and calling show with its response.
+// decideRequest decides the request that the flags describe. If there is a rules file, it calls local with an engine.
+// Otherwise it asks the rules service and calls show with the response.
 func (p *program) decideRequest(
 	cmd *cobra.Command, q *requestFlags,
 	local func(context.Context, *engine.Engine, rules.Subject, *requestFlags) error,
@@ -136,7 +136,7 @@ func (p *program) decideRequest(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // the decision is made
+	defer func() { _ = d.Close() }() // after the decision, an error does not matter
 	subject, err := d.Read(values)
 	if err != nil {
 		return fmt.Errorf("--set: %w", err)
@@ -194,7 +194,7 @@ func (q *requestFlags) values() (identity.Values, error) {
 
 func (p *program) decide(ctx context.Context, e *engine.Engine, subject rules.Subject, q *requestFlags) error {
 	results := make([]decision.Decision, 0, min(q.repeat, 1000))
-	var open []*engine.Verdict // settled at the end, as if all requests ran at the same time
+	var open []*engine.Verdict // to settle at the end, as if all requests ran at the same time
 	v := new(engine.Verdict)
 	for range q.repeat {
 		err := e.DecideWith(ctx, subject, q.options, v)
@@ -217,7 +217,7 @@ func (p *program) decide(ctx context.Context, e *engine.Engine, subject rules.Su
 	return p.showDecisions(q, results)
 }
 
-// showDecisions prints decisions. The last one determines the exit code.
+// showDecisions prints decisions. It returns an ExitError if the last one is a denial.
 func (p *program) showDecisions(q *requestFlags, results []decision.Decision) error {
 	var value any = results
 	if q.repeat == 1 {

@@ -47,7 +47,7 @@ func (p *program) explain(ctx context.Context, e *engine.Engine, subject rules.S
 	return p.showExplanation(q, decision.NewExplanation(x))
 }
 
-// showExplanation prints an explanation. Its verdict determines the exit code.
+// showExplanation prints an explanation. It returns an ExitError if the request is denied.
 func (p *program) showExplanation(q *requestFlags, x *decision.Explanation) error {
 	if q.out != output.Table {
 		if err := p.Show(q.out, x, nil, nil); err != nil {

@@ -16,8 +16,8 @@ func Commands(base *cli.Program) []*cobra.Command {
 	return []*cobra.Command{p.checkCommand(), p.explainCommand()}
 }
 
-// RulesCommands returns the subcommands lint, test and whatif of "headgate rules". f has the values of the flags of
-// "headgate rules", which say which server to call.
+// RulesCommands returns the subcommands lint, test and whatif of "headgate rules". f has the values of the parent's
+// flags, which select a rules service.
 func RulesCommands(base *cli.Program, f *cli.ServerFlags) []*cobra.Command {
 	p := &program{base}
 	return []*cobra.Command{p.lintCommand(), p.testCommand(), p.whatIfCommand(f)}

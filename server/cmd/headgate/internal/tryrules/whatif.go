@@ -88,7 +88,7 @@ The exit code is 0, or 1 after an error or Ctrl-C.`,
 	return c
 }
 
-// whatIfResult is what rules whatif prints in JSON.
+// whatIfResult is the JSON output of rules whatif.
 type whatIfResult struct {
 	Log   *accesslogs.Stats `json:"log,omitempty"`
 	Rules []*whatif.Result  `json:"rules"`
@@ -110,7 +110,7 @@ func (f *whatIfFlags) validate(changed func(name string) bool) error {
 
 const maxWhatIfTop = 100
 
-// whatIfRemotely replays what the nodes of a rules service have sampled.
+// whatIfRemotely makes a rules service replay the requests that its nodes have sampled.
 func (p *program) whatIfRemotely(ctx context.Context, client *remote.Client, f *whatIfFlags) error {
 	doc, err := readDocument(f.rule, p)
 	if err != nil {
@@ -240,7 +240,7 @@ func (p *program) replayLog(ctx context.Context, f *whatIfFlags, set, current *m
 		return nil, noRequests(f.log, &stats)
 	}
 	replay := ctx
-	if interrupted != nil { // the requests so far are replayed, without the curve
+	if interrupted != nil { // replay the requests that were read, although ctx has ended
 		replay = context.WithoutCancel(ctx)
 	}
 	result := &whatIfResult{Log: &stats}
