@@ -62,9 +62,9 @@ func (c *conn) next() readResult {
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
-		// The client has just got its response. Its next request may arrive while other goroutines run. Then fill does not
-		// block.
-		runtime.Gosched()
+		if c.server.mayYield() {
+			runtime.Gosched()
+		}
 		switch err := c.fill(timeout); {
 		case err == nil:
 		case handOver && errors.Is(err, os.ErrDeadlineExceeded):
@@ -157,7 +157,20 @@ func (c *conn) accept(b []byte) readResult {
 	return requestRead
 }
 
-// fill reads more bytes. It waits for at most timeout, or without a limit if timeout is 0.
+const (
+	// yieldTime is how long connections yield after one has waited and got its bytes.
+	yieldTime = 250 * time.Microsecond
+	// longRead is how long a read takes at least if it waits.
+	longRead = 20 * time.Microsecond
+)
+
+// mayYield reports whether a connection may call Gosched before it reads. Then the next request of a client that has just
+// got its response may arrive before the read, and the read does not wait. The runtime looks for bytes that have arrived
+// on waiting connections only when no goroutine can run, or after 10 ms. If connections always yielded, waiting ones
+// would wait for so long. So they yield only for a short time after one has waited and got its bytes.
+func (s *Server) mayYield() bool { return s.now()-time.Duration(s.waited.Load()) < yieldTime }
+
+// fill reads more bytes. It waits for at most timeout, or without a limit if that is 0.
 func (c *conn) fill(timeout time.Duration) error {
 	if c.watcher.readErr != nil {
 		return c.watcher.readErr
@@ -184,10 +197,18 @@ func (c *conn) fill(timeout time.Duration) error {
 // read waits for bytes and reads them into c.in.
 func (c *conn) read() error {
 	if c.link.socket != nil {
-		return c.link.socket.read(&c.in)
+		waited, err := c.link.socket.read(&c.in)
+		if waited {
+			c.server.waited.Store(int64(c.server.now()))
+		}
+		return err
 	}
+	began := c.server.now()
 	n, err := c.link.rwc.Read(c.in.room())
 	c.in.added(n)
+	if now := c.server.now(); now-began > longRead {
+		c.server.waited.Store(int64(now))
+	}
 	if n > 0 {
 		return nil
 	}

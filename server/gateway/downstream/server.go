@@ -45,6 +45,7 @@ type Server struct {
 	handover      *handover
 	http2         *h2.Server
 	ending        atomic.Bool
+	waited        atomic.Int64 // when a connection last got bytes that it had waited for; by now
 	lastDate      atomic.Pointer[dateText]
 	buffers       sync.Pool // of *[maxHead]byte
 	exchanges     sync.Pool // of *exchange

@@ -13,6 +13,6 @@ type socket struct{}
 
 func newSocket(net.Conn) *socket { return nil }
 
-func (*socket) read(*readBuffer) error { return nil }
+func (*socket) read(*readBuffer) (waited bool, err error) { return false, nil }
 
 func (*socket) write([]byte, *responsewriter.Timeout) error { return nil }

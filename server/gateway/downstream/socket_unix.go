@@ -3,7 +3,6 @@
 package downstream
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 	"github.com/headgate/headgate/server/gateway/internal/responsewriter"
+	"github.com/headgate/headgate/server/internal/nonblock"
 )
 
 // A socket reads from and writes to a connection without TLS. While it waits for bytes, it needs no read buffer. It
@@ -23,6 +23,7 @@ type socket struct {
 	transmit func(fd uintptr) bool // writeSome, allocated once
 
 	in          *readBuffer
+	waited      bool // there was nothing to read at first
 	out         []byte
 	timeout     *responsewriter.Timeout
 	deadlineSet bool
@@ -40,36 +41,36 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// read waits for bytes and reads them into b. While it waits, an empty b has no memory.
-func (s *socket) read(b *readBuffer) error {
-	s.in, s.err = b, nil
-	err := s.raw.Read(s.receive)
+// read waits for bytes and reads them into b. While it waits, an empty b has no memory. It reports whether it has waited.
+func (s *socket) read(b *readBuffer) (waited bool, err error) {
+	s.in, s.waited, s.err = b, false, nil
+	err = s.raw.Read(s.receive)
 	s.in = nil
 	if err == nil {
 		err = s.err
 	}
-	return err
+	return s.waited, err
 }
 
 // readSome reads once. It returns true if read is done. Otherwise it is called again when bytes have arrived.
 func (s *socket) readSome(fd uintptr) bool {
 	for {
-		n, err := syscall.Read(int(fd), s.in.room())
+		n, code := nonblock.Read(fd, s.in.room())
 		switch {
-		case n > 0:
-			s.in.added(n)
-			return true
-		case errors.Is(err, syscall.EINTR):
+		case code == syscall.EINTR:
 			continue
-		case errors.Is(err, syscall.EAGAIN):
+		case code == syscall.EAGAIN:
 			if s.in.empty() {
 				s.in.release()
 			}
+			s.waited = true
 			return false
-		case err != nil:
-			s.err = os.NewSyscallError("read", err)
-		default:
+		case code != 0:
+			s.err = os.NewSyscallError("read", code)
+		case n == 0:
 			s.err = io.EOF
+		default:
+			s.in.added(n)
 		}
 		return true
 	}
@@ -94,19 +95,19 @@ func (s *socket) write(b []byte, timeout *responsewriter.Timeout) error {
 // the socket accepts more bytes.
 func (s *socket) writeSome(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, err := syscall.Write(int(fd), s.out)
-		switch {
-		case n > 0:
+		n, code := nonblock.Write(fd, s.out)
+		switch code {
+		case 0:
 			s.out = s.out[n:]
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EAGAIN):
+		case syscall.EINTR:
+		case syscall.EAGAIN:
 			if deadline := s.timeout.WriteDeadline(); !deadline.IsZero() {
 				s.deadlineSet = true
 				_ = s.conn.SetWriteDeadline(deadline) // if the connection is closed, writing fails
 			}
 			return false
 		default:
-			s.err = os.NewSyscallError("write", err)
+			s.err = os.NewSyscallError("write", code)
 			return true
 		}
 	}

@@ -3,13 +3,13 @@
 package upstream
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"syscall"
 
 	"github.com/headgate/headgate/server/gateway/internal/http1"
+	"github.com/headgate/headgate/server/internal/nonblock"
 )
 
 // A socket saves system calls on a connection without TLS. Its functions peek and step, which are called by raw, have
@@ -53,11 +53,11 @@ func (s *socket) isQuiet() bool {
 // peek sets s.readable.
 func (s *socket) peek(fd uintptr) {
 	for {
-		_, _, err := syscall.Recvfrom(int(fd), s.peeked[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if errors.Is(err, syscall.EINTR) {
+		_, code := nonblock.Peek(fd, s.peeked[:])
+		if code == syscall.EINTR {
 			continue
 		}
-		s.readable = !errors.Is(err, syscall.EAGAIN)
+		s.readable = code != syscall.EAGAIN
 		return
 	}
 }
@@ -83,28 +83,29 @@ func (s *socket) sendAndWait(out, in []byte) (sent, n int, err error) {
 func (s *socket) step(fd uintptr) bool {
 	for {
 		if !s.waiting {
-			n, err := syscall.Write(int(fd), s.out)
-			switch {
-			case errors.Is(err, syscall.EINTR):
+			n, code := nonblock.Write(fd, s.out)
+			switch code {
+			case 0:
+			case syscall.EINTR:
 				continue
-			case errors.Is(err, syscall.EAGAIN):
+			case syscall.EAGAIN:
 				return true
-			case err != nil:
-				s.err = os.NewSyscallError("write", err)
+			default:
+				s.err = os.NewSyscallError("write", code)
 				return true
 			}
 			s.sent = n
 			s.waiting = n == len(s.out)
 			return !s.waiting
 		}
-		n, err := syscall.Read(int(fd), s.in)
+		n, code := nonblock.Read(fd, s.in)
 		switch {
-		case errors.Is(err, syscall.EINTR):
+		case code == syscall.EINTR:
 			continue
-		case errors.Is(err, syscall.EAGAIN):
+		case code == syscall.EAGAIN:
 			return false
-		case err != nil:
-			s.err = os.NewSyscallError("read", err)
+		case code != 0:
+			s.err = os.NewSyscallError("read", code)
 		case n == 0:
 			s.err = io.EOF
 		default:

@@ -6,7 +6,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/headgate/headgate/server/internal/nonblock"
 )
 
 // serveReady serves the connection until it ends. It reads a socket inside syscall.RawConn.Read, when the socket is
@@ -25,7 +26,7 @@ func (c *conn) serveReady() error {
 	c.tryWrite = func(b []byte) int {
 		written := 0
 		for written < len(b) {
-			n, code := rawWrite(socketFD, b[written:])
+			n, code := nonblock.Write(socketFD, b[written:])
 			if code == syscall.EINTR {
 				continue
 			}
@@ -78,7 +79,7 @@ const maxEarlyReads = 2
 func (c *conn) serveReadable(fd uintptr) (done bool, err error) {
 	for {
 		w, partial := c.acquireWorkspace()
-		n, code := rawRead(fd, w.in[partial:])
+		n, code := nonblock.Read(fd, w.in[partial:])
 		switch {
 		case code == syscall.EINTR:
 			c.releaseWorkspace(w)
@@ -112,18 +113,4 @@ func (c *conn) serveReadable(fd uintptr) (done bool, err error) {
 			return false, nil
 		}
 	}
-}
-
-// rawRead and rawWrite call the kernel without telling the Go scheduler, which is faster. They are used only with
-// non-blocking sockets, so they never block a thread. The conversion of the slice's pointer in the argument list of
-// RawSyscall keeps the slice alive during the call.
-
-func rawRead(fd uintptr, b []byte) (int, syscall.Errno) {
-	n, _, code := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-	return int(n), code
-}
-
-func rawWrite(fd uintptr, b []byte) (int, syscall.Errno) {
-	n, _, code := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-	return int(n), code
 }

@@ -1,0 +1,36 @@
+// The race detector knows of synchronization by I/O only from package syscall.
+
+//go:build unix && (!linux || race)
+
+package nonblock
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Read reads from the socket once. The error is 0 if there is none.
+func Read(fd uintptr, b []byte) (int, syscall.Errno) {
+	n, err := syscall.Read(int(fd), b)
+	return n, number(err)
+}
+
+// Write writes to the socket once. The error is 0 if there is none.
+func Write(fd uintptr, b []byte) (int, syscall.Errno) {
+	n, err := syscall.Write(int(fd), b)
+	return n, number(err)
+}
+
+// Peek is like Read, but leaves the bytes in the socket.
+func Peek(fd uintptr, b []byte) (int, syscall.Errno) {
+	n, _, err := syscall.Recvfrom(int(fd), b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return n, number(err)
+}
+
+func number(err error) syscall.Errno {
+	var code syscall.Errno
+	if err != nil && !errors.As(err, &code) {
+		return syscall.EIO
+	}
+	return code
+}
