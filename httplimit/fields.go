@@ -186,11 +186,15 @@ func (f *Fields) writeAll(t *fieldText, v *engine.Verdict, retryAfter int64, now
 	d := v.LimitAt(tightestIndex).Decision
 	t.writeNumber(fieldLimit, d.Limit)
 	t.writeNumber(fieldRemaining, max(d.Remaining, 0))
+	t.writeNumber(fieldReset, f.reset(d, now))
+}
+
+// reset returns the value of X-RateLimit-Reset.
+func (f *Fields) reset(d *headgate.Decision, now time.Time) int64 {
 	if f.ResetDelta {
-		t.writeNumber(fieldReset, wholeSeconds(d.ResetAfter))
-	} else {
-		t.writeNumber(fieldReset, resetAt(d, now))
+		return wholeSeconds(d.ResetAfter)
 	}
+	return resetAt(d, now)
 }
 
 // isReported reports whether a limit is reported to clients: it was checked, and its rule is not in shadow mode.

@@ -38,6 +38,9 @@ type requestState struct {
 	verdict engine.Verdict
 	buf     []byte
 	served  bool // the next handler has returned; its response is complete unless the client has disconnected
+
+	rejection rejection // the last one
+	facts     rejectionFacts
 }
 
 // release makes the state available for other requests.

@@ -227,6 +227,9 @@ func TestLinesSayWhatTheHeaderSays(t *testing.T) {
 			if said := got.told(); got.Code != want.Code || !maps.EqualFunc(said, told(want.Header()), slices.Equal) {
 				t.Fatalf("rules: %+v\ngot %d %v, want %d %v", list, got.Code, said, want.Code, told(want.Header()))
 			}
+			if got.Body.String() != want.Body.String() {
+				t.Fatalf("rules: %+v\ngot %s\nwant %s", list, got.Body, want.Body)
+			}
 		}
 	}
 	if passed < 100 {

@@ -25,14 +25,10 @@ func (h *handler) reject(w http.ResponseWriter, state *requestState) {
 func (h *handler) rejectLines(
 	w http.ResponseWriter, lines ProxyWriter, buf []byte, state *requestState, retryAfter int64,
 ) {
-	v := &state.verdict
-	t := fieldText{buf: append(buf, problemLines...), lines: true}
-	h.Fields.writeAll(&t, v, retryAfter, h.Now())
-	lines.SetHeaderLines(t.buf, rejectionNames)
-	p := problemOf(v)
-	state.buf = p.append(state.buf[:0], v, retryAfter)
-	w.WriteHeader(v.Status)
-	_, _ = w.Write(state.buf) // fails only if the client has disconnected
+	state.rejection.prepare(&h.Fields, &state.verdict, retryAfter, h.Now(), &state.facts)
+	lines.SetHeaderLines(append(buf, state.rejection.lines...), rejectionNames)
+	w.WriteHeader(state.verdict.Status)
+	_, _ = w.Write(state.rejection.body) // fails only if the client has disconnected
 }
 
 // rejectionNames are the names of the fields that only the middleware may set in the response to a denied request.

@@ -11,17 +11,21 @@ import (
 // appendQuoted appends s to a quoted string of Structured Fields (RFC 9651), which may only contain printable ASCII.
 // Other bytes become underscores. The result is also valid in a JSON string.
 func appendQuoted(dst []byte, s string) []byte {
+	from := 0
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
+		c := s[i]
+		if c >= ' ' && c <= '~' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		if c == '"' || c == '\\' {
 			dst = append(dst, '\\', c)
-		case c < ' ' || c > '~':
+		} else {
 			dst = append(dst, '_')
-		default:
-			dst = append(dst, c)
 		}
 	}
-	return dst
+	return append(dst, s[from:]...)
 }
 
 // appendJSON appends s to a JSON string. Invalid UTF-8 becomes a replacement character.
