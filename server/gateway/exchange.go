@@ -75,7 +75,7 @@ var (
 	_ io.StringWriter       = (*exchange)(nil)
 )
 
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+var exchanges = sync.Pool{New: func() any { return &exchange{stripe: rand.Uint32()} }}
 
 // An unwrapper is a ResponseWriter that wraps another one. http.ResponseController uses the same method.
 type unwrapper interface{ Unwrap() http.ResponseWriter }
@@ -102,7 +102,6 @@ func (ex *exchange) begin(g *Gateway, w http.ResponseWriter, r *http.Request) {
 		ex.writer.direct = g.config.Limit == nil
 	}
 	ex.began = g.clock.Now()
-	ex.stripe = rand.Uint32()
 	g.counters.began.add(ex.stripe)
 }
 

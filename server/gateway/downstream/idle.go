@@ -14,7 +14,7 @@ func (c *conn) serveIdle() {
 	if timeout > 0 {
 		timeout -= c.server.handOverAfter
 	}
-	if c.fill(timeout) == nil {
+	if c.fill(c.server.now(), timeout) == nil {
 		ended = c.serveRequests()
 	}
 }

@@ -62,10 +62,11 @@ func (c *conn) next() readResult {
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
-		if c.server.mayYield() {
+		now := c.server.now()
+		if c.server.mayYield(now) {
 			runtime.Gosched()
 		}
-		switch err := c.fill(timeout); {
+		switch err := c.fill(now, timeout); {
 		case err == nil:
 		case handOver && errors.Is(err, os.ErrDeadlineExceeded):
 			return connIdle
@@ -103,7 +104,7 @@ func (c *conn) next() readResult {
 				return connEnded
 			}
 		}
-		if c.fill(left) != nil {
+		if c.fill(now, left) != nil {
 			return connEnded
 		}
 	}
@@ -168,16 +169,18 @@ const (
 // got its response may arrive before the read, and the read does not wait. The runtime looks for bytes that have arrived
 // on waiting connections only when no goroutine can run, or after 10 ms. If connections always yielded, waiting ones
 // would wait for so long. So they yield only for a short time after one has waited and got its bytes.
-func (s *Server) mayYield() bool { return s.now()-time.Duration(s.waited.Load()) < yieldTime }
+func (s *Server) mayYield(now time.Duration) bool {
+	return now-time.Duration(s.waited.Load()) < yieldTime
+}
 
-// fill reads more bytes. It waits for at most timeout, or without a limit if that is 0.
-func (c *conn) fill(timeout time.Duration) error {
+// fill reads more bytes. It waits until timeout after now, or without a limit if that is 0.
+func (c *conn) fill(now, timeout time.Duration) error {
 	if c.watcher.readErr != nil {
 		return c.watcher.readErr
 	}
 	end := time.Duration(math.MaxInt64)
 	if timeout > 0 {
-		end = c.server.now() + timeout
+		end = now + timeout
 	}
 	for expired := false; ; expired = true {
 		// To save work, keep an earlier deadline if there is one, and set the later deadline only when the earlier one

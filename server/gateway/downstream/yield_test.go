@@ -15,15 +15,15 @@ func TestConnectionsYieldOnlyAfterOneHasWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{epoch: time.Now()}
 		time.Sleep(time.Hour)
-		if s.mayYield() {
+		if s.mayYield(s.now()) {
 			t.Error("yields, but no connection has waited")
 		}
 		s.waited.Store(int64(s.now()))
-		if !s.mayYield() {
+		if !s.mayYield(s.now()) {
 			t.Error("does not yield, although a connection has just waited")
 		}
 		time.Sleep(yieldTime)
-		if s.mayYield() {
+		if s.mayYield(s.now()) {
 			t.Errorf("still yields %v after a connection has waited", yieldTime)
 		}
 	})

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -37,7 +38,7 @@ func Listen(addr string) (net.Listener, error) {
 	if network == "unix" {
 		removeStale(address)
 	}
-	return net.Listen(network, address)
+	return listenConfig.Listen(context.Background(), network, address)
 }
 
 // dialTimeout limits the time to test whether a process listens on a socket.

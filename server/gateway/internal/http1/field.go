@@ -115,6 +115,20 @@ func IsTokenByte(c byte) bool { return inWord[c] != 0 }
 // IsValue reports whether a field value may contain all bytes of s. Visible characters, spaces, tabs and bytes above
 // ASCII are allowed.
 func IsValue[T string | []byte](s T) bool {
+	for ; len(s) >= 8; s = s[8:] {
+		// Nearly all words of eight bytes have no control character, which takes a few operations to see.
+		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		const ones = 0x0101010101010101
+		del := word ^ 0x7f*ones
+		if ((word-' '*ones)&^word|(del-ones)&^del)&(0x80*ones) != 0 && !isShortValue(s[:8]) {
+			return false
+		}
+	}
+	return isShortValue(s)
+}
+
+func isShortValue[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return false

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package conns
+
+import "net"
+
+var listenConfig net.ListenConfig
