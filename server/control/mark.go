@@ -16,7 +16,7 @@ type Mark struct {
 	CommitMicros int64
 }
 
-// NewMark returns the mark of a revision that was committed at the given time. A zero time means that it is unknown.
+// NewMark returns the mark of a revision that was committed at the given time, zero if the time is unknown.
 func NewMark(revision int64, at time.Time) Mark {
 	if at.IsZero() {
 		return Mark{Revision: revision}

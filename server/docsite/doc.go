@@ -1,3 +1,3 @@
-// Package docsite makes a web site of Markdown documents: pages with navigation, and a search that runs in the browser.
-// [Build] renders the pages; a [Site] serves them or writes them to a directory.
+// Package docsite builds a web site from Markdown documents. Its pages have a navigation, and a search that runs in the
+// browser. [Build] renders the pages, [Handler] serves them, and [Site.Write] writes them to a directory.
 package docsite

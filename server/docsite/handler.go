@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// policy is the Content-Security-Policy: pages load files of their own origin only, and run no inline script or style.
+// policy is the Content-Security-Policy: pages load only files of their own origin, without inline scripts or styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -20,8 +20,8 @@ var contentTypes = map[string]string{
 	".json": "application/json", ".png": "image/png", ".svg": "image/svg+xml",
 }
 
-// Handler returns a handler that serves a site under a prefix such as /docs/, and redirects from the prefix without its
-// last slash. The site is built for the first request.
+// Handler returns a handler that serves a site under a prefix such as /docs/. It redirects other paths, such as /docs,
+// to the prefix. It calls build once, for the first request.
 func Handler(prefix string, build func() (*Site, error)) http.Handler {
 	site := sync.OnceValues(func() (map[string]*response, error) {
 		s, err := build()
@@ -64,7 +64,7 @@ func Handler(prefix string, build func() (*Site, error)) http.Handler {
 	})
 }
 
-// A response is a file as it is sent.
+// A response is a file of the site, ready to be sent.
 type response struct {
 	contentType string
 	data, gzip  []byte
@@ -105,5 +105,5 @@ func (f *response) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 		body = f.gzip
 	}
-	_, _ = w.Write(body) // the client is gone
+	_, _ = w.Write(body) // an error means that the client is gone
 }

@@ -9,18 +9,19 @@ import (
 
 // A page is a rendered document.
 type page struct {
-	document string // its name, such as rules.md
-	file     string // of the site, such as rules.html
+	document string // file name of the document, such as rules.md
+	file     string // path of the page on the site, such as rules.html
 	title    string
 	html     []byte
 	headings []heading
 	search   []searchEntry
 }
 
-// A heading is a heading of the second level, for the contents of a page.
+// A heading is a second-level heading, which is in the page's table of contents.
 type heading struct{ Text, Anchor string }
 
-// A searchEntry is a part of a page under one heading. The names are short because the browser loads all entries.
+// A searchEntry is the text under one heading of a page. The JSON names are short because the browser loads all
+// entries.
 type searchEntry struct {
 	File    string `json:"f"` // with an anchor, such as rules.html#key
 	Page    string `json:"p"` // title of the page
@@ -44,7 +45,7 @@ func (p *page) write(menu []group, version string) []byte {
 	).Replace(pageText))
 }
 
-// menu returns the navigation as the page shows it.
+// menu returns the HTML of the navigation, in which this page is marked. root is the path to the root of the site.
 func (p *page) menu(menu []group, root string) string {
 	var b strings.Builder
 	for i := range menu {
@@ -65,7 +66,7 @@ func (p *page) menu(menu []group, root string) string {
 	return b.String()
 }
 
-// contents returns the list of the page's headings.
+// contents returns the HTML of the page's table of contents.
 func (p *page) contents() string {
 	if len(p.headings) == 0 {
 		return ""

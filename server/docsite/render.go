@@ -25,7 +25,7 @@ type renderer struct {
 }
 
 func newRenderer(documents []string, source *url.URL) *renderer {
-	// Attributes instead of styles: the Content-Security-Policy allows no inline styles.
+	// Align cells with attributes, because the Content-Security-Policy allows no inline styles.
 	tables := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
 	return &renderer{
 		markdown: goldmark.New(
@@ -60,7 +60,8 @@ func (r *renderer) render(document string, source []byte) (page, error) {
 	return p, nil
 }
 
-// linkRewriter returns a visitor that makes links to documents links to pages, and links out of the site absolute.
+// linkRewriter returns a visitor that changes links to documents into links to their pages, and links to other files of
+// the source into absolute URLs.
 func (r *renderer) linkRewriter(document string) ast.Walker {
 	return func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if link, ok := n.(*ast.Link); ok && entering {
@@ -70,7 +71,7 @@ func (r *renderer) linkRewriter(document string) ast.Walker {
 	}
 }
 
-// target returns where a link of a document leads on the site.
+// target returns the target of a document's link on the site.
 func (r *renderer) target(document, link string) string {
 	file, anchor, hasAnchor := strings.Cut(link, "#")
 	if file == "" || strings.Contains(file, "://") || strings.HasPrefix(file, "mailto:") {
@@ -87,7 +88,7 @@ func (r *renderer) target(document, link string) string {
 	return to
 }
 
-// collect reads title, headings and the text for the search from a document.
+// collect sets the title, headings and search entries of a page from its parsed document.
 func collect(p *page, root ast.Node, source []byte) {
 	var text strings.Builder
 	entry := searchEntry{File: p.file}
@@ -149,7 +150,7 @@ func writeText(b *strings.Builder, n ast.Node, source []byte) {
 	}
 }
 
-// anchors names headings as GitHub does, so that a link works there and on the site.
+// anchors generates the same anchors for headings as GitHub, because links must work both there and on the site.
 type anchors struct{ used map[string]int }
 
 // Generate returns the anchor of a heading.

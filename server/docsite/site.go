@@ -17,9 +17,10 @@ import (
 type Options struct {
 	// Files contains the documents, with the extension .md, and their pictures.
 	Files fs.FS
-	// Sections is the navigation. Documents that it does not name are in a last section with the title More.
+	// Sections is the navigation. Documents that are not in it are put in a last section with the title More.
 	Sections []Section
-	// Source is the URL of the directory with the documents. Links that lead out of it are appended. Required.
+	// Source is the URL of the source directory of the documents. Links to files that are not on the site become links
+	// to this directory. Required.
 	Source string
 	// Version is shown on every page. Default: none.
 	Version string
@@ -70,13 +71,13 @@ func Build(o Options) (*Site, error) {
 	return s, o.addPictures(s)
 }
 
-// A group is a section with its pages.
+// A group is a section with its rendered pages.
 type group struct {
 	title string
 	pages []page
 }
 
-// menu renders the documents of all sections.
+// menu renders all documents, and returns them by section.
 func (o *Options) menu() ([]group, error) {
 	rest, err := o.documents()
 	if err != nil {
@@ -116,7 +117,7 @@ func (o *Options) menu() ([]group, error) {
 	return menu, nil
 }
 
-// unnamed returns the documents that no section names.
+// unnamed returns the documents that are in no section.
 func (o *Options) unnamed(all []string) []string {
 	var named []string
 	for _, s := range o.Sections {
@@ -125,7 +126,7 @@ func (o *Options) unnamed(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(named, name) })
 }
 
-// expand replaces folders by their documents.
+// expand replaces each folder with its documents, README.md first.
 func expand(names, all []string) (list []string) {
 	for _, name := range names {
 		if !strings.HasSuffix(name, "/") {
@@ -158,7 +159,7 @@ func (o *Options) documents() ([]string, error) {
 	return names, err
 }
 
-// addPictures copies the files that are not documents.
+// addPictures adds the .png and .svg files.
 func (o *Options) addPictures(s *Site) error {
 	return fs.WalkDir(o.Files, ".", func(name string, e fs.DirEntry, err error) error {
 		if ext := path.Ext(name); err != nil || e.IsDir() || ext != ".png" && ext != ".svg" {
@@ -180,7 +181,7 @@ func (s *Site) Names() []string {
 	return names
 }
 
-// Write writes the site to a directory, which is created. Files of another site that are there stay.
+// Write writes the site to a directory, and creates the directory if needed. It does not remove other files.
 func (s *Site) Write(dir string) error {
 	for name, data := range s.files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -1,4 +1,4 @@
-// Package telemetry has the metrics of Headgate, all named here, its health and its log.
+// Package telemetry provides the Prometheus metrics of a node, its health checks and its log handler.
 //
 //	metrics := telemetry.New("1.2.3")
 //	metrics.SetRules(telemetry.RuleLoad{Set: set, Revision: 1, Loaded: time.Now()})
@@ -7,11 +7,13 @@
 //
 // # Labels
 //
-// Labels have few values, and clients cannot add any: rules by id, as many as are in force; verdicts; configured
-// shards and upstreams. A client's key, address or path is never a label. The counters of a rule are removed with it.
+// The values of labels are IDs of rules in force, verdicts and other fixed words, and configured shards and upstreams.
+// Clients cannot add values: their keys, addresses and paths are never labels. When a rule is removed, its counters are
+// removed too.
 //
 // # Cost
 //
-// Counting a decision takes one lookup by pointer and one addition per rule, and allocates nothing: label values are
-// prepared when rules are loaded. Only some decisions are timed, see headgate_decision_seconds.
+// Counting a decision takes one lookup by pointer and one addition per rule. It allocates nothing, because label values
+// are prepared when rules are loaded. Only a sample of the decisions is timed, for the histogram
+// headgate_decision_seconds.
 package telemetry

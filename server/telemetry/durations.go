@@ -19,7 +19,7 @@ var (
 	}
 )
 
-// observers are histograms with one label. Finding one by its label is cheap.
+// observers are histograms with one label. They are cached by label, because WithLabelValues takes longer.
 type observers struct {
 	histograms *prometheus.HistogramVec
 	byLabel    *sync.Map // prometheus.Observer by string
@@ -42,7 +42,7 @@ func (m *Metrics) ObserveShard(shard string, took time.Duration) { m.shardTime.o
 
 // ObserveRequest records a request to the gateway. It is a gateway.Config.Observe.
 func (m *Metrics) ObserveRequest(o *gateway.Observation) {
-	if o.Upgraded { // it lasts as long as its connection
+	if o.Upgraded { // its duration is that of the whole connection, such as a WebSocket
 		return
 	}
 	m.gatewayTime.Observe(o.Took.Seconds())

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxBatch is how many bytes of a batch are held before they are written.
+// maxBatch is the number of buffered bytes at which a batch is written before its end.
 const maxBatch = 64 << 10
 
-// A LineWriter writes the lines of a log to another writer: one line with each call or, during a Batch, many lines. It
-// is safe for concurrent use.
+// A LineWriter writes lines of a log to another writer. It writes each line immediately, except during a Batch, when it
+// combines lines into fewer writes. It is safe for concurrent use.
 type LineWriter struct {
 	mu      sync.Mutex
 	to      io.Writer
@@ -17,10 +17,10 @@ type LineWriter struct {
 	held    []byte
 }
 
-// NewLineWriter returns a LineWriter above another writer.
+// NewLineWriter returns a LineWriter that writes to another writer.
 func NewLineWriter(to io.Writer) *LineWriter { return &LineWriter{to: to} }
 
-// Write writes a line, or holds it for the end of the batch.
+// Write writes a line, or buffers it during a batch.
 func (w *LineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,8 @@ func (w *LineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Batch calls write, which must not take long: lines of the log are held until it returns.
+// Batch calls write, and buffers the lines of the log until it returns. write must return soon, because the lines of
+// all goroutines are delayed.
 func (w *LineWriter) Batch(write func()) {
 	w.mu.Lock()
 	w.batches++
@@ -50,7 +51,7 @@ func (w *LineWriter) Batch(write func()) {
 	write()
 }
 
-// flush writes the held lines. mu is held.
+// flush writes the buffered lines. w.mu must be locked.
 func (w *LineWriter) flush() error {
 	if len(w.held) == 0 {
 		return nil

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The metrics. Their names are a contract with users' dashboards and alerts.
+// The descriptions of the metrics. Users' dashboards and alerts depend on the names: do not change them.
 var (
 	requestsDesc = desc("requests_total", "Requests by verdict: allow, delay, reject or drop.", "verdict")
 

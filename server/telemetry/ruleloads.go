@@ -16,7 +16,7 @@ type ruleLoads struct {
 	rules                  int // number of rules
 	revision               uint64
 	loaded                 time.Time
-	stale                  bool
+	stale                  bool // the latest load was refused
 	ok, unchanged, refused uint64
 }
 
@@ -35,7 +35,7 @@ func (l *ruleLoads) advance(revision uint64, loaded time.Time) {
 	l.revision, l.loaded, l.stale = revision, loaded, false
 }
 
-// keep records a load that found the rules unchanged.
+// keep records a load in which the rules were unchanged.
 func (l *ruleLoads) keep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

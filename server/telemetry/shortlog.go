@@ -12,12 +12,11 @@ import (
 // maxLine is the maximum length of a log line in bytes.
 const maxLine = 1000
 
-// lineOverhead is the size of the rest of a line, apart from the message and the attributes: time, level and
-// punctuation.
+// lineOverhead is an estimate of the bytes of a line besides its message and attributes: time, level and punctuation.
 const lineOverhead = 100
 
-// shortLines is a slog.Handler that keeps lines below maxLine: it cuts the longest texts until the line fits. A cut
-// text says how many bytes were left out.
+// shortLines is a slog.Handler that keeps lines within maxLine. It cuts the longest texts until the line fits, and ends
+// each cut text with the number of bytes that were left out.
 type shortLines struct {
 	slog.Handler
 	attrsSize int // size of the attributes and groups added with WithAttrs and WithGroup
@@ -73,11 +72,11 @@ func (h shortLines) WithGroup(name string) slog.Handler {
 }
 
 const (
-	minText = 32 // texts are not cut to less, in bytes
-	cutNote = 16 // size of the note at the end of a cut text
+	minText = 32 // bytes of a text that are never cut
+	cutNote = 16 // size of the note at the end of a cut text, in bytes
 )
 
-// cutToFit cuts the longest texts until all of them together take at most room bytes, or minText each.
+// cutToFit cuts the longest texts until all texts together have at most room bytes, or until none can be cut further.
 func cutToFit(texts []string, room int) {
 	for sizesOf(texts) > room {
 		longest := 0
@@ -90,14 +89,16 @@ func cutToFit(texts []string, room int) {
 		if size <= minText+cutNote {
 			return
 		}
-		// Leave at least what fits, but cut at most a quarter at once if less is enough, so that long texts are cut evenly.
+		// Remove at most a quarter of the text in one step, and no more than necessary. Several long texts then end up
+		// with similar lengths.
 		texts[longest] = cutTo(texts[longest], max(minText, min(size*3/4, size-(sizesOf(texts)-room))))
 	}
 }
 
-// cutTo returns the start of a text and a note of how many bytes were left out, together at most size bytes in JSON.
+// cutTo returns the start of a text with a note of the number of omitted bytes. The result has at most size bytes in
+// JSON.
 func cutTo(text string, size int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD") // otherwise one invalid byte would cut all of the text behind it
+	text = strings.ToValidUTF8(text, "\uFFFD") // otherwise the loop would cut everything after an invalid byte
 	keep := min(len(text), size)
 	for keep > 0 && (encodedSize(text[:keep]) > size-cutNote || !utf8.ValidString(text[:keep])) {
 		keep -= max(1, keep/64)

@@ -18,7 +18,8 @@ import (
 type Sources struct {
 	// Memory describes the in-memory store.
 	Memory func() memstore.Stats
-	// Guard describes the guard in front of Redis, and Shards describes its circuits.
+	// Guard describes the guard in front of Redis, which applies timeouts, failure policies and the deny cache. Shards
+	// describes its circuits.
 	Guard  func() guard.Stats
 	Shards func() []ShardStatus
 	// Servers returns the last known state of the Redis servers.
@@ -27,11 +28,11 @@ type Sources struct {
 	LostRefunds func() int64
 	// Fleet describes how limits are shared with other nodes.
 	Fleet func() Fleet
-	// Follow describes how the rules of a rules service are followed.
+	// Follow describes the connection to the rules service from which the node gets its rules.
 	Follow func() follow.Status
-	// Database reports whether rules can be changed. It returns nil while that is unknown.
+	// Database returns the status of the rules service's database, nil while it is unknown.
 	Database func() *DatabaseStatus
-	// Enforcement returns figures about enforcement that is off.
+	// Enforcement describes the rules whose enforcement is suspended.
 	Enforcement func() Enforcement
 	// Overload describes what the node sheds because of its own load.
 	Overload func() overload.Stats
@@ -57,7 +58,7 @@ type sourcesCollector struct{ *Sources }
 
 var _ prometheus.Collector = sourcesCollector{}
 
-// Describe sends nothing, which tells the registry not to expect a fixed set of metrics.
+// Describe sends nothing, because the set of metrics is not fixed.
 func (sourcesCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of all sources.

@@ -39,7 +39,8 @@ func collectGuard(ch chan<- prometheus.Metric, g *guard.Stats) {
 	ch <- counter(guardPoliciesDesc, g.Local, "local")
 }
 
-// notNegative returns the difference of two counters. It is briefly negative if both changed between their reads.
+// notNegative returns a difference of two counters, or 0 if it is negative. It can be negative because the counters are
+// not read at the same moment.
 func notNegative(difference int64) int64 { return max(0, difference) }
 
 func collectServer(ch chan<- prometheus.Metric, s *redisstore.ShardHealth) {
@@ -60,7 +61,7 @@ func collectServer(ch chan<- prometheus.Metric, s *redisstore.ShardHealth) {
 	ch <- gauge(serverPingDesc, s.Ping.Seconds(), s.Server, role)
 	ch <- gauge(serverMemoryDesc, float64(s.MemoryUsed), s.Server, role)
 	ch <- gauge(serverMaxDesc, float64(s.MemoryMax), s.Server, role)
-	if s.CPU >= 0 { // the first poll has nothing to compare with
+	if s.CPU >= 0 { // negative until two polls can be compared
 		ch <- gauge(serverCPUDesc, s.CPU, s.Server, role)
 	}
 	ch <- counter(serverNetworkDesc, s.NetworkIn, s.Server, role, "in")

@@ -21,7 +21,7 @@ const cells = 24
 type client struct {
 	name    string
 	senders int
-	after   time.Duration // when it begins to send
+	after   time.Duration // delay of its first request
 	every   time.Duration
 	batch   int
 
@@ -50,8 +50,8 @@ func (c *client) total() count {
 	return sum
 }
 
-// neighbours returns one client that sends 50 times its limit, and three clients that stay below their limit, each
-// with another pattern.
+// neighbours returns one client that sends 50 times its limit, and three clients that stay below their limit with
+// different patterns.
 func neighbours() []*client {
 	return []*client{
 		{name: "noisy", senders: 5, after: 60 * time.Millisecond, every: 10 * time.Millisecond, batch: 1},
@@ -75,8 +75,8 @@ func newFlood(limiter headgate.Limiter, duration time.Duration) *flood {
 	return &flood{clients: neighbours(), limiter: limiter, duration: duration, start: time.Now()}
 }
 
-// run lets every sender send, each in its own goroutine, until the flood ends or ctx is done. It returns when all have
-// stopped, with the first error of a decision.
+// run sends the requests of all clients until the flood ends or ctx is done. Each sender has its own goroutine. run
+// returns when all have stopped, with the first error of a decision.
 func (f *flood) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -147,7 +147,7 @@ type sample struct {
 	counts []count
 }
 
-// nothing returns the sample at the start, when no client has sent a request.
+// nothing returns the sample at the start, before any client has sent a request.
 func (f *flood) nothing() sample { return sample{counts: make([]count, len(f.clients))} }
 
 func (f *flood) sample() sample {

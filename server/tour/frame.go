@@ -25,8 +25,8 @@ func (d *demo) frame(f *flood, now, earlier sample) []string {
 	return lines
 }
 
-// bar shows a client's requests over time, one cell for each part of the run: green for allowed requests, red for
-// denied ones. Future cells are blank.
+// bar returns a client's requests over time, with one cell for each part of the run: green for allowed requests, red
+// for denied ones. Future cells are blank.
 func (d *demo) bar(c *client, now, duration time.Duration) string {
 	var b strings.Builder
 	for i := range c.parts {
@@ -39,7 +39,7 @@ func (d *demo) bar(c *client, now, duration time.Duration) string {
 	return b.String()
 }
 
-// cell shows a part as a block, filled from below by the share of allowed requests.
+// cell returns a block that is filled from below according to the share of allowed requests.
 func (d *demo) cell(c count) string {
 	const eighths = 8
 	blocks := []rune(" ▁▂▃▄▅▆▇█")
@@ -55,7 +55,7 @@ func (d *demo) cell(c count) string {
 	return d.Paint(terminal.Mixed, string(blocks[min(max(filled, 1), eighths-1)]))
 }
 
-// comeBack returns the text that says when a client's next request will pass.
+// comeBack returns the time until a client's next request will pass, as text.
 func (f *flood) comeBack(c *client, now time.Duration) string {
 	left := time.Duration(c.backAt.Load()) - now
 	if left <= 0 {

@@ -17,15 +17,15 @@ const (
 // windows, and again after a pause.
 func arrivals(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
 
-// holds is how long a request of the concurrency lane is in flight.
+// holds is the time for which a request of the concurrency lane is in flight.
 const holds = 300 * time.Millisecond
 
 // A lane shows what one algorithm decides about the arrivals.
 type lane struct {
 	name  string
 	limit headgate.Limit
-	at    []time.Duration // when allowed requests arrived
-	goAt  []time.Duration // when a leaky bucket released them
+	at    []time.Duration // arrival times of allowed requests
+	goAt  []time.Duration // times at which a leaky bucket releases them
 	asked [slots]bool
 	holds []hold
 }
@@ -69,7 +69,7 @@ func runLanes(ctx context.Context) ([]*lane, error) {
 	return all, nil
 }
 
-// step gives back the slots whose time has come. Then it sends a request, if there is an arrival.
+// step returns the concurrency slots of finished requests. Then it sends a request if one arrives in column n.
 func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now time.Duration) error {
 	check := headgate.Check{Key: l.name, Limit: l.limit, Cost: 1}
 	for len(l.holds) > 0 && l.holds[0].until <= now {
@@ -96,7 +96,7 @@ func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now ti
 	return nil
 }
 
-// most returns the largest number of times within any window of the given length.
+// most returns the maximum number of times that are within a window of the given length.
 func most(times []time.Duration, window time.Duration) int {
 	best := 0
 	for i, from := range times {

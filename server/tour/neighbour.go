@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// showNeighbour is the first scene: one client floods, and the others do not notice.
+// showNeighbour is the first scene: one client floods the limiter without effect on the others.
 func (d *demo) showNeighbour(ctx context.Context) error {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -84,11 +84,12 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	}
 }
 
-// most returns the number of units that the limit of a client allows in the time in which the client sends.
+// most returns the number of units that the limit allows while a client sends.
 func (f *flood) most(c *client) int64 {
 	return perClient.Capacity() + int64(f.there(c)*time.Duration(perClient.Count)/perClient.Period)
 }
 
+// there returns the duration for which a client has sent requests.
 func (f *flood) there(c *client) time.Duration { return max(0, f.elapsed-c.after) }
 
 // summary describes the result.

@@ -41,8 +41,8 @@ type speed struct {
 	bytesPerKey float64
 }
 
-// measure counts the decisions that all cores make in the given time. All keys exist when it begins to count.
-func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) {
+// measure counts the decisions that all cores make in the given time. It creates all keys before that time begins.
+func measure(ctx context.Context, keys int, duration time.Duration) (speed, error) {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
 		return speed{}, err
@@ -65,7 +65,7 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 	var workers sync.WaitGroup
 	start := time.Now()
 	for i := range s.cores {
-		workers.Go(func() { decisions.Add(ask(ctx, limit, names, i*keys/s.cores, start.Add(lasts))) })
+		workers.Go(func() { decisions.Add(decide(ctx, limit, names, i*keys/s.cores, start.Add(duration))) })
 	}
 	workers.Wait()
 	s.perSecond = float64(decisions.Load()) / time.Since(start).Seconds()
@@ -74,11 +74,11 @@ func measure(ctx context.Context, keys int, lasts time.Duration) (speed, error) 
 	return s, ctx.Err()
 }
 
-// ask makes decisions about one name after the other, starting at from, until the given time, and returns their
-// number. It makes at least one batch, even if it starts late because the machine is busy. It uses the names in the
-// order of memory, so that they are in the cache, like the key of a request that was just read. The positions of the
+// decide makes decisions about one name after the other, beginning at index from, until the given time. It returns the
+// number of decisions. It makes at least one batch, even if it starts late because the machine is busy. It uses the
+// names in the order of their memory, because the key of a real request is in the CPU cache too. The positions of the
 // keys in the store are random in any case.
-func ask(ctx context.Context, limit *headgate.Bound, names []string, from int, until time.Time) (n int64) {
+func decide(ctx context.Context, limit *headgate.Bound, names []string, from int, until time.Time) (n int64) {
 	const batch = 1000
 	for n == 0 || time.Now().Before(until) && ctx.Err() == nil {
 		for range batch {

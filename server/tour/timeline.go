@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// showAlgorithms is the second scene: the same burst through every algorithm.
+// showAlgorithms is the second scene: the same requests decided by every algorithm.
 func (d *demo) showAlgorithms(ctx context.Context) error {
 	all, err := runLanes(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ const (
 	laneAt = "  %-15s %s  %s"
 )
 
-// timeline returns a picture of the lanes.
+// timeline returns the lines that show the lanes.
 func (d *demo) timeline(all []*lane) []string {
 	lines := []string{
 		d.Paint(terminal.Dim, fmt.Sprintf(laneAt, "", ruler(), "")),
@@ -72,7 +72,7 @@ func (d *demo) timeline(all []*lane) []string {
 	return lines
 }
 
-// verdict summarizes a lane.
+// verdict returns the text at the right end of a lane: the maximum number of requests at once or in one period.
 func (d *demo) verdict(l *lane) string {
 	if l.limit.Algorithm == headgate.Concurrency {
 		return fmt.Sprintf("%2d at once", most(l.at, holds))
@@ -80,7 +80,7 @@ func (d *demo) verdict(l *lane) string {
 	return d.peak(l.at, l.limit)
 }
 
-// peak formats the highest number of these times within one period of the limit.
+// peak formats the maximum number of times that are within one period of the limit.
 func (d *demo) peak(times []time.Duration, limit headgate.Limit) string {
 	n := most(times, limit.Period)
 	text := fmt.Sprintf("%2d in %.0f s", n, limit.Period.Seconds())

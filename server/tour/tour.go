@@ -1,6 +1,6 @@
-// Package tour shows Headgate at work in a terminal: a noisy neighbour that is held to its limit without effect on
-// others, one burst through every algorithm, the worked examples of the documentation, and the decisions per second on
-// this machine.
+// Package tour demonstrates Headgate in a terminal, in four scenes: a noisy neighbour that does not affect other
+// clients, one burst decided by every algorithm, the worked examples of the documentation, and a measurement of the
+// decisions per second on this machine.
 package tour
 
 import (
@@ -16,13 +16,13 @@ import (
 type Options struct {
 	// Out receives the text.
 	Out io.Writer
-	// Live draws in colour and in place; Out is a terminal then. Default plain lines.
+	// Live draws in colour and updates lines in place. Out must be a terminal then. Default: plain lines.
 	Live bool
-	// Flood is how long the noisy neighbour floods. Default DefaultFlood.
+	// Flood is the duration of the first scene, in which a client floods the limiter. Default DefaultFlood.
 	Flood time.Duration
 }
 
-// DefaultFlood is how long the noisy neighbour floods.
+// DefaultFlood is the default of Options.Flood.
 const DefaultFlood = 6 * time.Second
 
 func (o *Options) validate() error {
@@ -35,7 +35,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Run plays all scenes. It returns the error of ctx if that ends first.
+// Run shows all scenes. If ctx ends first, Run returns the error of ctx.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -62,7 +62,7 @@ type demo struct {
 	measure time.Duration // duration of the measurement
 }
 
-// show plays the scenes one after the other, until the end or until ctx is done.
+// show shows the scenes in order until ctx is done.
 func (d *demo) show(ctx context.Context) error {
 	d.Line(d.Paint(terminal.Bold, "Headgate") + " decides how much of a service each client may take.")
 	for _, scene := range []func(context.Context) error{
@@ -78,7 +78,7 @@ func (d *demo) show(ctx context.Context) error {
 	return nil
 }
 
-// tryIt shows the library in a few lines; README.md has the whole program.
+// tryIt is an example of the library. README.md has the whole program.
 var tryIt = []string{
 	`limit := headgate.MustParseLimit("10/s burst 20")`,
 	`perAddress := headgate.MustBind(memstore.MustNew(memstore.Options{}), limit)`,
@@ -98,5 +98,5 @@ func (d *demo) showNext(context.Context) error {
 	return nil
 }
 
-// closeStore closes a store. That fails only if it was closed already.
+// closeStore closes a store. It ignores the error, which only means that the store is already closed.
 func closeStore(s io.Closer) { s.Close() }

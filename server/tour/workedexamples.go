@@ -24,8 +24,8 @@ func (c *virtualClock) newStore() (*memstore.Store, error) {
 	return memstore.New(memstore.Options{Now: c.now})
 }
 
-// showWorkedExamples is the third scene: the examples that the documentation calculates, decided by the real store in
-// virtual time.
+// showWorkedExamples is the third scene: the worked examples of the documentation, decided by a real store in virtual
+// time.
 func (d *demo) showWorkedExamples(ctx context.Context) error {
 	d.Title("3  Worked examples")
 	for _, example := range []func(context.Context) ([]string, error){d.bucketOfTen, d.threeHosts, d.windowBorder} {
@@ -40,7 +40,7 @@ func (d *demo) showWorkedExamples(ctx context.Context) error {
 	return nil
 }
 
-// level returns a bar that shows n of most units.
+// level returns a bar that is filled for n of most units.
 func (d *demo) level(n, most int64) string {
 	const width = 20
 	return d.Paint(terminal.Green, terminal.Bar(float64(n)/float64(most), width)) + fmt.Sprintf(" %2d of %d", n, most)
@@ -84,8 +84,8 @@ func (d *demo) bucketOfTen(ctx context.Context) ([]string, error) {
 // hosts are the names of the hosts that share a limit.
 var hosts = []string{"A", "B", "C"}
 
-// threeHosts lets three hosts decide by their own counters and charge each other afterwards, as in the mode async.
-// If more has passed than the limit allows, they are in debt.
+// threeHosts shows the mode async: three hosts decide by their own counters, and charge each other afterwards. If more
+// units have passed than the limit allows, the hosts are in debt.
 func (d *demo) threeHosts(ctx context.Context) ([]string, error) {
 	lines := []string{"  Three hosts share 4/s; each decides alone, then they charge each other:"}
 	for _, taken := range [][]int64{{1, 2, 1}, {4, 4, 4}} {
@@ -109,8 +109,8 @@ func (d *demo) threeHosts(ctx context.Context) ([]string, error) {
 	return append(lines, ""), nil
 }
 
-// shareAmong lets each host take its units of 4/s at the same moment, charges them to the others, and returns what
-// remains on each, and how long the first stays closed.
+// shareAmong lets each host take units of 4/s at the same moment, and charges the units to the other hosts. It returns
+// the remaining units of each host, and the time until the first host admits requests again.
 func shareAmong(ctx context.Context, taken []int64) (remaining []int64, closed time.Duration, err error) {
 	var clock virtualClock
 	limit := headgate.MustParseLimit("4/s")

@@ -83,7 +83,7 @@ func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.Handle
 				". This call requires the role "+token.JoinRoles(roles)+".")
 		case !caller.Covers(a.namespace):
 			hostguard.WriteProblem(w, http.StatusForbidden,
-				"The token "+caller.ID+" is not for the namespace "+a.namespace+" of this node.")
+				"The token "+caller.ID+" is not valid for the namespace "+a.namespace+" of this node.")
 		default:
 			serve(w, r, caller)
 		}
@@ -94,7 +94,7 @@ func (a *nodeAPI) requireRole(roles []token.Role, serve nodeHandler) http.Handle
 func (a *nodeAPI) requireGlobalAdmin(serve http.HandlerFunc) http.HandlerFunc {
 	return a.requireRole([]token.Role{token.Admin}, func(w http.ResponseWriter, r *http.Request, caller *token.Principal) {
 		if !caller.CoversAll() {
-			hostguard.WriteProblem(w, http.StatusForbidden, "The token "+caller.ID+" is not for all namespaces.")
+			hostguard.WriteProblem(w, http.StatusForbidden, "The token "+caller.ID+" is not valid for all namespaces.")
 			return
 		}
 		serve(w, r)
