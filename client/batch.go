@@ -13,20 +13,19 @@ import (
 const (
 	// maxCalls limits the concurrent calls of one batcher. Further tasks wait until one of the calls returns.
 	maxCalls = 8
-	// callGroups is the number of groups that tasks are divided into under load; each group is one call. While the
-	// callers of one group run, the service serves another group and a third is in transit, so that neither side
-	// waits for the other. More groups would only cost more calls.
+	// callGroups is the number of calls that tasks are divided into under load. With three, the service executes one
+	// call while another is in transit and the callers of the third run, so neither side waits for the other. More calls
+	// would cost more work without a gain.
 	callGroups = 3
-	// minTasksPerCall is the minimum number of tasks for which it is worth making a call while others are under
-	// way.
+	// minTasksPerCall is the minimum number of tasks that justifies one more call while others are under way.
 	minTasksPerCall = 8
 )
 
-// A batcher sends several tasks in one call. A task that arrives while no call is under way is sent immediately, by
-// its caller. Other tasks wait until a call returns, there are enough tasks for a group, or the first task has waited
-// for the time wait.
+// A batcher sends several tasks in one call. If no call is under way, a task is sent immediately in the goroutine of
+// its caller. Otherwise tasks wait until a call returns, until there are enough of them for a call, or until the first
+// one has waited for the duration wait.
 type batcher struct {
-	// send sends tasks and sets their results. Senders that send repeatedly pass a lane, others nil.
+	// send sends tasks and sets their results. l is nil for a single task that its caller sends.
 	send      func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
 	onLost    func(t *task) // called for tasks that were done after their callers gave up
 	wait      time.Duration
@@ -46,9 +45,9 @@ type batcher struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // senders, and callers that send for themselves
 
-	work      chan []*task // for idle senders
-	wakeLock  sync.Mutex   // held by a sender while it wakes its callers
-	skipTurns atomic.Int64 // how many more times senders do not take wakeLock, because the process is busy
+	work      chan []*task // passes tasks to idle senders
+	wakeLock  sync.Mutex   // held by a sender during its turn: see finish
+	skipTurns atomic.Int64 // number of calls for which senders take no turns, because the process is busy
 }
 
 func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
@@ -60,9 +59,9 @@ func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task
 	return b
 }
 
-// run executes a task and returns its error. If mine is false, the task is still running: the caller must not
-// use it.
-func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
+// run executes a task and returns its error. If owned is false, the task is still running and the caller must not use
+// it.
+func (b *batcher) run(ctx context.Context, t *task) (owned bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, err
 	}
@@ -99,11 +98,11 @@ func (b *batcher) run(ctx context.Context, t *task) (mine bool, err error) {
 	case <-t.done:
 		return true, t.err
 	case <-ctx.Done():
-		mine, done := b.leave(t)
+		owned, done := b.leave(t)
 		if done { // the result arrived before ctx ended
 			return true, t.err
 		}
-		return mine, ctx.Err()
+		return owned, ctx.Err()
 	}
 }
 
@@ -128,9 +127,9 @@ func (b *batcher) sendSingle(ctx context.Context, t *task) {
 	b.running.Done()
 }
 
-// leave is called by a caller that stops waiting. mine reports whether the caller owns the task, because it was not
-// sent or is done. done reports whether it is done.
-func (b *batcher) leave(t *task) (mine, done bool) {
+// leave removes a task whose caller stops waiting. owned is true if the task was not sent or is done: the caller may
+// then use it. done reports whether it is done.
+func (b *batcher) leave(t *task) (owned, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t.settled {
@@ -160,8 +159,8 @@ func (b *batcher) setTimer(d time.Duration) {
 	b.timer.Reset(d)
 }
 
-// flushOverdue is called when pending tasks have waited long enough. If the maximum number of calls is under way, they
-// wait until one returns, or for their deadline.
+// flushOverdue sends pending tasks that have waited long enough. If the maximum number of calls is under way, tasks
+// stay pending until a call returns, and fail at their deadline.
 func (b *batcher) flushOverdue() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,16 +188,17 @@ func (b *batcher) flushOverdue() {
 	}
 }
 
-// isGroup reports whether the pending tasks are enough for a group: their share of all unfinished tasks.
+// isGroup reports whether there are enough pending tasks for a call: at least minTasksPerCall, and at least the share
+// of one call in all unfinished tasks.
 func (b *batcher) isGroup() bool {
 	return b.calls < callGroups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }
 
-// share returns the number of unfinished tasks per group.
+// share returns the number of unfinished tasks divided by callGroups, rounded up.
 func (b *batcher) share() int { return (b.inflight + len(b.pending) + callGroups - 1) / callGroups }
 
 // afterCall sends pending tasks after a call has returned. If there are only a few, they wait until another call
-// returns, so that callers do not split into many small groups.
+// returns, so that tasks are not sent in many small calls.
 func (b *batcher) afterCall() {
 	if b.closed {
 		b.failPending()
@@ -209,9 +209,9 @@ func (b *batcher) afterCall() {
 	}
 }
 
-// flush sends pending tasks while further calls are possible. It divides them into as many groups as callGroups still
-// allows, into two at least if they are more than one and a half groups, and into fewer if a group would have less
-// than minTasksPerCall tasks.
+// flush sends pending tasks while further calls are possible. It splits them into as many calls as are needed to have
+// callGroups under way, and into at least two if there are more than 1.5 shares. It makes fewer calls if one would have
+// fewer than minTasksPerCall tasks.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
 		n := max(callGroups-b.calls, 1)
@@ -224,7 +224,8 @@ func (b *batcher) flush() {
 	b.overdue = b.overdue && len(b.pending) > 0
 }
 
-// start lets a sender send tasks. Idle senders are reused, because their stacks have grown already.
+// start passes tasks to an idle sender, or starts a sender. Idle senders are reused, because their stacks have already
+// grown to the necessary size.
 func (b *batcher) start(batch []*task) {
 	b.calls++
 	select {
@@ -235,7 +236,7 @@ func (b *batcher) start(batch []*task) {
 	}
 }
 
-// serve sends a batch, and then further batches from b.work until it has been idle for laneIdle.
+// serve sends a batch, and then further batches from b.work until it has been idle for maxLaneIdle.
 func (b *batcher) serve(batch []*task) {
 	var l lane
 	defer func() {
@@ -244,12 +245,12 @@ func (b *batcher) serve(batch []*task) {
 		b.senders--
 		b.mu.Unlock()
 	}()
-	idle := time.NewTimer(laneIdle)
+	idle := time.NewTimer(maxLaneIdle)
 	defer idle.Stop()
 	for {
 		b.call(&l, batch)
 		b.finish(batch)
-		idle.Reset(laneIdle)
+		idle.Reset(maxLaneIdle)
 		select {
 		case batch = <-b.work:
 		case <-idle.C:
@@ -279,10 +280,10 @@ func (b *batcher) takePending(maxTasks int) []*task {
 	return batch
 }
 
-// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns: the turn of a
-// sender lasts until the next tasks of its callers are sent. If several responses arrive at the same time, the
-// service thus gets new tasks before the last callers are woken. Without turns, all callers would soon send at the
-// same time, and then wait at the same time.
+// finish wakes the callers of tasks, and sends tasks that have arrived meanwhile. Senders take turns: a sender holds
+// wakeLock until the next tasks of its callers have been sent. So if several responses arrive at the same time, the
+// service already has new tasks while the other callers are woken. Without turns, all callers would soon send at the
+// same time and then wait at the same time.
 func (b *batcher) finish(batch []*task) {
 	inTurn := b.skipTurns.Load() <= 0
 	if inTurn {
@@ -313,7 +314,7 @@ func (b *batcher) finish(batch []*task) {
 		return
 	}
 	began := time.Now()
-	for range 2 { // first the sender passes the tasks to gRPC, then gRPC writes them
+	for range 2 { // let the sender pass the tasks to gRPC, and then let gRPC write them
 		runtime.Gosched()
 	}
 	if time.Since(began) > maxTurn {
@@ -345,8 +346,8 @@ func (b *batcher) call(l *lane, batch []*task) {
 	}
 }
 
-// settle divides tasks that were sent: done are the tasks whose callers are to be woken, retries are the tasks that
-// failed and are sent again.
+// settle divides tasks that were sent. It returns the tasks whose callers must be woken, and the failed tasks to send
+// again. It passes tasks without a caller to onLost.
 func (b *batcher) settle(batch []*task) (done, retries []*task) {
 	done = batch[:0]
 	for _, t := range batch {

@@ -33,11 +33,11 @@ type Client struct {
 	created      time.Time
 	noLanesUntil atomic.Int64   // lanes are not used before this time, in ns since created; 0 if the service supports them
 	laneRetry    time.Duration  // time after which lanes are tried again if the service did not support them
-	releases     sync.WaitGroup // running releases of slots and units whose callers stopped waiting
+	releases     sync.WaitGroup // goroutines that release the slots of callers that stopped waiting
 	closing      sync.Once
 	ids          struct {
 		sync.Mutex
-		known map[string]string // each rule id, as both key and value: decisions share the value
+		known map[string]string // maps each rule id to itself, so that decisions with the same id share one string
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *Client) logCircuit(service string, _, to gobreaker.State) {
 	}
 }
 
-// connectionBroke reports whether a call ended without a response from the service.
+// connectionBroke reports whether a call failed because the connection broke.
 func connectionBroke(err error) bool {
 	return err != nil && status.Code(err) == codes.Unavailable
 }

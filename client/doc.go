@@ -1,5 +1,5 @@
-// Package client calls Headgate's decision service over gRPC. Package transport limits what a program
-// sends to other services.
+// Package client calls Headgate's decision service over gRPC. To limit the requests that a program sends to other
+// services, see package transport.
 //
 //	c, err := client.New(client.Options{Address: "127.0.0.1:8082", Token: token})
 //	if err != nil {
@@ -13,26 +13,29 @@
 //
 // # Batches
 //
-// A single call is sent immediately. Calls that arrive while others are under way wait until they are enough for a
-// batch, at most Options.BatchWait. So calls of many goroutines cost little more than those of one. At most eight
-// batches are under way at once; further calls wait for one of them. Batches are sent on streams that stay open while
-// they are used, which takes less work than unary calls. An older service without such streams gets unary calls, and
-// is tried again every ten seconds.
+// A call is sent immediately if no other call is under way. Otherwise it waits until there are enough calls for a
+// batch, but not longer than Options.BatchWait. At most eight batches are under way at once; further calls wait until
+// one of them returns. Batches are sent on streams that stay open while they are used, because a message on a stream
+// takes less work than a unary call. If an older service does not support such streams, batches are sent as unary
+// calls, and streams are tried again every ten seconds.
 //
 // # Unreachable service
 //
-// Calls end after Options.Deadline. RateLimit then decides by Options.OnFailure: it allows or denies, and the decision
-// is Degraded. After five consecutive failures it decides immediately, and probes the service twice a second. An
-// invalid call is an error of that call only: an unknown rule, an invalid token, texts that are not UTF-8 or too
-// long. The caller's clients may cause such errors, so a caller that allows requests on an error can be bypassed.
+// A call fails after Options.Deadline. RateLimit then allows or denies the request as Options.OnFailure says, and sets
+// Degraded in the decision. After five consecutive failures, RateLimit does so without calling the service, except for
+// a probe twice a second.
 //
-// Failed decisions are not requested again, because the service may have counted them. Idempotent calls (Peek, a
-// RateLimit of cost 0, Release, Renew, Reset) are sent once more if the connection broke. Calls that a closing
-// server has not read are sent to another server.
+// Invalid calls return an error and do not count as failures: an unknown rule, an invalid token, and texts that are too
+// long or not UTF-8. Clients of the caller may send such texts, so a caller that allows requests after an error can be
+// bypassed.
+//
+// Idempotent calls (Peek, a RateLimit of cost 0, Release, Renew, Reset) are sent once more if the connection broke.
+// Other failed calls are not sent again, because the service may have counted them. A call that a closing server has
+// not read is sent to another server.
 //
 // # Remote store
 //
-// [Client.Limiter] is a headgate.Limiter whose counters are in the service, with limits of the program instead of
-// rules. The service has to offer it. It contains a guard: see package guard for its behavior while the service is
-// unreachable.
+// [Client.Limiter] returns a headgate.Limiter that keeps its counters in the service. The program chooses the limits,
+// and the rules of the service do not apply. The service must offer the gRPC service headgate.v1.Store. A guard decides
+// while the service is unreachable, see package guard.
 package client

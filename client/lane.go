@@ -14,22 +14,23 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// A lane is a stream on which a sender makes one call after the other. A call on it costs a fraction of a unary
-// call, because it opens no stream. The zero lane has no stream yet.
+// A lane makes calls one after the other on a stream that stays open. Such a call takes less work than a unary call,
+// which opens a stream of its own. The zero lane has no stream yet.
 type lane struct {
 	stream   grpc.ClientStream
 	end      context.CancelFunc
 	timeout  *time.Timer  // cancels the stream when a call exceeds its deadline
-	timedOut *atomic.Bool // set when timeout fires; one per stream, since it may fire when the next stream is open
+	timedOut *atomic.Bool // set when timeout fires; one per stream, because a late timer must not mark the next stream
 	opened   time.Time
 }
 
 const (
 	// maxLaneAge is the age at which a stream is replaced, so that load can move to a less busy server.
 	maxLaneAge = 10 * time.Second
-	// laneIdle is how long an unused stream is kept open.
-	laneIdle = time.Second
-	// batchStream is a stream of BatchRateLimit: each request gets its response before the next is read.
+	// maxLaneIdle is the time after which an unused stream is closed.
+	maxLaneIdle = time.Second
+	// batchStream is the method of the stream. Each message is a BatchRateLimitRequest, and the service responds to it
+	// before it reads the next one.
 	batchStream = "/headgate.v1.RateLimiter/BatchStream"
 	// unreadTrailer is the trailer that a closing server sets if it has not read the last call.
 	unreadTrailer = "headgate-unread"
@@ -37,9 +38,11 @@ const (
 
 var laneDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, ClientStreams: true}
 
-// do makes a call with a deadline. ctx is the parent of the stream's context, and does not end with the call. It
-// returns errUnread if the server has not read the call.
-func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time, q, a grpcwire.Message) error {
+// do makes a call with a deadline. The stream outlives the call, so ctx must not end with the call. do returns
+// errUnread if the server has not read the call.
+func (l *lane) do(
+	ctx context.Context, conn *grpc.ClientConn, deadline time.Time, request, response grpcwire.Message,
+) error {
 	if l.stream != nil && time.Since(l.opened) > maxLaneAge {
 		l.close()
 	}
@@ -51,10 +54,10 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 	} else {
 		l.timeout.Reset(timeout)
 	}
-	err := l.stream.SendMsg(q)
-	ended := errors.Is(err, io.EOF) // the stream ended before this call, which was not sent
-	if err == nil || ended {        // RecvMsg returns why it has ended
-		err = l.stream.RecvMsg(a)
+	err := l.stream.SendMsg(request)
+	ended := errors.Is(err, io.EOF) // the stream has ended, and the request was not sent
+	if err == nil || ended {        // RecvMsg returns the response, or the reason why the stream has ended
+		err = l.stream.RecvMsg(response)
 	}
 	if err != nil {
 		if err = l.fail(err); ended && status.Code(err) == codes.Unavailable {
@@ -62,13 +65,13 @@ func (l *lane) do(ctx context.Context, conn *grpc.ClientConn, deadline time.Time
 		}
 		return err
 	}
-	if !l.timeout.Stop() { // it fired just after the response, and has canceled the stream
+	if !l.timeout.Stop() { // the timer fired just after the response arrived, and has canceled the stream
 		l.close()
 	}
 	return nil
 }
 
-// open opens the stream for a first call that may take as long as timeout.
+// open opens the stream. The first call on it ends after timeout.
 func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Duration) error {
 	timedOut := &atomic.Bool{}
 	l.timedOut = timedOut

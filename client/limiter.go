@@ -33,7 +33,7 @@ type Store struct{ client *Client }
 
 var _ headgate.LimitValidator = (*Store)(nil)
 
-// Take decides a check.
+// Take takes the cost of a check if its limit allows it.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
 	return s.operate(ctx, wirev1.Take, c, headgate.Receipt{})
 }
@@ -67,7 +67,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 	return err
 }
 
-// operate executes an operation on one check. The decision is empty if the operation has none.
+// operate executes an operation on one check. Operations without a decision return the zero Decision.
 func (s *Store) operate(
 	ctx context.Context, verb wirev1.Verb, c headgate.Check, r headgate.Receipt,
 ) (d headgate.Decision, err error) {
@@ -90,8 +90,8 @@ func (s *Store) operate(
 	t.receipt.At = unpackAt(r.At)
 	t.checks = t.single[:]
 	t.idempotent = verb == wirev1.Peek || verb == wirev1.Renew || verb == wirev1.Reset
-	mine, err := s.do(ctx, t)
-	if !mine {
+	owned, err := s.do(ctx, t)
+	if !owned {
 		return d, err
 	}
 	defer t.free()
@@ -101,7 +101,7 @@ func (s *Store) operate(
 	return d, err
 }
 
-// TakeAll decides several checks as one.
+// TakeAll takes the costs of all checks, or of none if one of them is denied.
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -122,8 +122,8 @@ func (s *Store) TakeAll(
 	t := newTask()
 	// A copy, because the caller may reuse its slice after ctx has ended, while the task still runs.
 	t.checks = slices.Clone(checks)
-	mine, err := s.do(ctx, t)
-	if !mine {
+	owned, err := s.do(ctx, t)
+	if !owned {
 		return dst, err
 	}
 	defer t.free()
@@ -133,24 +133,25 @@ func (s *Store) TakeAll(
 	return append(dst, t.decisions...), nil
 }
 
-// do executes a task. If mine is false, the task still runs: the caller must not use it.
-func (s *Store) do(ctx context.Context, t *task) (mine bool, err error) {
-	mine, err = s.client.storeCalls.run(ctx, t)
+// do executes a task and returns its error. If owned is false, the task is still running and the caller must not use
+// it.
+func (s *Store) do(ctx context.Context, t *task) (owned bool, err error) {
+	owned, err = s.client.storeCalls.run(ctx, t)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return mine, err
+		return owned, err
 	}
 	if ctx.Err() != nil && isServiceFailure(err) {
-		return mine, ctx.Err()
+		return owned, ctx.Err()
 	}
 	if _, isStatus := status.FromError(err); isStatus {
 		err = fmt.Errorf("client: store: %w", err)
 	}
-	return mine, err
+	return owned, err
 }
 
-// foreignReceipt marks a receipt of a guard in the service. Guards create receipts with negative times. The guard of
-// this process must not mistake such a receipt for its own, so packAt makes its time positive and sets a bit that no
-// time has.
+// foreignReceipt is a bit in the time of a receipt. It marks receipts that a guard in the service has issued. Guards
+// issue receipts with negative times. So that the guard of this process does not take such a receipt for its own,
+// packAt makes the time positive and sets this bit, which no real time has.
 const foreignReceipt = 1 << 62
 
 func packAt(at int64) int64 {
@@ -167,7 +168,7 @@ func unpackAt(at int64) int64 {
 	return at
 }
 
-// operations is a headgate.v1.DoRequest of tasks.
+// operations encodes tasks as a headgate.v1.DoRequest.
 type operations []*task
 
 func (o operations) MarshalWire(dst []byte) ([]byte, error) {
@@ -219,7 +220,7 @@ func (t *task) setResult(r *wirev1.Result) {
 	}
 }
 
-// errorOf returns the error that the service's store has returned.
+// errorOf converts the failure of an operation to the error that the service's store has returned.
 func errorOf(f *wirev1.Failure) error {
 	message := strings.Clone(f.Message)
 	switch f.Fault {
@@ -247,8 +248,8 @@ func errorOf(f *wirev1.Failure) error {
 	}
 }
 
-// giveBackLost releases the slots of a task whose caller stopped waiting. Units stay consumed, because the caller may
-// have proceeded without the decision.
+// giveBackLost releases the slots of concurrency limits that a task has taken and whose caller stopped waiting. Units
+// of other limits stay consumed, because the caller may have proceeded without the decision.
 func (c *Client) giveBackLost(t *task) {
 	if t.err != nil || t.verb != wirev1.Take {
 		return

@@ -61,7 +61,7 @@ var (
 	errTooLarge = status.Error(codes.InvalidArgument, "more than 128 KiB of texts")
 )
 
-// A Decision is the service's decision on a Request, or that of Options.OnFailure.
+// A Decision is the decision on a Request. It is from the service, or from Options.OnFailure if the service failed.
 type Decision struct {
 	// Passed reports whether the request may proceed, after Delay if that is not 0.
 	Passed bool
@@ -69,13 +69,14 @@ type Decision struct {
 	Delay time.Duration
 	// RetryAfter is the time after which a denied request may succeed: headgate.Never if a retry is useless.
 	RetryAfter time.Duration
-	// Limit is the capacity of the tightest limit, and Remaining what is left of it. Limit is 0 if none applies.
+	// Limit is the capacity of the tightest limit, and Remaining is the number of units left. Limit is 0 if no limit
+	// applies.
 	Limit, Remaining int64
 	// Reset is when the limit is fully restored, by the service's clock.
 	Reset time.Time
-	// Rule is the id of the rule that denies, delays or is tightest.
+	// Rule is the id of the rule that denies or delays the request. If none does, it is the rule of the tightest limit.
 	Rule string
-	// Lease is the argument of Release and Renew, if a slot of a concurrency limit is held.
+	// Lease is the argument of Release and Renew. It is empty if the request holds no slot of a concurrency limit.
 	Lease string
 	// Reason is why the request is denied. HTTPStatus is the status to respond with. If Drop is set, close the connection
 	// instead.
@@ -156,7 +157,7 @@ func (c *Client) degraded() Decision {
 	}
 }
 
-// decide requests a decision.
+// decide sends a request to the service and returns its decision.
 func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 	t := newTask()
 	q := &t.request
@@ -166,8 +167,8 @@ func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 		q.Attributes = append(q.Attributes, wirev1.Attribute{Name: name, Value: value})
 	}
 	t.idempotent = r.HasCost && r.Cost == 0
-	mine, err := c.ruleCalls.run(ctx, t)
-	if !mine {
+	owned, err := c.ruleCalls.run(ctx, t)
+	if !owned {
 		return Decision{}, err
 	}
 	defer t.free()
@@ -177,8 +178,8 @@ func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 	return t.decision, nil
 }
 
-// newDecision copies a message into a Decision, so that the message can be reused. rule is a copy of the rule id of
-// the message.
+// newDecision returns a Decision that shares no memory with the message, which is reused. rule must be a copy of the
+// message's rule id.
 func newDecision(m *wirev1.RateLimitResponse, rule string) Decision {
 	a := Decision{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs),
@@ -195,7 +196,7 @@ func newDecision(m *wirev1.RateLimitResponse, rule string) Decision {
 	return a
 }
 
-// millis converts milliseconds to a Duration, or to headgate.Never if they are too many for one.
+// millis converts milliseconds to a Duration. It returns headgate.Never if they do not fit in a Duration.
 func millis(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Millisecond) {
 		return headgate.Never
@@ -224,7 +225,7 @@ func (c *Client) ruleID(borrowed string) string {
 	return id
 }
 
-// requests is a headgate.v1.BatchRateLimitRequest of tasks.
+// requests encodes tasks as a headgate.v1.BatchRateLimitRequest.
 type requests []*task
 
 func (r requests) MarshalWire(dst []byte) ([]byte, error) {
@@ -279,19 +280,19 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 }
 
 // invoke makes a unary call.
-func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, q, a any) error {
+func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, request, response any) error {
 	ctx, end := context.WithDeadline(ctx, deadline)
 	defer end()
-	return c.conn.Invoke(ctx, method, q, a)
+	return c.conn.Invoke(ctx, method, request, response)
 }
 
-// callBatch sends a batch in the lane. It uses a unary call if the service does not support lanes, or has not read the
-// batch from the lane.
+// callBatch sends a batch on the stream of a lane. It makes a unary call instead if l is nil, if the service does not
+// support such streams, or if a closing server has not read the batch.
 func (c *Client) callBatch(
-	ctx context.Context, l *lane, deadline time.Time, q requests, a *wirev1.BatchRateLimitResponse,
+	ctx context.Context, l *lane, deadline time.Time, request requests, response *wirev1.BatchRateLimitResponse,
 ) error {
 	if l != nil && (c.noLanesUntil.Load() == 0 || int64(time.Since(c.created)) > c.noLanesUntil.Load()) {
-		err := l.do(ctx, c.conn, deadline, q, a)
+		err := l.do(ctx, c.conn, deadline, request, response)
 		switch {
 		case status.Code(err) == codes.Unimplemented: // an older service, which may be upgraded: try again later
 			c.noLanesUntil.Store(int64(time.Since(c.created) + c.laneRetry))
@@ -299,7 +300,7 @@ func (c *Client) callBatch(
 			return err
 		}
 	}
-	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, q, a)
+	return c.invoke(ctx, deadline, headgatev1.RateLimiter_BatchRateLimit_FullMethodName, request, response)
 }
 
 // releaseLost releases the slots of a task whose caller stopped waiting.
@@ -325,10 +326,9 @@ func (c *Client) Release(ctx context.Context, lease string) error {
 	return err
 }
 
-// Renew holds the slots of a Decision for another TTL. It reports whether they are held, and their TTL: a holder calls
-// Renew again before it has passed, for as long as it serves its request, and stops before it calls Release. A slot
-// that has expired is taken again if one is free. After an error it is unknown whether the slots are held: call Renew
-// again.
+// Renew holds the slots of a Decision for another TTL, and takes expired slots again if slots are free. It returns
+// whether the slots are held, and their TTL. Call Renew again before the TTL has passed, until the request has been
+// served, and not after Release. After an error it is unknown whether the slots are held: call Renew again.
 func (c *Client) Renew(ctx context.Context, lease string) (held bool, ttl time.Duration, err error) {
 	request, response := headgatev1.RenewRequest{LeaseId: lease}, headgatev1.RenewResponse{}
 	err = c.invokeTwice(ctx, headgatev1.RateLimiter_Renew_FullMethodName, &request, &response)

@@ -86,26 +86,26 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	}
 	check, err := bykey.NewCheck(key, limit)
 	if err != nil {
-		return nil, l.refused(ctx, method, err)
+		return nil, l.refusedStatus(ctx, method, err)
 	}
 	d, err := l.limiter.Take(ctx, check)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, canceled(ctx, err)
-	case err != nil && headgate.Open.Allows(err): // a failed store; other errors are refused
+		return nil, canceledStatus(ctx, err)
+	case err != nil && headgate.Open.Allows(err): // the store failed; calls with other errors are refused below
 		l.onError(ctx, fmt.Errorf("allow %s without a decision: %w", method, err))
 		return release, nil
 	case err != nil:
-		return nil, l.refused(ctx, method, err)
+		return nil, l.refusedStatus(ctx, method, err)
 	case !d.Allowed:
-		return nil, overLimit(d)
+		return nil, overLimitStatus(d)
 	}
 	admitted, err := bykey.Wait(ctx, l.limiter, check, d)
 	if err != nil { // the call was canceled, and its unit could not be given back
 		l.onError(ctx, fmt.Errorf("give back the unit of %s: %w", method, err))
 	}
 	if !admitted {
-		return nil, canceled(ctx, context.DeadlineExceeded)
+		return nil, canceledStatus(ctx, context.DeadlineExceeded)
 	}
 	if bykey.HoldsSlot(check, d) {
 		free := bykey.Hold(ctx, l.limiter, check, d.Receipt)
@@ -118,9 +118,9 @@ func (l *KeyLimiter) admit(ctx context.Context, method string) (release func(), 
 	return release, nil
 }
 
-// refused returns the status of a call that the limiter cannot decide: InvalidArgument if the key is too long; that is
-// a mistake of the client, so onError is not called. Otherwise it is Unavailable.
-func (l *KeyLimiter) refused(ctx context.Context, method string, err error) error {
+// refusedStatus returns the status of a call that the limiter cannot decide. A key that is too long is a mistake of the
+// client: the status is InvalidArgument, and onError is not called. Otherwise the status is Unavailable.
+func (l *KeyLimiter) refusedStatus(ctx context.Context, method string, err error) error {
 	if errors.Is(err, bykey.ErrLongKey) {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -128,8 +128,8 @@ func (l *KeyLimiter) refused(ctx context.Context, method string, err error) erro
 	return status.Error(codes.Unavailable, "the rate limiter refused the call")
 }
 
-// overLimit returns the status of a denied call.
-func overLimit(d headgate.Decision) error {
+// overLimitStatus returns the status of a denied call.
+func overLimitStatus(d headgate.Decision) error {
 	if d.RetryAfter == headgate.Never {
 		return status.Error(codes.ResourceExhausted, "the call costs more than the limit can ever grant")
 	}

@@ -44,7 +44,7 @@ var (
 type grpcCall struct {
 	attributes identity.Attributes
 	verdict    engine.Verdict
-	served     bool // the handler has returned
+	served     bool // the handler has returned and did not panic
 }
 
 func (l *Limiter) release(c *grpcCall) {
@@ -98,14 +98,14 @@ func (l *Limiter) admit(ctx context.Context, method string, c *grpcCall) (fields
 // identify reads the attributes of the client into c.attributes.
 func (l *Limiter) identify(ctx context.Context, method string, c *grpcCall) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	request := identity.Call{Method: http.MethodPost, Path: method, Header: md}
+	call := identity.Call{Method: http.MethodPost, Path: method, Header: md} // gRPC requests are always POST
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		request.Peer = p.Addr.String()
+		call.Peer = p.Addr.String()
 	}
 	if authority := md[":authority"]; len(authority) > 0 {
-		request.Host = authority[0]
+		call.Host = authority[0]
 	}
-	l.config.Identifier.ReadCall(&request, &c.attributes)
+	l.config.Identifier.ReadCall(&call, &c.attributes)
 }
 
 // applyVerdict returns the error of a denied call, and waits if the call is delayed.
@@ -113,12 +113,12 @@ func (l *Limiter) applyVerdict(ctx context.Context, v *engine.Verdict) (fields m
 	retryAfter := l.config.Fields.RetryAfter(v)
 	switch v.Action {
 	case engine.Reject:
-		return l.fields(v, retryAfter), denial(v, retryAfter)
+		return l.fields(v, retryAfter), denialStatus(v, retryAfter)
 	case engine.Drop:
 		return nil, errDropped
 	case engine.Delay:
 		if err := v.Wait(ctx); err != nil {
-			return nil, canceled(ctx, err)
+			return nil, canceledStatus(ctx, err)
 		}
 	}
 	return l.fields(v, retryAfter), nil
@@ -128,7 +128,7 @@ func (l *Limiter) applyVerdict(ctx context.Context, v *engine.Verdict) (fields m
 // limiter should not block calls. If the call was cancelled, it returns the status for that.
 func (l *Limiter) undecided(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
-		return canceled(ctx, err)
+		return canceledStatus(ctx, err)
 	}
 	l.config.OnError(ctx, fmt.Errorf("decide %s: %w", method, err))
 	return nil
@@ -148,7 +148,7 @@ func (l *Limiter) fields(v *engine.Verdict, retryAfter time.Duration) metadata.M
 	return md
 }
 
-// reportUnsent passes an error of setting the header or trailer to OnError. err may be nil.
+// reportUnsent calls OnError if the header or trailer could not be set. A nil err means that it was set.
 func (l *Limiter) reportUnsent(ctx context.Context, err error) {
 	if err != nil {
 		l.config.OnError(ctx, fmt.Errorf("send limit metadata: %w", err))

@@ -20,8 +20,8 @@ import (
 // neither close the connection nor end the stream without a status.
 var errDropped = status.Error(codes.Unavailable, "")
 
-// denial returns the status of a denied call.
-func denial(v *engine.Verdict, retryAfter time.Duration) error {
+// denialStatus returns the status of a denied call.
+func denialStatus(v *engine.Verdict, retryAfter time.Duration) error {
 	code, message := codes.ResourceExhausted, "over the limit"
 	switch v.Reason {
 	case engine.Blocked:
@@ -76,8 +76,8 @@ func violations(v *engine.Verdict) []*errdetails.QuotaFailure_Violation {
 	return list
 }
 
-// canceled returns the status of a call whose context ended while it was delayed.
-func canceled(ctx context.Context, err error) error {
+// canceledStatus returns the status of a call whose context ended while it was delayed.
+func canceledStatus(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}

@@ -20,9 +20,9 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		return err
 	}
 	l.reportUnsent(ctx, ss.SetHeader(fields))
-	settles := c.verdict.NeedsSettle()
-	counts := l.config.PerMessage && info.IsClientStream
-	if !settles && !counts {
+	needsSettle := c.verdict.NeedsSettle()
+	countsMessages := l.config.PerMessage && info.IsClientStream
+	if !needsSettle && !countsMessages {
 		l.release(c)
 		return handler(srv, ss)
 	}
@@ -31,19 +31,19 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 		s.sent = new(sentMetadata)
 		s.ctx = s.sent.record(ctx)
 	}
-	if counts {
+	if countsMessages {
 		// Not from the pool: a goroutine of the handler may still receive messages after the handler has returned.
 		s.messages = &grpcCall{}
 		l.identify(ctx, info.FullMethod, s.messages)
 	}
-	if settles {
+	if needsSettle {
 		c.served = false
 		defer l.settle(ctx, info.FullMethod, c, s.sent) // also if the handler panics
 	} else {
 		l.release(c)
 	}
 	err = handler(srv, s)
-	if settles {
+	if needsSettle {
 		c.served = true
 	}
 	if denied := s.denied.Load(); denied != nil && err != nil {
@@ -52,7 +52,8 @@ func (l *Limiter) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 	return err
 }
 
-// A stream wraps a stream that is settled at its end, or whose messages are counted.
+// A stream wraps a gRPC stream to record its metadata, from which the cost is settled at its end, or to count its
+// messages.
 type stream struct {
 	grpc.ServerStream
 	limiter  *Limiter
@@ -100,7 +101,7 @@ func (s *stream) RecvMsg(m any) error {
 	return err
 }
 
-// decide decides a message. It returns the status if the message is denied.
+// decide takes the units of a message. It returns the status of a denied message.
 func (s *stream) decide() error {
 	l, v := s.limiter, &s.messages.verdict
 	if err := l.config.Engine.DecideMore(s.ctx, &s.messages.attributes, v); err != nil {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A budget is what the Transport knows about the server's limits for one key. Transport.mu guards it.
+// A budget has the server's limits for one key, as far as responses have reported them. Transport.mu guards it.
 type budget struct {
 	key          string
-	underway     int           // the number of requests that have no response yet
+	inFlight     int           // the number of requests that have no response yet
 	pauseEnd     time.Time     // no request is sent before this time
 	probing      bool          // after a pause: send one request at a time, until the server accepts one
 	windows      []window      // the known quotas
@@ -24,7 +24,7 @@ func (t *Transport) awaitBudget(ctx context.Context, key string, start time.Time
 	for {
 		now := time.Now()
 		t.mu.Lock()
-		b := t.find(key, now)
+		b := t.budgetFor(key, now)
 		if b == nil {
 			t.mu.Unlock()
 			return nil, nil
@@ -44,8 +44,8 @@ func (t *Transport) awaitBudget(ctx context.Context, key string, start time.Time
 	}
 }
 
-// find returns the budget of a key, or nil if there is no room for it.
-func (t *Transport) find(key string, now time.Time) *budget {
+// budgetFor returns the budget of a key, and creates it if necessary. It returns nil if MaxKeys budgets are in use.
+func (t *Transport) budgetFor(key string, now time.Time) *budget {
 	if b := t.budgets[key]; b != nil {
 		return b
 	}
@@ -63,7 +63,7 @@ func (t *Transport) evictIdle(now time.Time) bool {
 	const maxExamined = 32
 	examined := 0
 	for key, b := range t.budgets {
-		if b.idle(now) {
+		if b.isIdle(now) {
 			delete(t.budgets, key)
 			return true
 		}
@@ -75,13 +75,13 @@ func (t *Transport) evictIdle(now time.Time) bool {
 	return false
 }
 
-// probingTime is how long after a pause, and after the last request, a budget stays in memory because it is probing. It
-// is limited because some servers are never called again.
+// probingTime is how long a probing budget stays in memory after its pause and after its last request. Without this
+// bound, the budgets of servers that are never called again would stay forever.
 const probingTime = time.Minute
 
-// idle reports whether a budget has no effect any more.
-func (b *budget) idle(now time.Time) bool {
-	if b.underway > 0 || b.pauseEnd.After(now) {
+// isIdle reports whether a budget has no effect any more.
+func (b *budget) isIdle(now time.Time) bool {
+	if b.inFlight > 0 || b.pauseEnd.After(now) {
 		return false
 	}
 	if b.probing && (now.Sub(b.pauseEnd) < probingTime || now.Sub(b.lastRequest) < probingTime) {
@@ -90,13 +90,13 @@ func (b *budget) idle(now time.Time) bool {
 	return !slices.ContainsFunc(b.windows, func(w window) bool { return w.reset.After(now) })
 }
 
-// probeWait is how long requests wait for the response to a probe. If it arrives earlier, it ends their wait.
+// probeWait is how long requests wait for the response to a probe, unless it arrives earlier.
 const probeWait = time.Second
 
 // waitTime returns how long to wait before the next request is sent. It is 0 if the request may be sent now.
 func (b *budget) waitTime(now time.Time) time.Duration {
 	duration := b.pauseEnd.Sub(now)
-	if duration <= 0 && b.probing && b.underway > 0 {
+	if duration <= 0 && b.probing && b.inFlight > 0 {
 		duration = probeWait
 	}
 	for i := range b.windows {
@@ -109,12 +109,12 @@ func (b *budget) waitTime(now time.Time) time.Duration {
 
 // countRequest counts a request that is sent.
 func (b *budget) countRequest(now time.Time) {
-	b.underway++
+	b.inFlight++
 	b.lastRequest = now
 	current := b.windows[:0]
 	for _, w := range b.windows {
 		if !w.reset.After(now) && !b.renew(&w, now) {
-			continue // forget the window
+			continue // drop the window
 		}
 		w.remaining--
 		current = append(current, w)
@@ -122,9 +122,9 @@ func (b *budget) countRequest(now time.Time) {
 	b.windows = current
 }
 
-// renew begins the next window of a quota that has been reset, before a response reports that window. It returns false
-// if the new quota is unknown. If the old quota was used up, a single request then probes the new one, instead of all
-// waiting requests.
+// renew starts the next window of a quota after its reset, before a response reports that window. It returns false if
+// the new quota is unknown. If the old quota was used up, it then starts probing, so that one request is sent to learn
+// the new quota instead of all waiting requests.
 func (b *budget) renew(w *window, now time.Time) bool {
 	if w.quota == 0 {
 		b.probing = b.probing || w.remaining <= 0
@@ -134,15 +134,15 @@ func (b *budget) renew(w *window, now time.Time) bool {
 	return w.span > 0
 }
 
-// requestDone records that a request, sent at the given time, has ended. info has the limits in its response, nil if
-// there is no response.
+// requestDone records that a request, sent at the given time, has ended. info has the limits in its response, and is
+// nil if there was no response.
 func (t *Transport) requestDone(b *budget, sent time.Time, info *limitInfo) {
 	if b == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.underway--
+	b.inFlight--
 	if info != nil {
 		b.update(sent, time.Now(), info)
 	}
@@ -150,9 +150,9 @@ func (t *Transport) requestDone(b *budget, sent time.Time, info *limitInfo) {
 	b.changed = make(chan struct{})
 }
 
-// update updates the budget with the limits in the response to a request that was sent at the given time. The server
-// may or may not have counted the requests under way, so the budget subtracts all of them: it is better to send too few
-// requests than too many.
+// update updates the budget with the limits in the response to a request that was sent at the given time. It is unknown
+// whether the server has counted the requests in flight. The budget subtracts all of them, because sending too few
+// requests is better than sending too many.
 func (b *budget) update(sent, now time.Time, info *limitInfo) {
 	if info.pause > 0 {
 		if end := now.Add(info.pause); end.After(b.pauseEnd) {
@@ -170,7 +170,7 @@ func (b *budget) update(sent, now time.Time, info *limitInfo) {
 	b.lastResponse = now
 	for i := range info.windows {
 		w := info.windows[i]
-		w.remaining -= int64(b.underway)
+		w.remaining -= int64(b.inFlight)
 		current := b.window(w.name)
 		switch {
 		case current == nil:

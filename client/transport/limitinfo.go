@@ -25,7 +25,7 @@ type window struct {
 	quota     int64 // the units after the reset; 0 if unknown
 	remaining int64 // the units until the reset
 	reset     time.Time
-	span      time.Duration // length of the window after the reset
+	span      time.Duration // the length of the windows after the reset
 }
 
 const (
@@ -213,8 +213,8 @@ func countParam(p *httpsfv.Params, name string) (n int64, ok bool) {
 	return n, ok && n >= 0
 }
 
-// legacyPrefixes are the prefixes of the -Limit, -Remaining and -Reset fields that servers used before the RateLimit
-// field.
+// legacyPrefixes are prefixes of older fields: servers sent X-RateLimit-Limit, X-RateLimit-Remaining and
+// X-RateLimit-Reset, or the like, before the RateLimit field was specified.
 var legacyPrefixes = []string{"X-Ratelimit-", "Ratelimit-", "X-Rate-Limit-"}
 
 // readLegacy parses the fields with the first of legacyPrefixes that has valid Remaining and Reset fields.
@@ -236,7 +236,8 @@ func (t *Transport) readLegacy(h http.Header, now, date time.Time) []window {
 	return nil
 }
 
-// parseCount parses a whole number up to a comma or semicolon: some servers append windows, as in "100, 100;w=60".
+// parseCount parses the whole number before a comma or semicolon. Some servers append their windows, as in
+// "100, 100;w=60".
 func parseCount(text string) (int64, bool) {
 	if len(text) > maxField {
 		return 0, false

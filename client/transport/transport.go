@@ -53,7 +53,7 @@ type LimitedError struct {
 	Key string
 	// Server is true for a limit in the server's responses, and false for Options.Limit.
 	Server bool
-	// RetryAfter is the time until the request may be sent, as far as is known; headgate.Never if a retry is useless.
+	// RetryAfter is the expected time until the request may be sent. It is headgate.Never if a retry is useless.
 	RetryAfter time.Duration
 }
 
@@ -235,14 +235,14 @@ func (t *Transport) takeConfigured(ctx context.Context, key string, start time.T
 			u.receipt = d.Receipt
 			w := wait{start: start, duration: d.Delay, tooLong: &LimitedError{Key: key, RetryAfter: d.Delay}}
 			if err := t.waitFor(ctx, w); err != nil {
-				u.receipt = u.receipt.Delayed(d.Delay) // the units are not due yet, so all of them can be given back
+				u.receipt = u.receipt.Delayed(d.Delay) // no unit has drained yet, so give back all of them
 				u.giveBack()
 				return nil, err
 			}
 			u.startRenewal()
 			return u, nil
 		}
-		duration := max(d.RetryAfter, time.Millisecond) // the minimum time between two attempts
+		duration := max(d.RetryAfter, time.Millisecond) // at least 1 ms, so that attempts do not spin
 		if t.options.Limit.Algorithm == headgate.Concurrency {
 			duration = min(duration, 10*time.Millisecond) // the holder of a slot may release it long before it expires
 		}

@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// AppendVarint appends a number, unless it is zero. The field's number must be less than 16, here and below.
+// AppendVarint appends a field with the value v, unless v is zero. In all functions of this file, number is the field's
+// number and must be less than 16, so that the tag fits in one byte.
 func AppendVarint(dst []byte, number byte, v uint64) []byte {
 	if v == 0 {
 		return dst
@@ -14,7 +15,7 @@ func AppendVarint(dst []byte, number byte, v uint64) []byte {
 	return protowire.AppendVarint(append(dst, number<<3), v)
 }
 
-// AppendBool appends true, and nothing for false.
+// AppendBool appends a field if v is true. A missing field means false.
 func AppendBool(dst []byte, number byte, v bool) []byte {
 	if !v {
 		return dst
@@ -22,7 +23,7 @@ func AppendBool(dst []byte, number byte, v bool) []byte {
 	return append(dst, number<<3, 1)
 }
 
-// AppendText appends a string or bytes, unless they are empty.
+// AppendText appends a field with a string or bytes, unless they are empty.
 func AppendText[T string | []byte](dst []byte, number byte, v T) []byte {
 	if len(v) == 0 {
 		return dst
@@ -31,13 +32,14 @@ func AppendText[T string | []byte](dst []byte, number byte, v T) []byte {
 	return append(dst, v...)
 }
 
-// Begin begins an embedded message, which the caller appends next. End writes its length, which is known only then.
+// Begin begins an embedded message. The caller appends its fields and then calls End with start.
 func Begin(dst []byte, number byte) (out []byte, start int) {
 	dst = append(dst, number<<3|byte(BytesType), 0)
 	return dst, len(dst)
 }
 
-// End ends an embedded message that began at start.
+// End writes the length of the embedded message that began at start. Begin left one byte for it; if the length needs
+// more, End moves the message.
 func End(dst []byte, start int) []byte {
 	n := len(dst) - start
 	if n < 0x80 {

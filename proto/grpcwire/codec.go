@@ -13,12 +13,12 @@ import (
 type Message interface {
 	// MarshalWire appends the message to dst and returns it.
 	MarshalWire(dst []byte) ([]byte, error)
-	// UnmarshalWire sets the message to b and drops its previous content. It must copy parts of b that it keeps.
+	// UnmarshalWire replaces the content of the message by b. It must not keep references to b.
 	UnmarshalWire(b []byte) error
 }
 
-// Codec is for grpc.ForceServerCodecV2 and grpc.ForceCodecV2. Its name is "proto", because it writes the same wire
-// bytes as generated messages. Values that are neither a Message nor a proto.Message are an error.
+// Codec is an argument for grpc.ForceServerCodecV2 and grpc.ForceCodecV2. Its name is "proto", because it writes the
+// same bytes as the protobuf library. It returns an error for values that are neither a Message nor a proto.Message.
 var Codec encoding.CodecV2 = codec{}
 
 type codec struct{}
@@ -78,13 +78,14 @@ func unmarshal(b []byte, v any) error {
 }
 
 const (
-	// minBuffer is above the size that mem pools (1 KiB): it would not return smaller buffers.
+	// minBuffer is the minimum capacity of a pooled buffer. It is greater than 1 KiB, because package mem does not
+	// return buffers up to that size to the pool.
 	minBuffer = 2 << 10
-	// maxBuffer bounds the memory that rare large messages leave behind.
+	// maxBuffer is the maximum capacity of a pooled buffer, so that a rare large message does not occupy memory forever.
 	maxBuffer = 64 << 10
 )
 
-// pool holds buffers that grow to the usual size of messages.
+// pool holds buffers for encoded messages. Reused buffers grow to the usual size of messages.
 var pool mem.BufferPool = &bufferPool{pool: sync.Pool{New: func() any {
 	b := make([]byte, 0, minBuffer)
 	return &b

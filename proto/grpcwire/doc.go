@@ -1,3 +1,3 @@
-// Package grpcwire is the codec of our gRPC servers and clients: frequent messages encode and decode themselves, all
-// others use the protobuf library.
+// Package grpcwire is the codec of Headgate's gRPC servers and clients. Frequent messages implement [Message], which
+// is faster. All other messages use the protobuf library.
 package grpcwire

@@ -13,7 +13,7 @@ var (
 	errNumber = errors.New("a field number is too large")
 )
 
-// Types of fields, as part of a tag: the field's number times 8, plus its type.
+// Types of fields. A tag is the number of a field times 8, plus its type.
 const (
 	VarintType  = uint64(protowire.VarintType)
 	Fixed64Type = uint64(protowire.Fixed64Type)
@@ -30,7 +30,7 @@ type Reader struct {
 // NewReader returns a reader of a message.
 func NewReader(b []byte) Reader { return Reader{b: b} }
 
-// Err returns the first error: the message is malformed.
+// Err returns the first error, which means that the message is malformed.
 func (r *Reader) Err() error { return r.err }
 
 // Next returns the tag of the next field, or 0 at the end of the message or after an error.
@@ -38,7 +38,7 @@ func (r *Reader) Next() uint64 {
 	if len(r.b) == 0 || r.err != nil {
 		return 0
 	}
-	if c := r.b[0]; c < 0x80 && c >= 8 { // a tag of one byte
+	if c := r.b[0]; c < 0x80 && c >= 8 { // a tag of one byte whose field number is not 0
 		r.b = r.b[1:]
 		return uint64(c)
 	}
@@ -53,7 +53,8 @@ func (r *Reader) Next() uint64 {
 	return uint64(number)<<3 | uint64(kind)
 }
 
-// consume skips n bytes. A negative n is an error of protowire. It returns 0 after an error, n otherwise.
+// consume skips n bytes and returns n. If n is negative, it is an error code of protowire: consume records the error
+// and returns 0.
 func (r *Reader) consume(n int) int {
 	if n < 0 {
 		r.err, r.b = protowire.ParseError(n), nil
@@ -87,14 +88,14 @@ func (r *Reader) Fixed64() uint64 {
 	return v
 }
 
-// Bytes returns the value of a field of BytesType. It points into the message.
+// Bytes returns the value of a field of BytesType. The slice is a part of the message, not a copy.
 func (r *Reader) Bytes() []byte {
 	v, n := protowire.ConsumeBytes(r.b)
 	r.consume(n)
 	return v
 }
 
-// Text is like Bytes for a string, which must be valid UTF-8.
+// Text is like Bytes, but returns a string. It is an error if the value is not valid UTF-8.
 func (r *Reader) Text() string {
 	v := r.Bytes()
 	if !utf8.Valid(v) {
@@ -104,18 +105,19 @@ func (r *Reader) Text() string {
 	return Borrow(v)
 }
 
-// Enter returns a reader of the embedded message that comes next. Its Err is passed to Leave when it has been read.
+// Enter returns a reader of the embedded message that comes next. After reading it, the caller passes the error of that
+// reader to Leave.
 func (r *Reader) Enter() Reader {
 	b := r.Bytes()
 	return Reader{b: b, err: r.err}
 }
 
-// Leave ends the reading of an embedded message with its error.
+// Leave records the error of an embedded message, if there is one.
 func (r *Reader) Leave(err error) {
 	if err != nil {
 		r.err, r.b = err, nil
 	}
 }
 
-// Borrow returns bytes as a string without copying. The bytes must not change while the string is in use.
+// Borrow returns a string that shares the memory of b. The bytes must not change while the string is in use.
 func Borrow(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -5,7 +5,8 @@ import "github.com/headgate/headgate/proto/grpcwire"
 // A BatchRateLimitRequest is headgate.v1.BatchRateLimitRequest.
 type BatchRateLimitRequest struct {
 	Requests []RateLimitRequest
-	// Max bounds the requests that are read. If there are more, TooMany is set and the rest is missing.
+	// Max is the maximum number of requests that UnmarshalWire reads. If there are more, it sets TooMany and omits the
+	// rest.
 	Max     int
 	TooMany bool
 
@@ -33,10 +34,10 @@ func (m *BatchRateLimitRequest) UnmarshalWire(b []byte) error {
 	return r.Err()
 }
 
-// BufferSize returns the bytes that the message keeps for reuse.
+// BufferSize returns the size of the buffer that the message keeps for reuse, in bytes.
 func (m *BatchRateLimitRequest) BufferSize() int { return cap(m.buffer) }
 
-// add returns one more request, which may have old content.
+// add appends a request and returns it. It may have the content of a request that was read earlier.
 func (m *BatchRateLimitRequest) add() *RateLimitRequest {
 	if n := len(m.Requests); n < cap(m.Requests) {
 		m.Requests = m.Requests[:n+1]
@@ -69,7 +70,8 @@ func AppendResponse(dst []byte, m *RateLimitResponse) []byte {
 // A BatchRateLimitResponse is headgate.v1.BatchRateLimitResponse.
 type BatchRateLimitResponse struct {
 	Responses []RateLimitResponse
-	// Max is as in a BatchRateLimitRequest.
+	// Max is the maximum number of responses that UnmarshalWire reads. If there are more, it sets TooMany and omits the
+	// rest.
 	Max     int
 	TooMany bool
 

@@ -1,6 +1,7 @@
-// Package wirev1 has hand-written codecs for the frequent messages of headgate.v1: they are decoded without copies,
-// encoded in one pass, and reused.
+// Package wirev1 has hand-written types for the frequent messages of the protobuf package headgate.v1. They encode and
+// decode themselves faster than generated code, and can be reused to save memory.
 //
-// Strings point into the message's own buffer and are valid until the message is read again. Unknown fields are
-// skipped, and repeated fields count as in protobuf. Tests compare each message with the code that protoc generates.
+// UnmarshalWire copies the encoded message to a buffer, and the strings of the message are parts of that buffer. They
+// are valid until the next UnmarshalWire of the same message. Unknown fields are skipped. Tests compare each message
+// with the code that protoc generates.
 package wirev1

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// MaxAttributes bounds the attributes of a request that are read. If there are more, TooMany is set and the rest is
-// missing.
+// MaxAttributes is the maximum number of attributes of a request that UnmarshalWire reads. If there are more, it sets
+// TooMany and omits the rest.
 const MaxAttributes = 256
 
 // An Attribute is an attribute of a RateLimitRequest.
@@ -31,7 +31,7 @@ func (m *RateLimitRequest) UnmarshalWire(b []byte) error {
 	return m.read(grpcwire.NewReader(m.buffer))
 }
 
-// BufferSize returns the bytes that the message keeps for reuse.
+// BufferSize returns the size of the buffer that the message keeps for reuse, in bytes.
 func (m *RateLimitRequest) BufferSize() int { return cap(m.buffer) }
 
 func (m *RateLimitRequest) reset() {

@@ -41,7 +41,8 @@ type Result struct {
 // A DoResponse is headgate.v1.DoResponse.
 type DoResponse struct {
 	Results []Result
-	// Max bounds the results and decisions that are read. If there are more, TooMany is set and the rest is missing.
+	// Max is the maximum number of results, and of decisions in all of them, that UnmarshalWire reads. If there are more,
+	// it sets TooMany and omits the rest.
 	Max     int
 	TooMany bool
 

@@ -36,7 +36,8 @@ type Operation struct {
 // A DoRequest is headgate.v1.DoRequest.
 type DoRequest struct {
 	Operations []Operation
-	// Max bounds the checks and operations that are read. If there are more, TooMany is set and the rest is missing.
+	// Max is the maximum number of operations, and of checks in all of them, that UnmarshalWire reads. If there are more,
+	// it sets TooMany and omits the rest.
 	Max     int
 	TooMany bool
 
@@ -92,7 +93,7 @@ func (m *DoRequest) readOperation(r grpcwire.Reader, op *Operation) error {
 	return r.Err()
 }
 
-// smallEnum returns an enum value; all unknown ones become 0xff.
+// smallEnum converts an enum value to a byte. Values that do not fit become 0xff, which no enum defines.
 func smallEnum(v uint64) uint8 {
 	if v := int32(v); v >= 0 && v < 0xff {
 		return uint8(v)
@@ -167,7 +168,7 @@ func readReceipt(r grpcwire.Reader, dst *headgate.Receipt) error {
 	return r.Err()
 }
 
-// BufferSize returns the bytes that the message keeps for reuse.
+// BufferSize returns the size of the buffer that the message keeps for reuse, in bytes.
 func (m *DoRequest) BufferSize() int { return cap(m.buffer) }
 
 // MarshalWire appends the message.
