@@ -33,8 +33,10 @@ func NewAllowance(o AllowanceOptions) (*Allowance, error) {
 		return nil, err
 	}
 	sched := &window{period: int64(o.Rate.Per), limit: o.Rate.Permits}
-	queue := callerQueue{epoch: time.Now(), sched: sched, maxPermits: sched.limit}
-	return &Allowance{callerQueue: queue, rate: o.Rate}, nil
+	return &Allowance{
+		callerQueue: callerQueue{epoch: time.Now(), sched: sched, maxPermits: sched.limit},
+		rate:        o.Rate,
+	}, nil
 }
 
 // Available returns the number of permits left in this period. While a caller waits, or holds a reservation for a later
