@@ -4,7 +4,9 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -142,13 +144,25 @@ func openRedisStore(ctx context.Context, u *url.URL, o Options) (Target, error) 
 	if err := o.Limit.Validate(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	address := *u
 	address.Scheme = "redis"
-	store, err := redisstore.Open(ctx, address.String(), redisstore.Options{Prefix: "headgate-bench"})
+	store, err := OpenRedis(ctx, address.String(), "headgate-bench")
 	if err != nil {
 		return nil, err
 	}
 	return &limiterTarget{limiter: store, limit: o.Limit, closer: store.Close}, nil
+}
+
+// OpenRedis opens a store for a measurement. It logs nothing: an error is all that a caller of a command needs.
+func OpenRedis(ctx context.Context, url, prefix string) (*redisstore.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	store, err := redisstore.Open(ctx, url, redisstore.Options{Prefix: prefix, Logger: slog.New(slog.DiscardHandler)})
+	var e *redisstore.ServerError
+	if errors.As(err, &e) && !e.Permanent {
+		shown := *e
+		shown.Fix = "check that it runs, and that this host reaches it" // instead of an option of Go programs
+		return nil, &shown
+	}
+	return store, err
 }
