@@ -18,7 +18,7 @@ import (
 )
 
 func TestCalibrationReplacesTheConstants(t *testing.T) {
-	c := Defaults()
+	c := Defaults(1e6)
 	if err := MeasureCounters(t.Context(), &c, 1e6); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 	if err := MeasureNode(t.Context(), &c, memory, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if c.NodeDecisions.Value < 100 || c.NodeDecisions.Value == Defaults().NodeDecisions.Value {
+	if c.NodeDecisions.Value < 100 || c.NodeDecisions.Value == Defaults(1e6).NodeDecisions.Value {
 		t.Errorf("got %+v, want measured decisions", c.NodeDecisions)
 	}
 	store, err := memstore.New(memstore.Options{})
@@ -77,7 +77,7 @@ func TestThroughputIsTheUsualOne(t *testing.T) {
 
 func TestMemoryIsThatOfAsManyCounters(t *testing.T) {
 	t.Parallel()
-	for _, counters := range []int{1_200_000, 1_600_000} { // tables are half empty, and full
+	for _, counters := range []int{1_040_000, 1_200_000, 1_600_000, 1_800_000} { // tables have just grown, are full, and grow
 		store, err := memstore.New(memstore.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -98,6 +98,9 @@ func TestMemoryIsThatOfAsManyCounters(t *testing.T) {
 		}
 		if got := c.NodeBytes.Value; got < 0.85*want || got > 1.15*want {
 			t.Errorf("%d counters: got %.1f bytes, want about %.1f", counters, got, want)
+		}
+		if got := Defaults(float64(counters)).NodeBytes.Value; got < 0.75*want || got > 1.25*want {
+			t.Errorf("%d counters: got a default of %.1f bytes, want about %.1f", counters, got, want)
 		}
 	}
 }

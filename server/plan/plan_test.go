@@ -22,7 +22,7 @@ func hundredMillion(mode Mode) Input {
 
 // simple are constants that make the arithmetic easy to follow.
 func simple() Constants {
-	c := Defaults()
+	c := Defaults(1e6)
 	c.NodeDecisions.Value, c.ShardCalls.Value, c.LimitWork.Value = 100_000, 100_000, 0.5
 	c.ShardBytes.Value, c.NodeBytes.Value, c.RoundTrip.Value = 200, 20, 200
 	return c
@@ -98,7 +98,7 @@ func TestImpossibleInputIsRefused(t *testing.T) {
 	} {
 		in := hundredMillion(Exact)
 		change(&in)
-		if _, err := New(in, Defaults()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(in, Defaults(1e6)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want one about %s", err, want)
 		}
 	}
@@ -141,7 +141,7 @@ func TestDefaultsAreThoseOfTheBenchmarks(t *testing.T) {
 		}
 		return n
 	}
-	c := Defaults()
+	c := Defaults(100e6)
 	for _, tt := range []struct{ got, want float64 }{
 		{c.ShardCalls.Value, 1e9 / measuredBy("#### Redis, 100 k keys, 64 goroutines", "| **headgate** |")},
 		{c.NodeDecisions.Value, measuredBy("### gRPC, 64 requests in flight", "| **headgate**, one stream |")},

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/loadgen/target"
@@ -112,7 +111,7 @@ func (p *program) plan(ctx context.Context, f *planFlags) error {
 	if f.redis != "" && !strings.HasPrefix(f.redis, redisScheme) {
 		return fmt.Errorf("--redis %s: want redis://host:port", f.redis)
 	}
-	constants := plan.Defaults()
+	constants := plan.Defaults(in.NodeCounters())
 	if f.calibrate {
 		ctx, stop := cli.UntilInterrupted(ctx)
 		defer stop()
@@ -206,7 +205,7 @@ func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Const
 	if err != nil {
 		return err
 	}
-	store, err := redisstore.Open(ctx, f.redis, redisstore.Options{Prefix: "headgate-plan"})
+	store, err := target.OpenRedis(ctx, f.redis, "headgate-plan")
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
