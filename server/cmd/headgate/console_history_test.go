@@ -23,8 +23,8 @@ func (g *consoleGallery) addHistory(t *testing.T) {
 		}
 	}
 	const kept = 620
-	for minute := now - now%60 - 59*60; minute < now-60; minute += 60 {
-		load := 0.85 + 0.15*random.Float64()
+	for minute := now - now%60 - 59*60; minute < now; minute += 60 {
+		load := (0.85 + 0.15*random.Float64()) * float64(min(now-minute, 60)) / 60
 		count := func(client, rule string, requests, denied float64) traffic.ClientCount {
 			return traffic.ClientCount{
 				Client: traffic.NewClient(map[string]string{"host": client + ".demo.test"}), Rule: rule,

@@ -36,6 +36,7 @@ export function App() {
   const path = JSON.stringify([place.page, place.rule, place.query.has("new"), session?.who?.id]);
   useEffect(() => {
     document.title = `${place.rule ?? nameOf(place.page)} · Headgate`;
+    showCurrentEntry();
     if (first.current) {
       first.current = session === undefined;
       return;
@@ -113,6 +114,13 @@ export function App() {
       <Shortcuts api={session?.service === "available"} menu={session && session.service !== "none" ? menuOf(session) : []} />
     </div>
   );
+}
+
+/** Scrolls the menu of a small screen to the current page. */
+function showCurrentEntry(): void {
+  const entry = document.querySelector<HTMLElement>("nav a[aria-current]");
+  const nav = entry?.closest("nav");
+  if (entry && nav) nav.scrollLeft = entry.offsetLeft - (nav.clientWidth - entry.offsetWidth) / 2;
 }
 
 interface ShownProps {

@@ -27,7 +27,7 @@ export function factsOf(state: State): Fact[] {
   if (health.silent > 0) add("warn", `${plural(health.silent, "node")} silent`, "/fleet");
   if (health.late > 0) add("warn", `${plural(health.late, "node")} late`, "/fleet");
   if (health.faulty > 0 && !degraded) add("bad", `${plural(health.faulty, "node")} with an error`, "/fleet");
-  if (health.here > 0 && health.silent + health.late === 0) add("good", health.here === 1 ? "The node reports" : `All ${health.here} nodes report`, "/fleet");
+  if (health.here > 0 && health.silent + health.late === 0) add("good", reporting(health.here), "/fleet");
   if (health.behind > 0) add("warn", `${plural(health.behind, "node")} with old rules`, "/fleet");
   else if (health.here > 0) add("good", health.here === 1 ? "Rules up to date" : "Same rules everywhere", "/fleet");
   if (health.down > 0) add("bad", `${plural(health.down, "node")} without sync`, "/fleet");
@@ -41,4 +41,9 @@ export function factsOf(state: State): Fact[] {
 /** The facts that need attention. */
 export function problemsOf(state: State): Fact[] {
   return factsOf(state).filter((f) => f.tone !== "good");
+}
+
+function reporting(nodes: number): string {
+  if (nodes === 1) return "The node reports";
+  return nodes === 2 ? "Both nodes report" : `All ${nodes} nodes report`;
 }

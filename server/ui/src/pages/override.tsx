@@ -160,7 +160,7 @@ export function OverrideForm({ namespace, item, onDone, onCancel }: Props) {
       </fieldset>
       <div class="fields">
         {form.gives === "limits" && (
-          <Field id="o-limits" label="Limits" class="wide" help="As 500/s or 10000/h; several with commas between." errors={errorsAt(error, "limits")}>
+          <Field id="o-limits" label="Limits" class="wide" help="Such as 500/s or 10000/h. Separate several with commas." errors={errorsAt(error, "limits")}>
             {(props) => <input {...props} autocomplete="off" spellcheck={false} placeholder="500/s" value={form.limits} onInput={(e) => set({ limits: e.currentTarget.value })} />}
           </Field>
         )}

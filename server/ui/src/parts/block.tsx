@@ -49,7 +49,7 @@ export function BlockClient({ namespace, client, onClose, onDone }: Props) {
           </select>
         )}
       </Field>
-      <Field id="block-note" label="Reason, for the audit" class="full">
+      <Field id="block-note" label="Reason, for the audit log" class="full">
         {(props) => <input {...props} maxLength={1000} value={note} onInput={(e) => setNote(e.currentTarget.value)} />}
       </Field>
     </Confirm>
