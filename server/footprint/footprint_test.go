@@ -99,12 +99,13 @@ type running struct {
 	stop                            func()
 }
 
-// startProgram starts the program with its built-in service, and stops it when the test ends.
-func startProgram(t *testing.T, binary string) *running {
+// startProgram starts the program with its built-in service and more flags, and stops it when the test ends.
+func startProgram(t *testing.T, binary string, flags ...string) *running {
 	t.Helper()
-	c := exec.Command(binary, "serve", "--gateway-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0",
-		"--grpc-addr", "127.0.0.1:0", "--resp-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data-dir", t.TempDir(),
-		"--log-format", "json")
+	c := exec.Command(binary, append([]string{
+		"serve", "--gateway-addr", "127.0.0.1:0", "--api-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--resp-addr", "127.0.0.1:0",
+		"--admin-addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--log-format", "json",
+	}, flags...)...)
 	logs, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
