@@ -86,7 +86,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 		c.Limit, c.Cost = *l, units
 		c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", r.Split, r.Partition, r.OnFailure, r.Safe
 		info := &v.infos[n]
-		*info = checkInfo{matched: int32(ruleIndex), limit: int32(j), store: store}
+		*info = checkInfo{matched: int32(ruleIndex), limit: int32(j), base: int32(baseLen), store: store}
 		if !borrows {
 			info.key, info.owner = span{int32(start), int32(len(v.keys))}, owner
 		}
@@ -134,7 +134,7 @@ func (v *Verdict) addSimple(s rules.Subject, store int8, shared bool) {
 				c.Owner, c.Split, c.Partition, c.OnFailure, c.Safe = "", 0, headgate.PartitionFull, headgate.Open, nil
 				*info = checkInfo{simple: l}
 			}
-			info.matched, info.limit, info.store = int32(i), int32(j), store
+			info.matched, info.limit, info.base, info.store = int32(i), int32(j), int32(baseEnd-from), store
 		}
 	}
 	v.keys, v.checks, v.infos = keys, checks, infos

@@ -28,7 +28,7 @@ func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	info, check := &v.infos[i], &v.checks[i]
 	m := &v.matched[info.matched]
 	c.Matched, c.Cost, c.Shadow = m, check.Cost, i >= v.enforcedCount
-	c.Values = check.Key[m.KeyPrefixLen() : len(check.Key)-len(m.LimitName(int(info.limit)))]
+	c.Values = check.Key[m.KeyPrefixLen():info.base]
 	next = v.ruleEnd(i)
 	if v.PlainAllow() {
 		c.Checked, c.Denied = true, false

@@ -36,6 +36,7 @@ type state struct {
 type checkInfo struct {
 	matched   int32         // index in Verdict.matched
 	limit     int32         // index for Result.Limit of that rule
+	base      int32         // length of the key without the name of the limit
 	store     int8          // index in stores.list of the store that decided the check and counts its units
 	key       span          // of Check.Key, if the store is not a Borrower
 	owner     span          // of Check.Owner, if the store is not a Borrower

@@ -25,8 +25,12 @@ func fleetHash(seed uint64, text string) uint64 {
 	return fold(fold(h, prime1)^seed, prime2)
 }
 
-// word returns the first 8 bytes of a text, half the first 4.
-func word(text string) uint64 { return half(text) | half(text[4:])<<32 }
+// word returns the first 8 bytes of a text, half the first 4. The compiler makes one load of each.
+func word(text string) uint64 {
+	_ = text[7]
+	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+		uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+}
 
 func half(text string) uint64 {
 	_ = text[3]

@@ -3,6 +3,8 @@ package traffic
 import (
 	"cmp"
 	"slices"
+
+	"github.com/headgate/headgate/rules"
 )
 
 // idleAfter is the time in seconds after which a rule without requests loses its table.
@@ -60,11 +62,35 @@ func (r *Recorder) clients(end bool) []ClientCount {
 	sums := clientSums{}
 	for _, c := range heaviest(list, maxReported) {
 		sums.add(&ClientCount{
-			Client: r.options.Namer.name(&c), Rule: c.rule.id, Requests: uint64(c.requests) + uint64(c.missed),
+			Client: r.name(&c), Rule: c.rule.id, Requests: uint64(c.requests) + uint64(c.missed),
 			Denied: uint64(c.denied), Error: c.error(), Shadow: c.shadow,
 		})
 	}
 	return sums.list()
+}
+
+// A nameKey is what the name of a client depends on.
+type nameKey struct {
+	rule      *rules.Rule
+	values    string
+	byIP, cut bool
+}
+
+// maxNames bounds the names that are kept for the next Reports: those of two Reports.
+const maxNames = 4 * maxReported
+
+// name returns the name of a client. Most clients of a Report were in the one before, and hashing takes long.
+func (r *Recorder) name(c *counted) RawClient {
+	key := nameKey{c.rule.rule.Load(), c.values, c.byIP, c.cut}
+	name, known := r.names[key]
+	if !known {
+		if len(r.names) >= maxNames || r.names == nil {
+			r.names = map[nameKey]RawClient{}
+		}
+		name = r.options.Namer.name(c)
+		r.names[key] = name
+	}
+	return name
 }
 
 // heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It copies only
@@ -153,6 +179,7 @@ const (
 func (r *Recorder) Erase(kept map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.names = nil
 	for _, t := range r.tables() {
 		t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
 	}

@@ -95,6 +95,7 @@ type Recorder struct {
 	minute int64
 	bytes  int // of all tables
 	size   int // of new tables
+	names  map[nameKey]RawClient
 }
 
 // NewRecorder returns a Recorder without rules.
