@@ -62,8 +62,9 @@ func (c *conn) next() readResult {
 	for c.in.skipBlanks(&c.blankBytes); c.in.empty(); c.in.skipBlanks(&c.blankBytes) {
 		c.in.release()
 		c.releaseExchange()
+		waited := c.turn.Await(c.server.Turns)
 		now := c.server.now()
-		if c.server.mayYield(now) {
+		if !waited && c.server.mayYield(now) {
 			runtime.Gosched()
 		}
 		switch err := c.fill(now, timeout); {

@@ -193,6 +193,69 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 	})
 }
 
+// The request of a client that always sends the next one at once is not read before the turn of its connection.
+func TestRequestsOfPromptClientsAreReadInTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Turns: new(turns.Queue), NetHTTP: &http.Server{}}
+		s.Turns.Adjust(1)
+		finish := make(chan struct{})
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				<-finish
+			}
+			_, _ = io.WriteString(w, "ok")
+		})
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		ask := func(client net.Conn) {
+			send(t, client, get("/"))
+			receive(t, bufio.NewReader(client), "GET")
+			synctest.Wait()
+		}
+		connect := func() net.Conn {
+			client, server := net.Pipe()
+			l.conns <- server
+			ask(client) // a first request takes no turn
+			return client
+		}
+		prompt := connect()
+		ask(prompt) // whether this one was prompt is not known
+		inTurn := 0
+		for ask(prompt); s.Turns.Stats().Active == 1; ask(prompt) {
+			inTurn++
+		}
+		for range inTurn {
+			ask(prompt)
+		}
+		clients := []net.Conn{prompt}
+		for i := range s.Turns.Stats().Limit { // they use the other turns, and one waits for that of the prompt client
+			clients = append(clients, connect())
+			send(t, clients[i+1], get("/slow"))
+		}
+		ask(prompt) // the last request of its turn
+		sent := make(chan struct{})
+		go func() {
+			send(t, prompt, get("/")) // returns when it is read
+			close(sent)
+		}()
+		synctest.Wait()
+		select {
+		case <-sent:
+			t.Error("the request is read before its turn")
+		default:
+		}
+		close(finish)
+		for _, c := range clients {
+			receive(t, bufio.NewReader(c), "GET")
+			_ = c.Close()
+		}
+		<-sent
+		_ = s.Close()
+		<-done
+	})
+}
+
 // A connection that goes to net/http does not keep its turn.
 func TestConnectionsOfNetHTTPHaveNoTurn(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, func(s *Server) {

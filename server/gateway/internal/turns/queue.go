@@ -132,6 +132,18 @@ func (q *Queue) grant(t *Turn, now time.Time) {
 	q.holders.add(t)
 }
 
+// wait waits for the turn of a connection, or for the end of the longest wait. mu is held, and wait unlocks it.
+func (q *Queue) wait(t *Turn, now time.Time) {
+	if t.ready == nil {
+		t.ready = make(chan struct{}, 1)
+	}
+	t.since = now
+	q.waiting.add(t)
+	q.arm()
+	q.mu.Unlock()
+	<-t.ready
+}
+
 // end ends the turn of a connection. mu is held.
 func (q *Queue) end(t *Turn) {
 	t.held = false

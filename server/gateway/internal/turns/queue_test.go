@@ -298,6 +298,7 @@ func TestConcurrentConnectionsStayWithinTheLimit(t *testing.T) {
 			turn := usedTurn()
 			defer turn.Leave(q)
 			for i := range requests {
+				turn.Await(q)
 				turn.Begin(q)
 				mu.Lock()
 				served++

@@ -9,6 +9,7 @@ type Turn struct {
 	prompt  bool          // the client sent its latest request promptly after the previous response
 	used    bool          // Begin was called before, so this is not the connection's first request
 	slow    bool          // the last request took longer than quickTime
+	awaited bool          // Await has waited for the turn of the next request
 	began   time.Time     // when serving the request began
 	ready   chan struct{} // receives when a wait ends
 
@@ -22,10 +23,30 @@ type Turn struct {
 	next      *Turn
 }
 
+// Await may be called before the next request of a connection is read. If its client is likely to have sent it by now, but
+// there is no turn to have, Await waits for one. So the connection is woken once for the request, in its turn, and not
+// a first time when the request arrives. Await reports whether it has waited.
+func (t *Turn) Await(q *Queue) bool {
+	if !t.prompt || t.slow || !q.limited.Load() {
+		return false
+	}
+	q.mu.Lock()
+	if t.held || q.waiting.first == nil && q.active < q.limit {
+		q.mu.Unlock()
+		return false
+	}
+	q.wait(t, time.Now())
+	t.mustEnd, t.awaited = true, true
+	q.mu.Lock()
+	t.serving, t.responded = false, time.Now()
+	q.mu.Unlock()
+	return true
+}
+
 // Begin is called before a request is served. It waits until the request may be served.
 func (t *Turn) Begin(q *Queue) {
-	first := !t.used
-	t.used = true
+	first, awaited := !t.used, t.awaited
+	t.used, t.awaited = true, false
 	if !q.limited.Load() {
 		t.Leave(q) // the turn may still be held, if the limit has ended since the last request
 		return
@@ -40,6 +61,9 @@ func (t *Turn) Begin(q *Queue) {
 		return
 	}
 	q.mu.Lock()
+	if awaited {
+		q.waits++
+	}
 	t.prompt = !t.responded.IsZero() && now.Sub(t.responded) < promptTime
 	if q.waiting.first == nil && q.active >= q.limit { // no sweep has ended old turns, because no connection waited
 		q.expire(now)
@@ -47,19 +71,13 @@ func (t *Turn) Begin(q *Queue) {
 	switch {
 	case t.held:
 		t.serving = true
+	case awaited && t.prompt: // it has waited for maxWait
 	case q.limit == 0: // the limit has just ended
 	case q.active < q.limit && q.waiting.first == nil:
 		q.grant(t, now)
 	default:
-		if t.ready == nil {
-			t.ready = make(chan struct{}, 1)
-		}
-		t.since = now
-		q.waiting.add(t)
 		q.waits++
-		q.arm()
-		q.mu.Unlock()
-		<-t.ready
+		q.wait(t, now)
 		t.began = time.Now()
 		return
 	}
