@@ -10,7 +10,7 @@ type LogLimit struct {
 	lastNanos atomic.Int64 // time of the last message, in nanoseconds since 1970
 }
 
-// Allow reports whether the message may be logged now, because it was last logged at least interval ago.
+// Allow reports whether the message may be logged now: at most once in each interval.
 func (l *LogLimit) Allow(interval time.Duration) bool {
 	now, last := time.Now().UnixNano(), l.lastNanos.Load()
 	clockWentBack := now < last

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// Options sets the defaults of a configuration and checks that its numbers are within their bounds. Call one method for
+// Options sets the defaults of a configuration, and checks the minimum and maximum of its numbers. Call one method for
 // each field, and then Err.
 type Options struct {
 	prefix string
@@ -17,14 +17,14 @@ type Options struct {
 // CheckOptions returns an Options whose errors begin with prefix, such as "grpcapi: ".
 func CheckOptions(prefix string) *Options { return &Options{prefix: prefix} }
 
-// Err returns an error about the first option that is out of its bounds, or nil.
+// Err returns an error about the first option that is too small or too large, or nil.
 func (o *Options) Err() error { return o.err }
 
 const (
-	// MaxInt is the upper bound of integer options that need no lower one. It leaves room: the sum of a few options
-	// still fits into an int on 32-bit systems.
+	// MaxInt is the maximum of integer options that need no smaller one. The sum of a few such options still fits into an
+	// int on 32-bit systems.
 	MaxInt = 1 << 29
-	// MaxDuration is the upper bound of all options that are durations.
+	// MaxDuration is the maximum of all options that are durations.
 	MaxDuration = 365 * 24 * time.Hour
 )
 

@@ -14,7 +14,7 @@ import (
 // DefaultCheckFilesEvery is the default interval between checks of the certificate files.
 const DefaultCheckFilesEvery = 10 * time.Second
 
-// TLS configures the certificates of a server. The server watches their files: after a change, new connections get the
+// TLS configures the certificates of a server. The server watches their files. After a change, new connections get the
 // new certificates. If the new files are invalid, the server logs an error and continues to use the old certificates.
 type TLS struct {
 	// Certificates lists the certificates and their keys. A client gets the first certificate that matches its server
@@ -33,7 +33,7 @@ type TLS struct {
 // in CertFile.
 type CertificateFiles struct{ CertFile, KeyFile string }
 
-// Certificates holds the certificates that TLS.Open has loaded. It is safe for concurrent use.
+// Certificates contains the certificates that TLS.Open has loaded. It is safe for concurrent use.
 type Certificates struct {
 	set        *certs.Set
 	minVersion uint16

@@ -18,7 +18,7 @@ const (
 	MaxToken = 4096
 )
 
-// ErrToken is wrapped by the errors of NewToken and ReadToken about an invalid token.
+// ErrToken is wrapped by all errors about an invalid token that NewToken and ReadToken return.
 var ErrToken = errors.New("service: invalid token")
 
 // A Token is the secret that callers of the decision service must send. A nil Token accepts every caller. It is safe
@@ -73,7 +73,7 @@ func (t *Token) Warning() string {
 	return t.warning
 }
 
-// Is reports whether presented is the token. The time of the comparison reveals nothing about the token.
+// Is reports whether presented is the token. A caller cannot guess the token from the time of the comparison.
 func (t *Token) Is(presented string) bool {
 	if t == nil {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// clientBursts are the clients of a source with ClientOn: each client alternately sends and pauses, at its own times.
-// The clients that send at the same time are next to each other in the list, so that draw finds one of them by binary
+// clientBursts are the clients of a source with ClientOn. Each client alternately sends and pauses, at its own times.
+// In the list, the clients that send at the same time are next to each other, so draw finds one of them by binary
 // search.
 type clientBursts struct {
 	on, period time.Duration
@@ -47,14 +47,14 @@ func newClientBursts(spec *scenario.Source) *clientBursts {
 	return b
 }
 
-// draw returns one of the clients that send at the given time, chosen by a random number from 0 to 1. It returns
+// draw returns one of the clients that send at the given time. random, a number from 0 to 1, chooses the client. ok is
 // false if no client sends.
 func (b *clientBursts) draw(at time.Duration, random float64) (client uint64, ok bool) {
 	first := (b.period - at%b.period) % b.period
 	start, end := b.index(first), b.index(first+b.on)
-	wrapped := b.index(first + b.on - b.period) // clients before this index send, too
+	wrapped := b.index(first + b.on - b.period) // the clients before this index send too
 	weight := b.weights[end] - b.weights[start]
-	target := float64(random * (weight + b.weights[wrapped])) // rounds the product, as on every machine
+	target := float64(random * (weight + b.weights[wrapped])) // rounds the product, so all machines get the same target
 	if target < weight {
 		target += b.weights[start]
 	} else {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/server/fleet"
 )
 
-// A board holds the notes that nodes exchange through the Redis servers in the mode async.
+// A board contains the notes that nodes exchange through the Redis servers in the mode async.
 type board struct {
 	notes map[string][]note // by key
 	seq   uint64
@@ -28,7 +28,7 @@ type exchangeClient struct {
 	author string
 	read   map[string]uint64 // by key, the seq up to which notes were read
 	losses []int             // by server, the value of redisServer.losses that this client has noticed
-	lost   uint64            // key groups whose notes were lost, as bits; see Lost
+	lost   uint64            // a bit for each key group whose notes were lost; see Lost
 }
 
 var (
@@ -69,7 +69,7 @@ func (x *exchangeClient) Lost() uint64 {
 	return lost
 }
 
-// noticeLoss records that a server has lost its notes.
+// noticeLoss checks whether a server has lost its notes since the last call, and records the lost key groups.
 func (x *exchangeClient) noticeLoss(server int) {
 	losses := x.servers[server].losses
 	if x.losses[server] == losses {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets. The upper bound of a bucket is at most 1/16 larger than its lower
-// bound.
+// A histogram counts durations in buckets. The largest duration of a bucket is at most 1/16 above its smallest.
 type histogram struct {
 	counts [64 * subBuckets]int64
 	total  int64
@@ -49,7 +48,7 @@ func upper(bucket int) time.Duration {
 	return time.Duration((uint64(bucket%subBuckets+subBuckets)+1)<<exponent - 1)
 }
 
-// quantile returns a duration that the given part of all durations, from 0 to 1, does not exceed.
+// quantile returns a duration d: the given part of all durations is at most d. part is from 0 to 1.
 func (h *histogram) quantile(part float64) time.Duration {
 	rest := int64(part * float64(h.total))
 	for i, n := range h.counts {

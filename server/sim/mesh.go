@@ -65,7 +65,7 @@ func (m *meshPort) Close() error {
 	return nil
 }
 
-// introduceAll introduces nodes to each other that have not met, because they started during a partition.
+// introduceAll introduces nodes that do not know each other, because one of them started during a partition.
 func (w *world) introduceAll() {
 	for _, n := range w.nodes {
 		if n != nil && n.port != nil {
@@ -74,8 +74,8 @@ func (w *world) introduceAll() {
 	}
 }
 
-// introduce introduces a node and all reachable nodes that it does not know yet to each other, as memberlist
-// would.
+// introduce makes a node and all reachable nodes that it does not know yet exchange their names and states, as
+// memberlist would.
 func (w *world) introduce(n *node) {
 	for _, other := range w.nodes {
 		if other == nil || other == n || n.port.knows[other] || !w.network.connects(n.slot, other.slot) {

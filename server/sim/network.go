@@ -14,12 +14,12 @@ type network struct {
 	random       *rand.Rand
 	delay        time.Duration // mean delay of a message
 	distribution scenario.Distribution
-	loss         float64          // part of messages that are lost, from 0 to 1
+	loss         float64          // part of the messages that is lost, from 0 to 1
 	normal       scenario.Network // delay and loss without faults
-	// partitions are the current partitions. Each is a list of nodes that reach neither Redis nor other nodes, or of
-	// regions that do not reach other regions.
+	// partitions are the current partitions. Each is a list of nodes, or of regions. Nodes in the list do not reach Redis
+	// or nodes outside the list. Regions in the list do not reach regions outside the list.
 	partitions [][]int
-	faults     []*scenario.Fault // current faults that change delay or loss; the last one of a kind applies
+	faults     []*scenario.Fault // current faults that change delay or loss; the last fault of each kind applies
 	bytes      int64             // size of all messages so far
 }
 
@@ -50,8 +50,8 @@ func (n *network) send(bytes int) (delay time.Duration, arrives bool) {
 	return n.sample(), true
 }
 
-// heavyTail is the exponent of the distribution heavy, whose mean is heavyTail/(heavyTail−1) times its smallest
-// value.
+// heavyTail is the exponent of the distribution heavy. The mean of this distribution is heavyTail/(heavyTail−1) times
+// its smallest value.
 const heavyTail = 2.5
 
 func (n *network) sample() time.Duration {

@@ -27,20 +27,20 @@ type node struct {
 	host   *virtual.Host
 	random *rand.Rand
 	engine *engine.Engine
-	memory *memstore.Store // nil if its mode and policy count nothing in the process
+	memory *memstore.Store // nil if the mode and the failure policy need no counters in the process
 	shared headgate.Limiter
 	lease  *lease.Limiter  // nil unless the mode is lease
 	gossip *gossip.Limiter // nil unless the mode is gossip
 	port   *meshPort
 }
 
-// fleetSecret is the key of the hashes of counters. All nodes of a simulation have the same secret.
+// fleetSecret is the key for hashing the keys of counters. All nodes of a simulation have the same secret.
 var fleetSecret = []byte("a secret that all nodes share")
 
-// nodeMemory limits the counters that a node has in its memory.
+// nodeMemory is the maximum size, in bytes, of the counters in the memory of a node.
 const nodeMemory = 1 << 30
 
-// startNode starts a node in a slot. ahead is how far its clock is ahead.
+// startNode starts a node in a slot. The node's clock is ahead by the given time.
 func (w *world) startNode(slot int, ahead time.Duration) error {
 	w.incarnations++
 	n := &node{slot: slot, region: w.regionOf(slot), random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
@@ -159,7 +159,7 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	return w.regionLimiter(n, limiter)
 }
 
-// stopNode ends a node abruptly: it tells nothing to other nodes.
+// stopNode ends a node as a crash does: the node sends no last message to other nodes.
 func (w *world) stopNode(slot int) error {
 	n := w.nodes[slot]
 	if n == nil {

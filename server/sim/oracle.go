@@ -8,13 +8,14 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// An oracle judges every decision. It counts all units immediately, and its clock is exact. Each unit too much or too
-// little counts once: a client that was five units above its limit, and stays there, was wrongly admitted five times.
-// So the oracle has three counters for each client, which are the same as long as no decision was wrong.
+// An oracle judges every decision. It counts all units immediately, and its clock is exact. It counts each wrong unit
+// only once. For example, a client that was admitted five units above its limit, and stays there, was wrongly admitted
+// five times and not more. So the oracle has three counters for each client. They are the same as long as no decision
+// was wrong.
 type oracle struct {
 	all   []counter // all units that nodes have admitted
-	right []counter // without wrongly admitted units; has only clients with such units
-	due   []counter // with wrongly denied units as well; has only clients with such units
+	right []counter // without the wrongly admitted units; contains only clients with such units
+	due   []counter // with the wrongly denied units too; contains only clients with such units
 
 	sweepAt int // number of clients at which the next sweep removes unused ones
 }
@@ -29,8 +30,9 @@ type counter struct {
 	states map[uint64]algorithm.State // by client, otherwise
 }
 
-// judging returns the limit by which decisions under a limit are judged. By default it has the same algorithm,
-// except that sliding-window and sliding-buckets are judged by sliding-log, which they approximate.
+// judging returns the limit by which the oracle judges decisions under the limit l. It has the algorithm *by if by is
+// not nil. Otherwise it has the same algorithm as l, with one exception: for sliding-window and sliding-buckets it has
+// sliding-log, because they approximate it.
 func judging(l headgate.Limit, by *headgate.Algorithm) (headgate.Limit, error) {
 	switch {
 	case by != nil:
@@ -66,8 +68,8 @@ func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error)
 	return o, nil
 }
 
-// judge reports whether a decision is wrong that was made at the time now, in µs. excess is how many units the client
-// is above a limit after it was admitted.
+// judge reports whether a decision is wrong. now is the time of the decision in µs. If the request was admitted, excess
+// is the number of units by which the client is now above a limit.
 func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool, excess int64) {
 	if len(o.right[0].pairs)+len(o.due[0].pairs) == 0 && len(o.all) == 1 && o.all[0].pairs != nil {
 		if o.judgePair(client, now, cost, allowed) {
@@ -101,8 +103,8 @@ func (o *oracle) judge(client uint64, now, cost int64, allowed bool) (wrong bool
 	return wrong, excess
 }
 
-// judgePair judges a decision with few lookups. It is for one limit, as long as no decision was wrong. If the
-// decision is wrong, it does nothing and returns false.
+// judgePair judges a decision with few lookups. It works only if there is one limit and no decision was wrong before.
+// If the decision is wrong, judgePair changes nothing and returns false.
 func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (done bool) {
 	c := &o.all[0]
 	pair := c.pairs[client]
@@ -118,8 +120,8 @@ func (o *oracle) judgePair(client uint64, now, cost int64, allowed bool) (done b
 	return true
 }
 
-// sweep removes clients whose units have all drained. It runs again when the number of clients has doubled, so its
-// cost per client is constant.
+// sweep removes clients whose units have all drained. It runs again when the number of clients has doubled, so its time
+// for each client does not grow with their number.
 func (o *oracle) sweep(now int64) {
 	lists := [][]counter{o.all, o.right, o.due}
 	for _, list := range lists {
@@ -204,7 +206,7 @@ func room(counters []counter, client uint64, now, cost int64) bool {
 	return true
 }
 
-// charge counts units, and returns how many units the client is above a limit now.
+// charge counts units, and returns the number of units by which the client is now above a limit.
 func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
 	for i := range counters {
 		c := &counters[i]
@@ -212,7 +214,7 @@ func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
 		if c.pairs != nil {
 			c.pairs[client], d = c.plan.ChargePair(c.pairs[client], now, cost)
 		} else {
-			// Only concurrency returns an error, and scenarios refuse it.
+			// Only the algorithm concurrency returns an error, and scenarios refuse it.
 			c.states[client], d, _ = c.plan.Charge(c.states[client], now, cost)
 		}
 		excess = max(excess, -d.Remaining)

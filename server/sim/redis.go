@@ -14,13 +14,13 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// callBytes and replyBytes are the approximate sizes of a script call and its reply, besides the key.
+// callBytes and replyBytes are the approximate sizes of a script call and its reply, without the key.
 const (
 	callBytes  = 180
 	replyBytes = 60
 )
 
-// maxWait is how long a call without a deadline lasts if its request or response is lost.
+// maxWait is the duration of a call without a deadline if its request or response is lost.
 const maxWait = 2 * time.Second
 
 var errLost = errors.New("sim: no response from Redis")
@@ -32,9 +32,9 @@ type redisServer struct {
 	region    int
 	store     *stepstore.Store
 	totals    *regiontotals.Store // the consumption that the nodes of the region have reported
-	ahead     time.Duration       // how far its clock is ahead
-	down      int                 // number of faults that stop it
-	losses    int                 // how often it has lost its data
+	ahead     time.Duration       // its clock is ahead by this duration
+	down      int                 // number of current faults that stop it
+	losses    int                 // number of times that it has lost its data
 	sweepAt   int                 // number of keys at which the next sweep removes drained ones
 	busyUntil time.Duration
 	busy      time.Duration
@@ -48,8 +48,7 @@ func (s *redisServer) wipe(w *world) {
 	s.store, s.totals = stepstore.New(now), regiontotals.New(now)
 }
 
-// newRedis returns the servers of all regions, one region after the other, followed by the servers of the
-// global store.
+// newRedis returns the servers of all regions, one region after the other, and then the servers of the global store.
 func newRedis(w *world) []*redisServer {
 	regions, shards := w.scenario.CountRegions(), w.shards()
 	if w.scenario.Regions != nil {
@@ -67,11 +66,11 @@ func newRedis(w *world) []*redisServer {
 	return servers
 }
 
-// callsPerSweep is the number of calls after which a server checks whether to sweep.
+// callsPerSweep is the number of calls between two checks whether a server must sweep.
 const callsPerSweep = 1 << 12
 
-// sweep removes drained keys from time to time, as Redis does when they expire. It removes none if the clock of
-// a server can be set back, because units would then be in use again.
+// sweep removes drained keys from time to time, as Redis does when they expire. It removes none if the scenario sets
+// the clock of a server back, because some units would then not be drained any more.
 func (s *redisServer) sweep(w *world) {
 	if s.calls%callsPerSweep != 0 || s.store.Len() < s.sweepAt || w.scenario.HasFault(scenario.RedisClock) {
 		return
@@ -109,8 +108,8 @@ func (c *redisClient) server(check *headgate.Check) *redisServer {
 	return c.servers[hashKey(key)%uint64(len(c.servers))]
 }
 
-// call runs a function on a server, after the delay of the request, and returns after the delay of the response. If
-// the request or response is lost, it returns when the context ends.
+// call runs a function on a server after the delay of the request, and returns after the delay of the response. If the
+// request or response is lost, it returns when the context ends.
 func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run func() error) error {
 	w, h := c.world, c.node.host
 	network := w.networkTo(c.node, s)

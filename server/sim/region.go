@@ -36,13 +36,13 @@ func (w *world) exchangeServers() []*redisServer {
 	return w.redis[len(w.redis)-w.shards():]
 }
 
-// regionsOf returns the regions that a fault affects. If the fault names none, these are the first regions, as
-// many as first says.
-func (w *world) regionsOf(f *scenario.Fault, first int) []int {
+// regionsOf returns the regions that a fault affects. If the fault names no regions, it affects the regions from 0 to
+// defaultCount-1.
+func (w *world) regionsOf(f *scenario.Fault, defaultCount int) []int {
 	if len(f.Regions) > 0 {
 		return f.Regions
 	}
-	list := make([]int, first)
+	list := make([]int, defaultCount)
 	for i := range list {
 		list[i] = i
 	}
@@ -62,7 +62,8 @@ func (w *world) reaches(n *node, s *redisServer) bool {
 	return w.network.reachesRedis(n.slot) && (n.region == s.region || w.between.connects(n.region, s.region))
 }
 
-// regionLimiter returns a limiter that shares the limits of a node's limiter with other regions.
+// regionLimiter returns a limiter of a node that shares its limits with other regions. inside is the node's limiter
+// inside its own region.
 func (w *world) regionLimiter(n *node, inside headgate.Limiter) (headgate.Limiter, error) {
 	o := region.Options{
 		Region: "region-" + strconv.Itoa(n.region), Node: n.host.Name, Interval: w.scenario.Regions.SyncInterval,
@@ -104,7 +105,7 @@ func (c *regionStoreClient) Settle(
 const regionItemBytes = 60
 
 // callParts sends items to the servers of their keys, one server after the other, and calls result with each reply.
-// missed has the indices of items that got no reply.
+// missed contains the indices of the items that got no reply.
 func callParts[Item, Reply any](
 	ctx context.Context, c *regionStoreClient, items []Item, keyOf func(*Item) string,
 	run func(*redisServer, []Item, func(int, Reply)) error, result func(int, Reply),

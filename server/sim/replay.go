@@ -10,17 +10,17 @@ import (
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
-// A Log states how much was read of the access log of a source.
+// A Log counts the lines and requests that were read of the access log of a source.
 type Log struct {
 	File string `json:"file"`
 	accesslogs.Stats
 }
 
-// maxGroup is the maximum number of requests that are spread over their second.
+// maxGroup is the maximum number of requests of one second. If the log has more, the rest follows in a further group.
 const maxGroup = 1 << 20
 
-// A replay reads the requests of an access log. If the times in the log are whole seconds, it spreads the requests of
-// a second evenly over it.
+// A replay reads the requests of an access log. If the times in the log are whole seconds, the replay spreads the
+// requests of a second evenly over the second.
 type replay struct {
 	spec   *scenario.Source
 	reader *accesslogs.Reader
@@ -120,7 +120,7 @@ func (s *source) scheduleReplay() {
 	}
 }
 
-// logs returns how much was read of each access log.
+// logs returns a Log for each access log of the scenario.
 func (w *world) logs() []Log {
 	var list []Log
 	for _, r := range w.replays {

@@ -25,13 +25,14 @@ type Result struct {
 	// Degraded counts decisions by policies, and Unserved the requests for which no node was running.
 	Degraded int64 `json:"degraded"`
 	Unserved int64 `json:"unserved"`
-	// WronglyAdmitted counts requests that were admitted although the limit had no room for them. WronglyDenied
-	// counts requests that were denied although the limit had room. Each unit too much or too little counts once.
+	// WronglyAdmitted counts requests that were admitted although the limit had no room for them. WronglyDenied counts
+	// requests that were denied although the limit had room. Each wrongly admitted or denied unit counts only once.
 	WronglyAdmitted int64 `json:"wronglyAdmitted"`
 	WronglyDenied   int64 `json:"wronglyDenied"`
 	// MaxExcess is the largest number of units by which a client exceeded its limit at any time.
 	MaxExcess int64 `json:"maxExcess"`
-	// Burstiness is the standard deviation of admissions per 100 ms divided by their mean: 0 is perfectly smooth.
+	// Burstiness is the standard deviation of admissions per 100 ms, divided by their mean. It is 0 if all intervals have
+	// the same number of admissions.
 	Burstiness float64 `json:"burstiness"`
 
 	Latency Latency `json:"addedLatency"`
@@ -45,7 +46,7 @@ type Result struct {
 	// Events is the number of simulated events.
 	Events int64 `json:"events"`
 
-	// Series has the figures over time.
+	// Series contains the counts over time.
 	Series Series `json:"series"`
 	Marks  []Mark `json:"marks,omitempty"`
 
@@ -66,7 +67,7 @@ type Latency struct {
 	Max  float64 `json:"maxMicros"`
 }
 
-// Series are figures over time.
+// Series contains counts over time. Each element is the count of one step.
 type Series struct {
 	StepSeconds     float64 `json:"stepSeconds"`
 	Requests        []int64 `json:"requests"`
@@ -76,7 +77,7 @@ type Series struct {
 	RedisCalls      []int64 `json:"redisCalls"`
 }
 
-// A Mark is a fault at a time.
+// A Mark is the time at which a fault began.
 type Mark struct {
 	Seconds float64 `json:"seconds"`
 	Text    string  `json:"text"`
@@ -95,7 +96,7 @@ const (
 const (
 	seriesSteps = 120
 	burstStep   = 100 * time.Millisecond
-	maxSlots    = 1 << 20 // so that long simulations take bounded memory
+	maxSlots    = 1 << 20 // limits the memory of long simulations
 )
 
 func newResult(s *scenario.Scenario, v scenario.Variant) *Result {
@@ -117,13 +118,13 @@ func (s *Series) list(i seriesIndex) *[]int64 {
 	return [...]*[]int64{&s.Requests, &s.Admitted, &s.WronglyAdmitted, &s.WronglyDenied, &s.RedisCalls}[i]
 }
 
-// count adds one to a total and to a series.
+// count adds 1 to a total and to a series.
 func (r *Result) count(now time.Duration, total *int64, i seriesIndex) {
 	*total++
 	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)]++
 }
 
-// mark remembers the time of a fault.
+// mark records the time at which a fault began.
 func (r *Result) mark(now time.Duration, text string) {
 	r.Marks = append(r.Marks, Mark{now.Seconds(), text})
 }
@@ -152,7 +153,7 @@ func (r *Result) record(q *request) {
 	}
 }
 
-// finish copies the figures that the world has counted.
+// finish copies the counts of the world to the result.
 func (r *Result) finish(w *world) {
 	r.now, r.Events, r.BytesSent, r.logs, r.Nodes = w.loop.Now(), w.loop.Events(), w.network.bytes, w.logs(), len(w.nodes)
 	if w.between != nil {
@@ -166,7 +167,7 @@ func (r *Result) finish(w *world) {
 	}
 }
 
-// join adds the figures of another group of clients.
+// join adds the result of another group of clients.
 func (r *Result) join(o *Result) {
 	for _, n := range [][2]*int64{
 		{&r.Requests, &o.Requests},
@@ -199,8 +200,8 @@ func addAll(to, from []int64) {
 	}
 }
 
-// conclude computes the figures of the whole run. missing reports whether a group of clients was not simulated,
-// so that the result is partial.
+// conclude computes the values that need the counts of the whole run. missing reports whether a group of clients was
+// not simulated. If so, the result is partial.
 func (r *Result) conclude(missing bool) {
 	r.Simulated, r.Partial = r.now.Seconds(), missing || r.now < r.duration
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -213,8 +214,7 @@ func (r *Result) conclude(missing bool) {
 	r.Latency.Mean, r.RedisLoad, r.Burstiness = round(r.Latency.Mean), round(r.RedisLoad), round(r.Burstiness)
 }
 
-// round keeps six digits after the decimal point, so that results are the same on machines that round
-// differently.
+// round keeps six digits after the decimal point. So results are the same on machines that round differently.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 // variation returns the standard deviation of a list divided by its mean, or 0 if all its numbers are 0.

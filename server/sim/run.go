@@ -19,32 +19,32 @@ type Results struct {
 	Seed        int       `json:"seed"`
 	Duration    float64   `json:"durationSeconds"`
 	SampleOneIn int       `json:"sampleOneIn"`
-	Logs        []Log     `json:"logs,omitempty"` // that were replayed
+	Logs        []Log     `json:"logs,omitempty"` // the replayed access logs
 	Results     []*Result `json:"results"`
 }
 
 // Progress describes how much of a simulation has run.
 type Progress struct {
-	Variants, Ended int     // number of combinations of algorithm, mode and group of clients; how many of them have ended
+	Variants, Ended int     // number of combinations of algorithm, mode and group of clients: all, and those that ended
 	Part            float64 // part of the simulated time that has passed, from 0 to 1
 	Requests        int64   // number of requests so far
 }
 
 // Options are the settings of Run.
 type Options struct {
-	// Parallel is how many variants, and groups of clients, are simulated at the same time. Each needs its own memory.
-	// Default one per processor.
+	// Parallel is the number of simulations that run at the same time. A simulation is for one variant and one group of
+	// clients, and needs its own memory. Default one per processor.
 	Parallel int
-	// Progress, if not nil, is called from time to time, by one goroutine at a time.
+	// Progress is called from time to time, by one goroutine at a time. It may be nil.
 	Progress func(Progress)
 }
 
-// eventsPerCheck is the number of events after which a simulation reports its progress and checks whether it
+// eventsPerCheck is a number of events. After this many events, a simulation reports its progress and checks whether it
 // was interrupted.
 const eventsPerCheck = 1 << 14
 
-// Run simulates all variants of a valid scenario. If ctx ends, it returns the results so far, marked as partial, and
-// the error of ctx. The results do not depend on Options.
+// Run simulates all variants of a valid scenario. If ctx ends, Run marks the results so far as partial, and returns
+// them with the error of ctx. The results do not depend on Options.
 func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error) {
 	all := &Results{
 		Scenario: s.Name, Description: s.Description, Seed: s.Seed, Duration: s.Duration.Seconds(),
@@ -91,7 +91,7 @@ type run struct {
 	err     error
 }
 
-// runsOf returns the runs of a scenario, those of a variant one after the other.
+// runsOf returns the runs of a scenario. The runs of a variant are next to each other.
 func runsOf(s *scenario.Scenario) []run {
 	var list []run
 	for _, v := range s.Variants() {
@@ -102,8 +102,8 @@ func runsOf(s *scenario.Scenario) []run {
 	return list
 }
 
-// resultOf returns the result of a variant from the runs of its groups, or nil if no group was simulated. If some
-// groups were not simulated, the result is partial.
+// resultOf returns the result of a variant, the sum of the runs of its groups. If some groups were not simulated, the
+// result is partial. If no group was simulated, resultOf returns nil.
 func resultOf(groups []run) *Result {
 	var all *Result
 	missing := false
@@ -123,7 +123,7 @@ func resultOf(groups []run) *Result {
 	return all
 }
 
-// A sharedProgress sums up the progress of all variants.
+// A sharedProgress adds up the progress of all runs.
 type sharedProgress struct {
 	mu       sync.Mutex
 	report   func(Progress) // may be nil

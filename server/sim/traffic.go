@@ -15,7 +15,7 @@ type source struct {
 	random *rand.Rand
 	zipf   *rand.Zipf // nil if all clients send equally
 	at     time.Duration
-	base   uint64        // added to the numbers of clients, so that clients with different prefixes are different
+	base   uint64        // added to the number of a client, so that clients with different prefixes are different
 	replay *replay       // nil if requests are generated
 	next   uint64        // client of the next request
 	shape  float64       // exponent of the pattern diurnal; see rateAt
@@ -64,7 +64,8 @@ func (s *source) schedule() {
 	}
 }
 
-// advance moves to the next request of a simulated client, and returns the client. It returns false at the end.
+// advance moves to the next request of a simulated client, and returns the client. ok is false at the end of the
+// source.
 func (s *source) advance() (client uint64, ok bool) {
 	for {
 		if !s.advanceTime() || s.at >= s.spec.Until {
@@ -76,7 +77,7 @@ func (s *source) advance() (client uint64, ok bool) {
 	}
 }
 
-// advanceTime moves to the time of the next request of any client.
+// advanceTime moves to the time of the next request of any client. It returns false at the end of the source.
 func (s *source) advanceTime() bool {
 	for s.at < s.spec.Until {
 		s.skipPause()
@@ -107,15 +108,15 @@ func (s *source) interval(rate float64) time.Duration {
 	return max(1, time.Duration(s.random.ExpFloat64()/rate*float64(time.Second)))
 }
 
-// rateAt returns the rate of the pattern diurnal, which is lowest at the beginning and the end of a period. The rate
-// is a sine around the mean. If the peak is more than twice the mean, a sine would be negative: then it is the power
-// of a sine from zero to the peak.
+// rateAt returns the rate of the pattern diurnal at the time t. It is lowest at the beginning and the end of a period.
+// Usually the rate is a sine around the mean. If the peak is more than twice the mean, such a sine would sometimes be
+// negative. Then the rate is a power of a sine from zero to the peak.
 func (s *source) rateAt(t time.Duration) float64 {
 	phase := float64(t%s.spec.Period) / float64(s.spec.Period)
 	mean, peak := float64(s.spec.Rate), float64(s.spec.Peak)
 	cosine := math.Cos(2 * math.Pi * phase)
 	if s.shape <= 1 {
-		return mean - float64((peak-mean)*cosine) // rounded, so that it is the same on every machine
+		return mean - float64((peak-mean)*cosine) // rounded, so all machines get the same rate
 	}
 	return peak * math.Pow((1-cosine)/2, s.shape)
 }
@@ -123,8 +124,8 @@ func (s *source) rateAt(t time.Duration) float64 {
 // rateSteps is the number of steps from the lowest rate to the highest.
 const rateSteps = 1024
 
-// isBelowRate reports whether x is less than the rate of the pattern diurnal at the time t. Computing that rate takes
-// long, so isBelowRate does it only if x is close to the rate.
+// isBelowRate reports whether x is less than the rate of the pattern diurnal at the time t. It takes long to compute
+// that rate exactly, so isBelowRate does it only if x is close to the rate.
 func (s *source) isBelowRate(x float64, t time.Duration) bool {
 	half := float64(s.spec.Period) / 2
 	if s.rates == nil {
@@ -133,7 +134,7 @@ func (s *source) isBelowRate(x float64, t time.Duration) bool {
 		}
 	}
 	step := int((1 - math.Abs(float64(t%s.spec.Period)/half-1)) * rateSteps)
-	switch { // the rate is between the rates of the neighboring steps; one more step allows for rounding
+	switch { // the rate is between the rates of the two nearest steps; one more step on each side allows for rounding
 	case x < s.rates[max(step-1, 0)]:
 		return true
 	case x >= s.rates[min(step+2, rateSteps)]:
@@ -143,15 +144,15 @@ func (s *source) isBelowRate(x float64, t time.Duration) bool {
 	}
 }
 
-// diurnalShape returns the exponent for which the power of a sine from 0 to 1 has the given mean. For a mean of at
-// least 0.5 it returns 1. It searches by bisection, because the mean has no inverse in closed form.
-func diurnalShape(part float64) float64 {
+// diurnalShape returns an exponent. A sine from 0 to 1, raised to this exponent, has the given mean. For a mean of at
+// least 0.5 the exponent is 1. diurnalShape searches for it, because no formula computes it from the mean.
+func diurnalShape(mean float64) float64 {
 	low, high := 1.0, 1e9
 	for range 100 {
 		middle := math.Sqrt(low * high)
 		above, _ := math.Lgamma(middle + 0.5)
 		below, _ := math.Lgamma(middle + 1)
-		if math.Exp(above-below)/math.Sqrt(math.Pi) > part {
+		if math.Exp(above-below)/math.Sqrt(math.Pi) > mean {
 			low = middle
 		} else {
 			high = middle
@@ -173,7 +174,7 @@ func (s *source) skipPause() {
 	}
 }
 
-// client draws the client of a request. It returns false if all clients pause.
+// client chooses the client of a request at random. ok is false if all clients pause.
 func (s *source) client() (client uint64, ok bool) {
 	switch {
 	case s.bursts != nil:

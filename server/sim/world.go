@@ -31,7 +31,7 @@ type world struct {
 	result   *Result
 
 	rules        *match.Set
-	fallback     headgate.Limiter // counts for nodes that count nothing in their own memory
+	fallback     headgate.Limiter // the local store of nodes that have no counters in their own memory
 	nodes        []*node          // by slot; nil while a node is down
 	byName       map[string]*node
 	all          nodeGroup
@@ -42,33 +42,33 @@ type world struct {
 	verdicts     []*engine.Verdict
 	replays      []*replay
 	delivered    []*delivery // packets that have arrived
-	failed       error       // the first error of an event, which ends the simulation
+	failed       error       // the first error of an event; it ends the simulation
 
 	// check is called after every request, for tests.
 	check func(*request)
 	// leased is called after every grant of units to a node, for tests.
 	leased func(n *node, units int64, requested time.Duration)
-	// bugs are set by tests, to show that the simulation finds them.
+	// bugs are the bugs that a test has planted, to prove that the simulation finds them.
 	bugs bugs
 }
 
-// bugs are mistakes that the simulated code can make on purpose.
+// bugs are mistakes that the simulated code makes on purpose.
 type bugs struct {
-	loseUpdates  bool // Redis forgets one in four decisions
-	longLeases   bool // units of leases are used for 100 ms, although they expire before
-	deafNewcomer bool // nodes that join do not read the notes of others
+	loseUpdates  bool // Redis does not count the units of one in four calls
+	longLeases   bool // nodes use the units of leases for 100 ms, although they expire before
+	deafNewcomer bool // nodes that join do not read the notes of other nodes
 	partialTakes bool // Redis takes the first limit of a request that the second denies
 }
 
 // ruleID is the rule of a simulation.
 const ruleID = "simulated"
 
-// newWorld starts the nodes of a variant, for one group of clients. It must be closed.
+// newWorld starts the nodes of a variant, for one group of clients. The caller must close the world.
 func newWorld(s *scenario.Scenario, v scenario.Variant, group int) (*world, error) {
 	return newPlantedWorld(s, v, group, bugs{})
 }
 
-// newPlantedWorld does the same as newWorld, and plants bugs.
+// newPlantedWorld does the same as newWorld, and also plants bugs.
 func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, group int, planted bugs) (*world, error) {
 	seed := uint64(s.Seed) ^ uint64(group)<<48
 	w := &world{
@@ -150,12 +150,12 @@ type request struct {
 	attempt int
 	node    *node
 
-	executed  bool // Redis has decided it
-	counted   bool // the oracle has counted it as admitted
+	executed  bool // Redis has decided the request
+	counted   bool // the oracle has counted the request as admitted
 	wrong     bool // the oracle would have decided otherwise
 	allowed   bool
 	degraded  bool
-	excess    int64 // how many units the client is above its limit after the request
+	excess    int64 // number of units by which the client is above its limit after the request
 	startedAt time.Duration
 	endedAt   time.Duration
 }
@@ -168,7 +168,7 @@ func (r *request) Get(a headgate.Attribute) (string, bool) {
 	return "", false
 }
 
-// simulates reports whether a client is in the sample, and in the group of this world.
+// simulates reports whether a client is in the sample and in the group of this world.
 func (w *world) simulates(client uint64) bool {
 	n, groups := uint64(w.scenario.SampleOneIn), uint64(w.scenario.Groups)
 	if n == 1 && groups == 1 {
@@ -178,7 +178,7 @@ func (w *world) simulates(client uint64) bool {
 	return hash%n == 0 && hash/n%groups == uint64(w.group)
 }
 
-// mix hashes a number, so that all its bits affect all bits of the result.
+// mix hashes a number. All bits of the number affect all bits of the hash.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -209,7 +209,7 @@ func (r *request) userName() string {
 	return string(strconv.AppendUint(name, r.client, 36))
 }
 
-// serve decides a request, in a goroutine of its node.
+// serve decides a request. It runs in a goroutine of the request's node.
 func (w *world) serve(r *request) {
 	w.loop.SetData(r)
 	var v *engine.Verdict
@@ -238,11 +238,11 @@ func (w *world) serve(r *request) {
 	}
 }
 
-// micros returns the exact time in µs since 1970, which clocks of nodes may differ from.
+// micros returns the exact time in µs since 1970. The clocks of nodes may differ from it.
 func (w *world) micros() int64 { return w.loop.Time().UnixMicro() }
 
-// executed is called when Redis has decided the request of the current goroutine. The oracle judges the decision at
-// that time, not when the node gets the response.
+// executed lets the oracle judge a decision of Redis about the request of the current goroutine. redisClient calls it
+// at the time of the decision, which is before the node gets the response.
 func (w *world) executed(allowed bool, err error) {
 	r, ok := w.loop.Data().(*request)
 	if !ok || r == nil || err != nil {
@@ -252,14 +252,15 @@ func (w *world) executed(allowed bool, err error) {
 	w.consult(r, allowed)
 }
 
-// consult lets the oracle judge a decision, and count the units if they were admitted.
+// consult lets the oracle judge a decision, and count the units of an admitted request.
 func (w *world) consult(r *request, allowed bool) {
 	r.wrong, r.excess = w.oracle.judge(r.client, w.micros(), int64(r.source.spec.Cost), allowed)
 	r.counted = allowed
 }
 
-// judge lets the oracle judge the decision, unless it has done so when Redis decided. If the response of Redis was
-// lost, a policy has decided. Units that Redis has admitted are then not counted again.
+// judge lets the oracle judge the decision of a node, except if it is the decision of Redis, which executed has judged.
+// If the response of Redis was lost, a policy has decided. Then judge does not count units again that Redis has
+// admitted.
 func (w *world) judge(r *request) {
 	switch {
 	case r.executed && !r.degraded:
@@ -270,7 +271,7 @@ func (w *world) judge(r *request) {
 	}
 }
 
-// granted counts units that Redis has granted to a node. requested is when the node requested them.
+// granted counts units that Redis has granted to a node. requested is the time of the node's request.
 func (w *world) granted(n *node, units int64, requested time.Duration) {
 	w.result.granted += units
 	if w.leased != nil {

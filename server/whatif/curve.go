@@ -10,10 +10,12 @@ import (
 // unaffected is the share of clients for Result.Unaffected99.
 const unaffected = 0.99
 
-// The curve has steps of half a power of two, from 1/16 to 16 times the limit.
+// curveSteps is the number of points of the curve below the limit, and also above it. Each point is √2 times the one
+// before it, so the curve is from 1/16 to 16 times the limit.
 const curveSteps = 8
 
-// chooseLimit makes the curve vary the limit that denies most by itself.
+// chooseLimit chooses the limit that the curve varies. It is the limit that would deny the most requests if it were the
+// only limit.
 func (r *run) chooseLimit() error {
 	most := -1.0
 	for i := range r.terms.limits {
@@ -31,7 +33,7 @@ func (r *run) chooseLimit() error {
 	return nil
 }
 
-// curveCounts returns the counts of the varied limit for the points of the curve, in order.
+// curveCounts returns the counts of the varied limit for the points of the curve, in ascending order.
 func curveCounts(t *ruleTerms) []int64 {
 	if len(t.limits) == 0 {
 		return nil
@@ -51,13 +53,14 @@ func curveCounts(t *ruleTerms) []int64 {
 	return slices.Compact(counts)
 }
 
-// twoDigits rounds a number to two digits that are not zero. It is at least 1.
+// twoDigits rounds a number to two significant digits. The result is at least 1.
 func twoDigits(n float64) int64 {
 	unit := math.Pow(10, math.Floor(math.Log10(max(n, 1)))-1)
 	return max(1, int64(math.Round(math.Round(n/unit)*unit)))
 }
 
-// withCount returns a limit with another count, and its burst in proportion. ok is false if it would be invalid.
+// withCount returns the limit l with another count. The burst changes in proportion. ok is false if the new limit is
+// invalid.
 func withCount(l headgate.Limit, count int64) (headgate.Limit, bool) {
 	if l.Burst > 0 {
 		l.Burst = max(1, int64(math.Round(float64(l.Burst)/float64(l.Count)*float64(count))))
@@ -76,7 +79,7 @@ func (r *run) curve(result *Result, counts []int64, done func(int)) error {
 	for sample.Events() > curveEvents && sample.OneIn < 1<<40 {
 		before := sample.Events()
 		if sample.Thin(sample.OneIn * 2); sample.Events() > before*9/10 {
-			break // clients that are AlwaysSampled send most requests
+			break // clients that are AlwaysSampled send most of the requests
 		}
 	}
 	sampleRun := newRun(r.ctx, &sample, r.terms)
@@ -107,7 +110,7 @@ func (r *run) point(count int64) (*Point, error) {
 	}, nil
 }
 
-// limits returns the limits of the rule with another count of the varied one.
+// limits returns the limits of the rule, with the given count for the varied limit.
 func (r *run) limits(count int64) (varied headgate.Limit, all []headgate.Limit) {
 	all = slices.Clone(r.terms.limits)
 	at := r.terms.varied
@@ -115,14 +118,14 @@ func (r *run) limits(count int64) (varied headgate.Limit, all []headgate.Limit) 
 	return all[at], all
 }
 
-// lowest returns the lowest count of the varied limit at which 99 % of the clients are not affected, nil if there is
-// none.
+// lowest returns the lowest count of the varied limit at which 99 % of the clients are not affected. It returns nil if
+// there is no such count.
 func (r *run) lowest(counts []int64) (*Point, error) {
 	valid := func(count int64) bool {
 		_, ok := withCount(r.terms.limits[r.terms.varied], count)
 		return ok
 	}
-	most := int64(0) // units of a client
+	most := int64(0) // the largest number of units of a client
 	for _, c := range r.traffic.Clients {
 		units := int64(0)
 		for i := range c.Events {
@@ -130,7 +133,7 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 		}
 		most = max(most, units)
 	}
-	low, high := int64(0), counts[0] // low affects too many
+	low, high := int64(0), counts[0] // the count low affects too many clients
 	for {
 		ok, err := r.mostUnaffected(high)
 		if err != nil {
@@ -140,7 +143,7 @@ func (r *run) lowest(counts []int64) (*Point, error) {
 			break
 		}
 		if low = high; !valid(high*2) || high > most {
-			return nil, nil //nolint:nilnil // other limits of the rule, or blocks, affect more
+			return nil, nil //nolint:nilnil // other limits of the rule, or blocks, affect more than 1 % of the clients
 		}
 		high *= 2
 	}

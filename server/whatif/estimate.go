@@ -2,18 +2,20 @@ package whatif
 
 import "math"
 
-// An Estimate is a figure with its 95 % confidence interval. If all clients are known, Low and High equal Value.
+// An Estimate is an estimated number with its 95 % confidence interval, from Low to High. If all clients are known, Low
+// and High equal Value.
 type Estimate struct {
 	Value int64 `json:"value"`
 	Low   int64 `json:"low"`
 	High  int64 `json:"high"`
 }
 
-// A sum estimates the sum of a figure over all clients from a sample.
+// A sum estimates the sum of a number over all clients from a sample of clients. The number is, for example, the denied
+// requests of a client.
 type sum struct {
 	certain float64 // the sum over clients that are AlwaysSampled
 	sampled float64 // the sum over the other clients in the sample
-	squares float64 // the sum of the squares of the same figures
+	squares float64 // the sum of the squares of the same numbers as in sampled
 }
 
 func (s *sum) add(c *Client, y float64) {
@@ -25,13 +27,14 @@ func (s *sum) add(c *Client, y float64) {
 	s.squares += y * y
 }
 
-// z is the quantile of the normal distribution for 95 %.
+// z is a number of standard deviations. With a probability of 95 %, a normally distributed value is at most z standard
+// deviations away from its mean.
 const z = 1.96
 
-// estimate returns the sum over all clients. Each client is in the sample with the probability 1/oneIn. If the true sum
-// of those clients is x, the estimate has the variance (oneIn-1)*size*x, where size is the mean figure, weighted by the
-// figure. The interval consists of all x from which the estimate is at most z standard deviations away, which is the
-// score interval of Wilson: it holds for few clients, too.
+// estimate returns the sum over all clients. A client that is not AlwaysSampled is in the sample with the probability
+// 1/oneIn. If the true sum of these clients is x, the estimate has the variance (oneIn-1)*size*x. Here size is the mean
+// of their numbers, weighted by the numbers themselves. The interval consists of all x for which the estimate is at
+// most z standard deviations away from x. This is the score interval of Wilson. It is also right for few clients.
 func (s *sum) estimate(oneIn int64) Estimate {
 	w := float64(oneIn)
 	value := w * s.sampled

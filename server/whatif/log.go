@@ -19,12 +19,12 @@ import (
 
 // LogOptions configure ReadLog. Set and Identifier are required.
 type LogOptions struct {
-	// Set has the rules whose traffic is read.
+	// Set contains the rules. ReadLog reads the traffic of each of them.
 	Set *match.Set
-	// Identifier normalizes attributes like the attributes of requests.
+	// Identifier normalizes the attributes in the log, as it normalizes the attributes of requests.
 	Identifier *identity.Identifier
-	// MaxEvents bounds the requests that are kept for all rules. Above it clients are sampled. Default 20 million, which
-	// take about 16 bytes each.
+	// MaxEvents is the maximum number of events that are kept for all rules together. If the log has more, ReadLog keeps
+	// only a sample of the clients. An event needs about 16 bytes. Default 20 million.
 	MaxEvents int
 }
 
@@ -36,7 +36,7 @@ type logTraffic struct {
 	byKey map[uint64]*Client
 }
 
-// ReadLog reads the traffic of each rule from a log. If ctx ends, it returns the traffic so far, and the error of ctx.
+// ReadLog reads the traffic of each rule from a log. If ctx ends, it returns the traffic so far and the error of ctx.
 func ReadLog(ctx context.Context, logs *accesslogs.Reader, o LogOptions) (map[string]*Traffic, error) {
 	o.MaxEvents = cmp.Or(o.MaxEvents, defaultMaxEvents)
 	byRule := map[string]*logTraffic{}
@@ -91,7 +91,7 @@ func ReadLog(ctx context.Context, logs *accesslogs.Reader, o LogOptions) (map[st
 	return result, ended
 }
 
-// add adds a request, and returns the number of events that this adds.
+// add adds a request, and returns the number of new events, 0 or 1.
 func (t *logTraffic) add(m *match.Result, key uint64, s *identity.Attributes, at time.Time) int {
 	if t.From.IsZero() || at.Before(t.From) {
 		t.From = at
@@ -123,7 +123,7 @@ func (t *logTraffic) add(m *match.Result, key uint64, s *identity.Attributes, at
 	return 1
 }
 
-// halve drops half of the clients.
+// halve removes about half of the clients.
 func (t *logTraffic) halve() {
 	t.Thin(2 * t.OneIn)
 	clear(t.byKey)
@@ -143,7 +143,7 @@ func (t *logTraffic) finish(wholeSeconds bool) {
 	t.byKey = nil
 }
 
-// LogNotes returns what cannot be known from a log, for Result.Notes.
+// LogNotes returns notes for Result.Notes about facts that a log does not contain.
 func LogNotes(s accesslogs.Stats, rule *rules.Rule) []string {
 	var list []string
 	if s.WholeSeconds && s.Requests > 0 {

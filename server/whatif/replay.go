@@ -7,20 +7,20 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// Terms are what applies to a client: at most one of Unlimited, Blocked and Limits.
+// Terms describe how a client is limited. At most one of Unlimited, Blocked and Limits is set.
 type Terms struct {
 	Unlimited, Blocked bool
 	Limits             []headgate.Limit
-	// MaxDelay is the longest time by which requests are delayed instead of denied.
+	// MaxDelay is the maximum delay of a request. A request that would need a longer delay is denied.
 	MaxDelay time.Duration
-	// CountRejected charges denied requests as well.
+	// CountRejected makes denied requests take units too.
 	CountRejected bool
 }
 
 // Outcome counts requests.
 type Outcome struct{ Requests, Denied, Delayed int64 }
 
-// maxSteps bounds the steps into which the requests of an event are spread.
+// maxSteps is the maximum number of steps over which the requests of an event are spread.
 const maxSteps = 1000
 
 // A player replays requests under limits. It keeps the plans of the limits of the last client.
@@ -65,7 +65,8 @@ func keyText(key uint64) string {
 	return string(b[:])
 }
 
-// neverDenies reports whether a client that takes these units in total is never denied: they are within every limit.
+// neverDenies reports whether a client that takes these units in total is never denied. This is so if no limit has a
+// smaller capacity.
 func (p *player) neverDenies(units int64) bool {
 	for _, plan := range p.plans {
 		if units > plan.Capacity() {
@@ -75,7 +76,7 @@ func (p *player) neverDenies(units int64) bool {
 	return true
 }
 
-// play replays the requests of a client. With untilDenied it stops at the first denial.
+// play replays the requests of a client. If untilDenied is true, it stops at the first denial.
 func (p *player) play(c *Client, untilDenied bool) (o Outcome) {
 	units := int64(0)
 	for i := range c.Events {
@@ -137,7 +138,7 @@ func (p *player) step(at, n, cost int64) (denied, delayed int64) {
 			p.charge(at, cost)
 			denied++
 		default:
-			return n - i, delayed // all later ones of this time are denied as well
+			return n - i, delayed // all later requests of this time are denied too
 		}
 	}
 	return denied, delayed
@@ -158,7 +159,8 @@ func (p *player) stepPair(at, n, cost int64) (denied int64) {
 	return 0
 }
 
-// take takes from all limits or none. A request that must wait at most MaxDelay is taken at the time it has waited for.
+// take takes units from all limits or from none. If a request must wait, but at most MaxDelay, take takes its units at
+// the end of the wait.
 func (p *player) take(at, cost int64) (ok bool, wait time.Duration) {
 	wait, allowed := p.decide(at, cost)
 	if !allowed {
@@ -178,7 +180,7 @@ func (p *player) take(at, cost int64) (ok bool, wait time.Duration) {
 	return true, wait
 }
 
-// decide reports whether all limits allow a request, and otherwise after which time they may.
+// decide reports whether all limits allow a request. If not, wait is the time after which they may allow it.
 func (p *player) decide(at, cost int64) (wait time.Duration, allowed bool) {
 	allowed = true
 	for i, plan := range p.plans {
@@ -196,7 +198,7 @@ func (p *player) decide(at, cost int64) (wait time.Duration, allowed bool) {
 
 func (p *player) charge(at, cost int64) {
 	for i, plan := range p.plans {
-		// Charge fails only for concurrency limits, which are left out.
+		// Charge fails only for concurrency limits, and the plans contain none.
 		if state, _, err := plan.Charge(p.states[i], at-p.offset[i], cost); err == nil {
 			p.states[i] = state
 		}

@@ -2,38 +2,39 @@ package whatif
 
 import "time"
 
-// A Result says what a proposal would have done.
+// A Result is the outcome of a proposal for past traffic.
 type Result struct {
 	Rule   string   `json:"rule"`
 	Limits []string `json:"limits"`
-	// From and To bound the traffic.
+	// From and To are the beginning and end of the traffic.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// SampledOneIn is 1 if all clients are known. Otherwise one in so many clients is known, and all clients with very
-	// many requests.
+	// SampledOneIn is 1 if all clients are known. Otherwise one in this number of clients is known, and also each client
+	// with very many requests.
 	SampledOneIn   int64 `json:"sampled_one_in"`
 	SampledClients int   `json:"sampled_clients"`
 
 	Clients  Estimate `json:"clients"`
 	Requests Estimate `json:"requests"`
-	// Denied and Delayed are requests, Affected are clients with a denied request.
+	// Denied and Delayed count requests. Affected counts clients with a denied request.
 	Denied   Estimate `json:"denied"`
 	Delayed  Estimate `json:"delayed"`
 	Affected Estimate `json:"affected"`
-	// Current is the outcome under the limits in force, nil if there are none.
+	// Current is the outcome under the limits in force. It is nil if there are none.
 	Current *Comparison `json:"current,omitempty"`
 	// Top are the clients with the most denied requests.
 	Top []ClientOutcome `json:"top"`
-	// Curve has the outcomes for different counts of one limit of the rule, the lowest count first. CurveLimit is the
-	// index of this limit in Limits: it is the limit that denies most by itself.
+	// Curve contains the outcomes for different counts of one limit of the rule, the lowest count first. CurveLimit is
+	// the index of this limit in the limits of the rule, without concurrency limits. It is the limit that would deny the
+	// most requests if it were the only limit.
 	Curve      []Point `json:"curve"`
 	CurveLimit int     `json:"curve_limit"`
-	// Unaffected99 is the outcome for the lowest count at which 99 % of the clients have no denied request, nil if there
-	// is none.
+	// Unaffected99 is the outcome for the lowest count at which 99 % of the clients have no denied request. It is nil if
+	// there is no such count.
 	Unaffected99 *Point `json:"unaffected_99,omitempty"`
-	// Notes say what the replay leaves out.
+	// Notes tell users what the replay does not include.
 	Notes []string `json:"notes,omitempty"`
-	// Partial means that the replay was interrupted, so that Curve and Unaffected99 may be missing.
+	// Partial means that the replay was interrupted. Then Curve and Unaffected99 may be missing.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -52,9 +53,9 @@ type ClientOutcome struct {
 	Delayed  int64 `json:"delayed,omitempty"`
 }
 
-// A Point is the outcome at one limit.
+// A Point is the outcome for one count of the varied limit.
 type Point struct {
-	// Limit is the limit that the curve varies, and Count its count.
+	// Limit is the varied limit with the count of this point.
 	Limit    string   `json:"limit"`
 	Count    int64    `json:"count"`
 	Denied   Estimate `json:"denied"`

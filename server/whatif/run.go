@@ -14,10 +14,10 @@ import (
 
 // A Proposal is a rule to try.
 type Proposal struct {
-	// Set has the rule with the id Rule.
+	// Set contains the proposed rule. Rule is its ID.
 	Set  *match.Set
 	Rule string
-	// Current has the rule in force, nil if there is none to compare with.
+	// Current contains the rule in force. It is nil if there is none to compare with.
 	Current *match.Set
 	// Top is the number of clients in Result.Top. Default 20.
 	Top int
@@ -25,8 +25,8 @@ type Proposal struct {
 
 const (
 	defaultTop = 20
-	// curveEvents bounds the events that are replayed for each point of the curve. If there are more, the largest sample
-	// within this bound is replayed.
+	// curveEvents is the maximum number of events that are replayed for each point of the curve. If there are more, the
+	// curve is computed from a sample of the clients.
 	curveEvents = 2_000_000
 )
 
@@ -35,7 +35,8 @@ type Progress func(done, total int)
 
 var errNoRule = errors.New("whatif: the set does not have the rule")
 
-// Run replays traffic under a proposal. If ctx ends, it returns what it has, and the error of ctx.
+// Run replays traffic under a proposal. If ctx ends, Run returns the part of the result that it has, and the error of
+// ctx.
 func Run(ctx context.Context, t *Traffic, p Proposal, progress Progress) (*Result, error) {
 	rule := p.Set.Rule(p.Rule)
 	if rule == nil {
@@ -89,7 +90,7 @@ func Run(ctx context.Context, t *Traffic, p Proposal, progress Progress) (*Resul
 	return r, nil
 }
 
-// notes says what the replay of a rule leaves out.
+// notes returns notes for Result.Notes about parts of a rule that the replay does not include.
 func notes(r *rules.Rule) []string {
 	var list []string
 	if r.Penalty != nil {
@@ -156,8 +157,8 @@ func limitsOf(list []rules.Limit) []headgate.Limit {
 	return limits
 }
 
-// of returns the terms of a client: the terms of an override, of its registration or of the rule. own is false if they
-// are the terms of the rule.
+// of returns the terms of a client. They come from an override, from the client's registration or from the rule. own is
+// false if they come from the rule.
 func (t *ruleTerms) of(c *Client) (terms Terms, own bool) {
 	terms = Terms{CountRejected: t.rule.CountRejected}
 	if t.rule.OnLimit.Action == rules.Delay {
@@ -209,8 +210,8 @@ func newRun(ctx context.Context, t *Traffic, terms *ruleTerms) *run {
 	return r
 }
 
-// keepRegistered keeps the terms that registered clients have of their own, because a proposed rule does not change
-// them. They are found in the rules in force.
+// keepRegistered sets the terms of registered clients that have their own terms. A proposed rule does not change these,
+// so they are the same as under the rules in force.
 func (r *run) keepRegistered(current *match.Set, id string) {
 	if current == nil || current.Rule(id) == nil {
 		return
@@ -230,10 +231,10 @@ func (r *run) keepRegistered(current *match.Set, id string) {
 // sums are the sums over all clients.
 type sums struct{ clients, requests, denied, delayed, affected sum }
 
-// checkEvery is the number of clients after which the context is checked.
+// checkEvery is the number of clients, or of lines of a log, between two checks whether the context has ended.
 const checkEvery = 256
 
-// replay replays all clients. Limits that are not nil replace the limits of the rule.
+// replay replays the requests of all clients. If limits is not nil, it replaces the limits of the rule.
 func (r *run) replay(limits []headgate.Limit, each func(*Client, Outcome)) (*sums, error) {
 	s, p := &sums{}, &player{}
 	for i, c := range r.traffic.Clients {
@@ -258,7 +259,7 @@ func (r *run) replay(limits []headgate.Limit, each func(*Client, Outcome)) (*sum
 	return s, nil
 }
 
-// termsAt returns the terms of the i-th client. Limits that are not nil replace the limits of the rule.
+// termsAt returns the terms of the client at index i. If limits is not nil, it replaces the limits of the rule.
 func (r *run) termsAt(i int, limits []headgate.Limit) *Terms {
 	t := r.clients[i].Terms
 	if limits != nil && !r.clients[i].own {
@@ -267,7 +268,7 @@ func (r *run) termsAt(i int, limits []headgate.Limit) *Terms {
 	return &t
 }
 
-// share returns the share of clients that are not affected.
+// share returns the share of the clients that are not affected, from 0 to 1.
 func (s *sums) share(oneIn int64) float64 {
 	clients := s.clients.certain + float64(oneIn)*s.clients.sampled
 	if clients == 0 {

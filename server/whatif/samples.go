@@ -34,7 +34,7 @@ func fromSample(s *traffic.Sample) *Traffic {
 	return t
 }
 
-// subjectOf returns the attributes of a client. Hidden values match no condition.
+// subjectOf returns the attributes of a client. Conditions never match hidden values.
 func subjectOf(c traffic.RawClient) rules.Subject {
 	subject := rules.Attributes{}
 	for name, value := range c.Attributes() {
@@ -45,7 +45,8 @@ func subjectOf(c traffic.RawClient) rules.Subject {
 	return subject
 }
 
-// SetCost sets the cost of all requests to the cost that a rule sets, if it is the same for all requests.
+// SetCost sets the cost of all requests to the cost of a rule. It does nothing if the rule reads the cost from a
+// header.
 func (t *Traffic) SetCost(c *rules.Cost) {
 	if c.Header != "" {
 		return

@@ -15,18 +15,19 @@ type Event struct {
 	Cost  uint32 // units of each request
 }
 
-// A Client holds the requests that one client sent under a rule.
+// A Client contains the requests that one client sent under a rule.
 type Client struct {
-	// Key is a hash that identifies the client. Sampling looks at its low bits: see Sampled.
+	// Key is a hash that identifies the client. Its low bits decide whether a sample contains the client: see Sampled.
 	Key uint64
-	// Subject holds the attributes of the client.
+	// Subject contains the attributes of the client.
 	Subject rules.Subject
-	// Name identifies the client in results, as JSON: a traffic.RawClient from samples, or attributes by name from a log.
+	// Name identifies the client in results. It is a value for JSON: a traffic.RawClient from samples, or a map of
+	// attributes by name from a log.
 	Name any
-	// AlwaysSampled is true for a client that sends so many requests that sampling never drops it.
+	// AlwaysSampled is true for a client with very many requests. Every sample contains it.
 	AlwaysSampled bool
-	// Spread is the interval after Event.At over which the requests of an Event are spread evenly. 0 means that all of
-	// them are sent at Event.At.
+	// Spread is the length of an interval that begins at Event.At. The requests of the Event are spread evenly over it. 0
+	// means that all of them are sent at Event.At.
 	Spread time.Duration
 	// Events are sorted by At.
 	Events []Event
@@ -41,10 +42,10 @@ func (c *Client) Requests() int64 {
 	return n
 }
 
-// Traffic holds the requests of clients under a rule.
+// Traffic contains the requests of clients under a rule.
 type Traffic struct {
 	From, To time.Time
-	// OneIn is a power of two: of the clients that are not AlwaysSampled, one in OneIn is kept. 1 keeps all.
+	// OneIn is a power of two. Of the clients that are not AlwaysSampled, Clients contains one in OneIn.
 	OneIn   int64
 	Clients []*Client
 }
@@ -70,8 +71,9 @@ func (t *Traffic) Thin(oneIn int64) {
 	t.Clients = slices.DeleteFunc(t.Clients, func(c *Client) bool { return !c.AlwaysSampled && !Sampled(c.Key, oneIn) })
 }
 
-// Merge adds the traffic of another node, and combines the events of clients that are in both. It reduces the larger
-// sample to the size of the smaller. It may change o and keep its clients, so o must not be used afterwards.
+// Merge adds the traffic of another node. It combines the events of a client that is in both. It thins the larger
+// sample until both have the same OneIn. Merge may change o and keep its clients, so the caller must not use o
+// afterwards.
 func (t *Traffic) Merge(o *Traffic) {
 	if len(t.Clients) == 0 && t.OneIn <= 1 && t.From.IsZero() {
 		*t = *o

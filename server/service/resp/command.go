@@ -9,14 +9,14 @@ import (
 // A command describes one command of the protocol, such as HG.TAKE, and how it is executed.
 type command struct {
 	name string // in lower case
-	// minArgs and maxArgs bound the number of arguments, including the name. maxArgs is 0 if there is no maximum.
+	// minArgs and maxArgs are the allowed numbers of arguments. They count the name too. A maxArgs of 0 means no maximum.
 	minArgs, maxArgs int
 	// decide handles a command that makes a decision. Such commands of one connection may run concurrently. Exactly one
 	// of decide and run is set.
 	decide func(*executor, context.Context, [][]byte)
 	// run handles any other command.
 	run func(*conn, *executor, [][]byte)
-	// auth says whether the client must have authenticated.
+	// auth is the authentication that the command requires.
 	auth authRequirement
 	// immediate commands also run between MULTI and EXEC, where other commands are queued.
 	immediate bool
@@ -26,13 +26,13 @@ type command struct {
 	usage     string // the arguments, for COMMAND DOCS
 }
 
-// An authRequirement says whether a command needs an authenticated client.
+// An authRequirement is the authentication that a command requires.
 type authRequirement uint8
 
 const (
-	authIfConfigured authRequirement = iota // if Config.Token is set
-	authNever
-	authAlways // even if Config.Token is not set: the client must have sent one of the tokens
+	authIfConfigured authRequirement = iota // a token, if Config.Token is set
+	authNever                               // none
+	authAlways                              // a token, even if Config.Token is not set
 )
 
 // commands returns all commands.
@@ -113,8 +113,8 @@ func commands() []*command {
 	}
 }
 
-// withTimeout returns the run function of a command that uses a store: it calls do with a context that ends after
-// Limits.DecideTimeout.
+// withTimeout returns the run function of a command that uses a store. The function calls do with a context that ends
+// after Limits.DecideTimeout.
 func withTimeout(do func(*executor, context.Context, [][]byte)) func(*conn, *executor, [][]byte) {
 	return func(_ *conn, e *executor, args [][]byte) {
 		ctx, cancel := context.WithTimeout(e.server.decideCtx, e.server.config.Limits.DecideTimeout)
@@ -142,10 +142,10 @@ func (s *Server) lookup(name []byte) *command {
 }
 
 const (
-	// throttleName is the name of the most frequent command in upper case, as clients usually send it. It has a fast
-	// path in lookup.
+	// throttleName is the name of the most frequent command. Clients usually send it in upper case, so lookup has a fast
+	// path for it.
 	throttleName = "CL.THROTTLE"
-	// maxName bounds the length of a command's name.
+	// maxName is the maximum length of a command's name.
 	maxName = 16
 )
 
@@ -154,9 +154,9 @@ func equalFold(word []byte, upper string) bool {
 	return len(word) == len(upper) && strings.EqualFold(borrowedString(word), upper)
 }
 
-// execute runs one command, or queues it: after MULTI in the transaction, and otherwise in p if a remote store makes
-// the decision. Decisions queued in p are made before any other reply is appended, so that replies keep the order of
-// the commands.
+// execute runs one command or queues it. After MULTI, it queues the command in the transaction. Otherwise it queues
+// only decisions by a remote store, in p. It makes the decisions in p before it appends any other reply, so that the
+// replies keep the order of the commands.
 func (c *conn) execute(e *executor, p *pipeline, args [][]byte) {
 	e.commandCount++
 	cmd := c.server.lookup(args[0])
@@ -204,8 +204,8 @@ func (c *conn) refuse(cmd *command, args [][]byte) string {
 	return ""
 }
 
-// unknownCommand returns the error reply for an unknown command. If the command is a line of an HTTP request, it sets
-// c.closing.
+// unknownCommand returns the error reply for an unknown command. If the command is a line of an HTTP request,
+// unknownCommand sets c.closing.
 func (c *conn) unknownCommand(args [][]byte) string {
 	text := "ERR unknown command '" + printable(args[0]) + "', with args beginning with: "
 	if equalFold(args[0], "POST") || equalFold(args[0], "HOST:") {

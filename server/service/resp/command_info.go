@@ -57,8 +57,8 @@ func (c *conn) commandInfo(e *executor, names [][]byte) {
 	}
 }
 
-// appendCommand appends the description of a command: its name, arity and flags, the positions of its first and last
-// key, the step between keys, and four empty lists. Arity is negative if it is only a minimum.
+// appendCommand appends the description of a command: its name, number of arguments and flags, the positions of its
+// first and last key, the step between keys, and four empty lists. A negative number of arguments is a minimum.
 func (c *conn) appendCommand(dst []byte, cmd *command) []byte {
 	dst = appendArray(dst, 10)
 	dst = appendBulk(dst, cmd.name)
@@ -115,7 +115,7 @@ func (c *conn) commandDocs(e *executor, names [][]byte) {
 	}
 }
 
-// groupOf returns the command group that Redis would show in COMMAND DOCS.
+// groupOf returns the command group for COMMAND DOCS, with the names that Redis uses.
 func groupOf(cmd *command) string {
 	if strings.Contains(cmd.name, ".") {
 		return "module"
@@ -123,7 +123,7 @@ func groupOf(cmd *command) string {
 	return "connection"
 }
 
-// commandKeys replies to COMMAND GETKEYS. args is the command whose key is wanted.
+// commandKeys replies to COMMAND GETKEYS with the key of the command args.
 func (c *conn) commandKeys(e *executor, args [][]byte) {
 	cmd := c.server.lookup(args[0])
 	switch {
@@ -138,7 +138,7 @@ func (c *conn) commandKeys(e *executor, args [][]byte) {
 	}
 }
 
-// settings returns the names and values of the parameters of CONFIG GET that Redis tools ask for.
+// settings returns the parameters that CONFIG GET shows, because Redis tools ask for them.
 func (s *Server) settings() [][2]string {
 	l := &s.config.Limits
 	return [][2]string{
@@ -218,5 +218,5 @@ func (c *conn) info(e *executor, args [][]byte) {
 	e.out = c.appendText(e.out, b.String())
 }
 
-// redisVersion is the version that clients see. They check it to learn which commands and replies they can expect.
+// redisVersion is the Redis version that clients see. From it they conclude which commands and replies exist.
 const redisVersion = "7.0.0"

@@ -18,15 +18,16 @@ import (
 type Config struct {
 	// Engine decides HG.TAKE and HG.PEEK.
 	Engine *engine.Engine
-	// Store holds the counters of CL.THROTTLE. It is the engine's store or another store of the same kind. If it is an
-	// engine.Borrower, the server assumes that all decisions, including those of Engine, are made in this process
-	// without waiting.
+	// Store has the counters of CL.THROTTLE. It is the engine's store or another store of the same kind. If it is an
+	// engine.Borrower, the server assumes that all decisions are made in this process without waiting. This includes the
+	// decisions of Engine.
 	Store headgate.Limiter
-	// Bind prepares a limit for repeated use with Store, as memstore's Prepare does. Default nil: each check carries
-	// its limit.
+	// Bind prepares a limit for repeated use with Store, as memstore's Prepare does. Default nil: each check contains its
+	// limit.
 	Bind func(headgate.Limit) (Bound, error)
-	// OnFailure decides CL.THROTTLE when Store fails: Open allows, Closed denies. Local works only if Store is a guard,
-	// which then decides with local counters; requests that the guard cannot decide are allowed. Default Open.
+	// OnFailure decides CL.THROTTLE when Store fails: Open allows, Closed denies. Local works only if Store is a guard.
+	// The guard then decides with local counters, and the server allows the requests that the guard cannot decide.
+	// Default Open.
 	OnFailure headgate.Policy
 	// Token is the token that clients must send with AUTH or HELLO. Default nil: clients need no token.
 	Token *service.Token
@@ -39,10 +40,10 @@ type Config struct {
 	TLS *service.TLS
 	// Identity normalizes the client attributes that callers send. Default: an Identifier with the zero identity.Config.
 	Identity *identity.Identifier
-	// Limits bounds the resources that clients can hold.
+	// Limits contains the limits of the resources that clients can use.
 	Limits Limits
-	// Conns bounds the connections of one address and the file descriptors. By default an address may have a quarter of
-	// Limits.Conns, but at least 64, and file descriptors are not bounded.
+	// Conns limits the connections of one address, and the file descriptors. By default an address may have a quarter of
+	// Limits.Conns, but at least 64, and file descriptors are not limited.
 	Conns service.ConnLimits
 	// Version is the program's version, which INFO shows. Default "dev".
 	Version string
@@ -56,32 +57,33 @@ type Bound interface {
 	Take(key string, n int64) (headgate.Decision, error)
 }
 
-// Limits bounds the resources that clients can hold. A field that is zero has its default.
+// Limits contains the limits of the resources that clients can use. A field that is zero has its default.
 type Limits struct {
-	// Conns bounds the connections. Further connections get an error and are closed. Default 10,000.
+	// Conns is the maximum number of connections. Further connections get an error and are closed. Default 10,000.
 	Conns int
-	// Inline bounds a command that is sent as a line of text instead of as an array, in bytes. Default 4 KiB.
+	// Inline is the maximum size, in bytes, of a command that is a line of text instead of an array. Default 4 KiB.
 	Inline int
-	// Args bounds the arguments of a command. Default 256.
+	// Args is the maximum number of arguments of a command. Default 256.
 	Args int
-	// Bulk bounds an argument, in bytes. Default 16 KiB.
+	// Bulk is the maximum size of an argument, in bytes. Default 16 KiB.
 	Bulk int
-	// Command bounds a whole command, in bytes. Default 64 KiB.
+	// Command is the maximum size of a whole command, in bytes. Default 64 KiB.
 	Command int
-	// Held bounds the bytes of incomplete commands and of commands that wait for EXEC, for all connections together. An
-	// incomplete command of up to 4 KiB does not count. Default 64 MiB.
+	// Held is the maximum size, in bytes, of all incomplete commands and all commands that wait for EXEC. It is for all
+	// connections together. An incomplete command of up to 4 KiB does not count. Default 64 MiB.
 	Held int
-	// InFlight bounds the concurrent decisions by a remote store, for all connections together. Further decisions
-	// wait. Default 4096.
+	// InFlight is the maximum number of concurrent decisions by a remote store, for all connections together. Further
+	// decisions wait. Default 4096.
 	InFlight int
-	// DecideTimeout bounds a decision by a remote store, including the time it waits because of InFlight. Default 1s.
+	// DecideTimeout is the maximum time of a decision by a remote store. The time spent waiting because of InFlight
+	// counts. Default 1s.
 	DecideTimeout time.Duration
-	// CommandTimeout bounds the time to receive a command, from its first byte. For the first command the time begins
-	// when the connection is accepted, and clients that need a token must send it within this time. Default 10s.
+	// CommandTimeout is the maximum time to receive a command, from its first byte. For the first command the time begins
+	// when the connection is accepted. Clients that need a token must send it within this time. Default 10s.
 	CommandTimeout time.Duration
-	// IdleTimeout bounds the time between commands. A negative value means no bound. Default 10m.
+	// IdleTimeout is the maximum time between commands. A negative value means no maximum. Default 10m.
 	IdleTimeout time.Duration
-	// WriteTimeout bounds the time to write replies. It expires if the client does not read and the buffers of the
+	// WriteTimeout is the maximum time to write replies. It expires if the client does not read and the buffers of the
 	// connection are full. Default 10s.
 	WriteTimeout time.Duration
 }

@@ -21,7 +21,7 @@ type conn struct {
 	partial      []byte // received bytes of an incomplete command
 	countedBytes int64  // the part of Server.heldBytes for partial
 	closing      bool   // the connection ends after the replies are sent
-	earlyReads   int    // on Linux, how often reading went on after everything was read; see maxEarlyReads
+	earlyReads   int    // on Linux, the number of reads after everything was read; see maxEarlyReads
 
 	transaction *transaction     // not nil between MULTI and EXEC
 	writeErr    error            // the first write error
@@ -30,17 +30,17 @@ type conn struct {
 	activity
 }
 
-// activity is the state of a connection that Server.expireConns reads and changes from its own goroutine. Times are
-// values of Server.tick.
+// activity is the state that a connection shares with the goroutine of Server.expireConns. Times are values of
+// Server.tick.
 type activity struct {
 	lastActive   atomic.Int64 // when the last command was received
 	commandStart atomic.Int64 // when the incomplete command began; 0 if there is none
 	expired      atomic.Bool  // the connection must end
-	canProbe     atomic.Bool  // a wake-up makes the connection detect that the client has closed it
+	canProbe     atomic.Bool  // after a wake-up, the connection checks whether the client has closed it
 	probe        atomic.Bool  // set before such a wake-up
 }
 
-// A workspace holds the buffers for executing commands. A connection has one only while it executes commands.
+// A workspace contains the buffers for executing commands. A connection has one only while it executes commands.
 type workspace struct {
 	in       []byte
 	args     [][]byte
@@ -51,11 +51,12 @@ type workspace struct {
 const (
 	// smallWorkspace is the size of the read buffer of a usual workspace, in bytes.
 	smallWorkspace = 16 << 10
-	// flushAt is the size of buffered replies, in bytes, at which they are sent before all commands are executed.
+	// flushAt is a size of buffered replies, in bytes. At this size the replies are sent, even if commands are left to
+	// execute.
 	flushAt = 16 << 10
-	// maxPooledReplies is the largest reply buffer, in bytes, that is reused.
+	// maxPooledReplies is the maximum size, in bytes, of a reply buffer that is used again.
 	maxPooledReplies = 2 * flushAt
-	// uncountedPartial is the size in bytes up to which the buffer of an incomplete command does not count for
+	// uncountedPartial is the maximum size, in bytes, of a buffer of an incomplete command that does not count for
 	// Limits.Held.
 	uncountedPartial = 4 << 10
 	// drainTimeout is the time that a client gets to read the error reply for malformed input.
@@ -66,7 +67,7 @@ func (s *Server) newWorkspace(size int) *workspace {
 	return &workspace{in: make([]byte, size), args: make([][]byte, 0, 8), executor: executor{server: s}}
 }
 
-// acquireWorkspace returns a workspace whose read buffer begins with the n bytes of the incomplete command.
+// acquireWorkspace returns a workspace. Its read buffer begins with the n bytes of the incomplete command.
 func (c *conn) acquireWorkspace() (w *workspace, n int) {
 	if len(c.partial) > smallWorkspace/2 { // leave room for the rest of the command
 		w = c.server.largeWorkspaces.Get().(*workspace)
@@ -116,8 +117,8 @@ func (c *conn) ConnKind() conns.Kind {
 	}
 }
 
-// ClaimConn reports whether the connection is still of the given kind. If so, it executes no further command, and the
-// caller closes it.
+// ClaimConn reports whether the connection is still of the given kind. If so, the connection executes no further
+// command, and the caller closes it.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
 	return c.ConnKind() == kind && c.expired.CompareAndSwap(false, true)
 }
@@ -136,8 +137,8 @@ func (c *conn) serve() {
 	}
 }
 
-// bufferBytes is the size of the read buffer of serveBuffered. A connection holds this buffer even while it waits, so
-// it is smaller than a workspace.
+// bufferBytes is the size of the read buffer of serveBuffered. A connection keeps this buffer even while it waits, so
+// the buffer is smaller than that of a workspace.
 const bufferBytes = 2 << 10
 
 // serveBuffered serves a connection that cannot signal when it is readable, for example one with TLS.
@@ -167,7 +168,8 @@ func (c *conn) serveBuffered() error {
 	}
 }
 
-// finalReadTimeout is how long Shutdown lets a connection read commands that the client has already sent.
+// finalReadTimeout is the time after the start of Shutdown in which a connection reads commands that the client has
+// already sent.
 const finalReadTimeout = 25 * time.Millisecond
 
 // ignoreNormalEnd returns nil if err is a normal end of a connection, and err otherwise.
@@ -178,7 +180,7 @@ func ignoreNormalEnd(err error) error {
 	return err
 }
 
-// executeAll executes the complete commands in w.in[:n], sends their replies, and stores the bytes of an incomplete
+// executeAll executes the complete commands in w.in[:n] and sends their replies. It stores the bytes of an incomplete
 // command in c.partial. The error is a protocolError or a write error.
 func (c *conn) executeAll(w *workspace, n int) (err error) {
 	b, at := w.in[:n], 0
@@ -216,8 +218,8 @@ func (c *conn) executeAll(w *workspace, n int) (err error) {
 		err = c.keepPartial(b[at:], executed, e)
 	}
 	if e.commandCount == 1 && c.server.yields {
-		// Let other connections execute their commands first. Then all replies are sent together, and a client that
-		// waits for several of them is woken once.
+		// Let other connections execute their commands first. Then all replies are sent together, and a client program that
+		// waits for several replies is woken only once.
 		runtime.Gosched()
 	}
 	c.flush(e)
@@ -228,10 +230,10 @@ func (c *conn) executeAll(w *workspace, n int) (err error) {
 	return err
 }
 
-// maxUnauthenticatedArgs bounds the arguments of a command of an unauthenticated client.
+// maxUnauthenticatedArgs is the maximum number of arguments in a command of an unauthenticated client.
 const maxUnauthenticatedArgs = 16
 
-// executeWithReplyMode executes the command in w.args, and drops its reply if the client has turned replies off with
+// executeWithReplyMode executes the command in w.args. It drops the reply if the client has turned replies off with
 // CLIENT REPLY.
 func (c *conn) executeWithReplyMode(w *workspace) {
 	if c.replyMode == replyOn {
@@ -252,15 +254,15 @@ func (c *conn) executeWithReplyMode(w *workspace) {
 	}
 }
 
-// keepPartial stores the bytes of an incomplete command, and records for the timeouts when it began. executed reports
-// whether a command was executed since the last call.
+// keepPartial stores the bytes of an incomplete command. For the timeouts, it records when the command began. executed
+// reports whether a command was executed since the last call.
 func (c *conn) keepPartial(rest []byte, executed bool, e *executor) error {
 	now, start := c.server.tick.Load(), c.commandStart.Load()
 	if executed && c.lastActive.Load() != now {
 		c.lastActive.Store(now)
 	}
 	switch {
-	case !c.authenticated: // CommandTimeout also bounds the time until the client sends the token
+	case !c.authenticated: // CommandTimeout is also the maximum time until the client sends the token
 		if start == 0 {
 			c.commandStart.Store(now)
 		}
@@ -279,7 +281,8 @@ func (c *conn) keepPartial(rest []byte, executed bool, e *executor) error {
 	return nil
 }
 
-// storePartial stores the bytes of an incomplete command, nil for none. It returns false if Limits.Held is exceeded.
+// storePartial stores the bytes of an incomplete command, or nil if there is none. It returns false if all connections
+// together now have more than Limits.Held.
 func (c *conn) storePartial(rest []byte) bool {
 	c.partial = append(c.partial[:0], rest...)
 	if len(rest) == 0 {
@@ -318,8 +321,8 @@ func (c *conn) flush(e *executor) {
 	}
 }
 
-// drain reads and discards what the client still sends, so that the client can read the error reply: if the connection
-// were closed with unread data, the network would discard the reply.
+// drain reads and discards the data that the client still sends. If the server closed the connection with unread data,
+// the network would discard the error reply before the client reads it.
 func (c *conn) drain() {
 	if conns.CloseWrite(c.net) != nil || c.net.SetReadDeadline(time.Now().Add(drainTimeout)) != nil {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // serveReady serves the connection until it ends. It reads a socket inside syscall.RawConn.Read, when the socket is
-// readable. Thus a waiting connection needs no buffer, and no read finds the socket empty.
+// readable. So a waiting connection needs no buffer, and the kernel is not asked to read an empty socket.
 func (c *conn) serveReady() error {
 	socket, ok := c.net.(syscall.Conn)
 	if !ok {
@@ -50,8 +50,8 @@ func (c *conn) serveReady() error {
 		if !wokenByProbe {
 			break
 		}
-		// Go on reading without a deadline. Other goroutines set expired or shuttingDown before they set a deadline, so
-		// if this call clears their deadline, the checks after it find the reason.
+		// Continue to read without a deadline. This call may clear a deadline that another goroutine has set to end the
+		// connection. That goroutine sets expired or shuttingDown before the deadline, so the checks below notice it.
 		err = c.net.SetReadDeadline(time.Time{})
 		if err != nil || c.expired.Load() || c.server.isShuttingDown() {
 			break
@@ -70,8 +70,8 @@ func (c *conn) serveReady() error {
 	return nil
 }
 
-// maxEarlyReads is how often a connection is read again although everything was read. Such a read detects a client that
-// closes immediately, but for each later message it would waste a system call.
+// maxEarlyReads is the number of times that a connection is read again although everything was read. Such a read
+// detects a client that closes immediately. After every message it would be a wasted system call.
 const maxEarlyReads = 2
 
 // serveReadable executes the commands in the readable bytes, and reports whether the connection is done and must be
@@ -97,7 +97,8 @@ func (c *conn) serveReadable(fd uintptr) (done bool, err error) {
 		full := partial+n == len(w.in)
 		err = c.executeAll(w, partial+n)
 		c.releaseWorkspace(w)
-		// If a client sends without pause, only the check of decideCtx ends its connection when Shutdown gives up.
+		// If a client never stops sending, only the check of decideCtx ends its connection after the context of Shutdown
+		// has ended.
 		if err != nil || c.closing || c.server.decideCtx.Err() != nil {
 			return true, err
 		}
@@ -107,9 +108,9 @@ func (c *conn) serveReadable(fd uintptr) (done bool, err error) {
 		case c.earlyReads < maxEarlyReads:
 			c.earlyReads++
 		default:
-			// Everything was read, and new data wakes this goroutine again. But if the client closed the connection together
-			// with its data, nothing wakes this goroutine. Therefore Server.expireConns wakes it for another read when the
-			// connection is silent.
+			// Everything was read, and new data wakes this goroutine again. But if the client sent its last data and then
+			// closed the connection, nothing wakes this goroutine. So Server.expireConns wakes it for another read when the
+			// client has sent nothing for a while.
 			return false, nil
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// An executor executes commands one after the other and collects their replies. Executors are reused.
+// An executor executes commands one after the other, and collects their replies. Executors are used again for other
+// commands.
 type executor struct {
 	server  *Server
 	out     []byte // the replies so far
@@ -59,7 +60,7 @@ type pendingDecision struct {
 	noReply  bool // the client has turned replies off
 }
 
-// A pipeline collects commands that a client has sent without waiting for replies, so that their decisions are made
+// A pipeline collects commands that a client has sent without waiting for replies. Their decisions are then made
 // concurrently.
 type pipeline struct {
 	pending []pendingDecision
@@ -67,7 +68,7 @@ type pipeline struct {
 	wait    sync.WaitGroup
 }
 
-// maxPipeline bounds the concurrent decisions of one connection.
+// maxPipeline is the maximum number of concurrent decisions of one connection.
 const maxPipeline = 256
 
 // add queues a decision.
@@ -100,7 +101,7 @@ func (p *pipeline) decideAll(e *executor) {
 			<-s.inFlight
 		})
 	}
-	first := &p.pending[0] // decided in this goroutine, so that a single decision needs no other
+	first := &p.pending[0] // decided in this goroutine, so that a single decision needs no further goroutine
 	length := len(e.out)
 	first.command.decide(e, ctx, first.args)
 	if first.noReply {

@@ -17,11 +17,11 @@ type throttleParams struct {
 type preparedLimit struct {
 	throttleParams
 	limit headgate.Limit
-	bound Bound // limit, prepared by Config.Bind; nil if Bind is nil
+	bound Bound // the limit, prepared by Config.Bind; nil if Bind is nil
 }
 
-// limitCache caches the limits of recent CL.THROTTLE commands. Its size is fixed, because clients choose the limits.
-// Two limits with the same slot replace each other.
+// limitCache caches the limits of recent CL.THROTTLE commands. Clients choose the limits, so the number of slots is
+// fixed. Two limits with the same slot replace each other.
 type limitCache struct {
 	bind  func(headgate.Limit) (Bound, error)
 	slots [1 << limitCacheBits]atomic.Pointer[preparedLimit]

@@ -22,17 +22,17 @@ const (
 	errUnauthenticated protocolError = "unauthenticated multibulk length"
 )
 
-// sizeLimits bounds the size of a command. Each field is described at its namesake in Limits.
+// sizeLimits contains the limits of the size of a command. The fields with the same names in Limits describe them.
 type sizeLimits struct {
 	inline, args, bulk, command int
 }
 
-// parse reads the command at the beginning of b. It appends the command's name and arguments, which point into b, to
-// args, and returns the command's size in bytes. The size is 0 if the command is incomplete; then the arguments must be
-// ignored. An empty command has a size but no arguments.
+// parse reads the command at the beginning of b. It appends the command's name and arguments to args, and returns the
+// command's size in bytes. The arguments point into b. If the command is incomplete, the size is 0, and the caller must
+// ignore the arguments. An empty command has a size but no arguments.
 //
-// A command is an array of strings, "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", or an inline command: a line of words, "ECHO a".
-// Quoted words of inline commands are unquoted in place.
+// A command is an array of strings, such as "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", or an inline command: a line of words,
+// such as "ECHO a". parse removes the quotes of inline commands in b itself.
 func (l *sizeLimits) parse(b []byte, args [][]byte) ([][]byte, int, error) {
 	if len(b) == 0 {
 		return args, 0, nil
@@ -88,8 +88,8 @@ func (l *sizeLimits) checkSize(n int) error {
 	return nil
 }
 
-// readShortNumber is a fast path of readNumber for numbers of one or two digits, the usual case. ok is false for any
-// other input, which readNumber must read.
+// readShortNumber is a fast path of readNumber for numbers of one or two digits, the usual case. For any other input,
+// ok is false, and the caller must call readNumber.
 func readShortNumber(b []byte, pos int) (n, next int, ok bool) {
 	if len(b)-pos < 4 {
 		return 0, 0, false
@@ -109,7 +109,7 @@ func readShortNumber(b []byte, pos int) (n, next int, ok bool) {
 }
 
 // readNumber reads the number from b[pos] to the end of its line. It returns the number and the position of the next
-// line, which is 0 if the line is incomplete. ok is false if the line is not a number of at most 9 characters.
+// line. The position is 0 if the line is incomplete. ok is false if the line is not a number of at most 9 characters.
 func readNumber(b []byte, pos int) (n, next int, ok bool) {
 	const maxLength = 9
 	start, negative := pos, false
@@ -178,8 +178,8 @@ func (l *sizeLimits) parseInline(b []byte, args [][]byte) ([][]byte, int, error)
 
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
 
-// nextWord cuts the first word off a line. Quoted text, which ends the word, is unquoted in place; that never makes the
-// word longer. ok is false if a quote is not closed or a word continues after a closing quote.
+// nextWord splits a line after its first word. It removes the quotes of a quoted word in line itself. This never makes
+// the word longer. ok is false if a quote is not closed, or if the word continues after the closing quote.
 func nextWord(line []byte) (word, rest []byte, ok bool) {
 	n, pos := 0, 0 // the word so far is line[:n]
 	for pos < len(line) && !isSpace(line[pos]) {
@@ -199,9 +199,9 @@ func nextWord(line []byte) (word, rest []byte, ok bool) {
 	return line[:n:n], line[pos:], true
 }
 
-// unquote reads the quoted text that begins with the quote at line[pos], and writes it without quotes and escapes to
-// line[n:]. It returns the length of the result and the position after the closing quote: 0 if there is no closing
-// quote.
+// unquote reads the quoted text that begins with the quote at line[pos]. It writes the text without quotes and escapes
+// to line[n:]. It returns the length of the result and the position after the closing quote. The position is 0 if there
+// is no closing quote.
 func unquote(line []byte, n, pos int) (length, next int) {
 	quote, start := line[pos], n
 	for pos++; pos < len(line); pos++ {
@@ -231,7 +231,7 @@ func unquote(line []byte, n, pos int) (length, next int) {
 	return 0, 0
 }
 
-// unescape returns the character that a backslash before c stands for.
+// unescape returns the character that a backslash and c mean together.
 func unescape(c byte) byte {
 	switch c {
 	case 'n':

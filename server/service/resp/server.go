@@ -24,14 +24,14 @@ type Server struct {
 	config     Config
 	tokens     service.Tokens
 	sizeLimits sizeLimits
-	// storeInProcess is true if Config.Store is an engine.Borrower: decisions are made in this process, and the store
+	// storeInProcess is true if Config.Store is an engine.Borrower. Then decisions are made in this process. The store
 	// keeps no key after a call, so keys may point into the read buffer.
 	storeInProcess bool
-	// yields makes connections yield the CPU to each other before they send replies. It is true if there is only one CPU:
-	// with more, yielding costs more than it gains.
+	// yields makes connections let each other run before they send replies. It is true if there is only one CPU. With
+	// more CPUs, it would make the server slower.
 	yields     bool
 	limitCache limitCache
-	inFlight   chan struct{} // one element per concurrent decision by a remote store
+	inFlight   chan struct{} // an element for each concurrent decision by a remote store
 	connLimit  *service.Conns
 
 	// The embedded structs group the other fields.
@@ -52,7 +52,7 @@ type encryption struct {
 // usage contains what a server measures about itself.
 type usage struct {
 	started   time.Time
-	tick      atomic.Int64 // coarse clock for timeouts: ticks of tickInterval, starting at 1
+	tick      atomic.Int64 // the clock of the timeouts: it grows by 1 every tickInterval, and starts at 1
 	heldBytes atomic.Int64 // bytes of large incomplete commands and of transactions, for Limits.Held
 	counts    counts
 }
@@ -76,7 +76,7 @@ func newCommandTable() commandTable {
 // pools contains the reusable memory that connections share.
 type pools struct{ workspaces, largeWorkspaces, executors sync.Pool }
 
-// logLimits limits how often the server logs frequent events.
+// logLimits limits the log messages about frequent events.
 type logLimits struct {
 	failureLog service.LogLimit // about store failures
 	httpLog    service.LogLimit // about HTTP clients
@@ -99,7 +99,7 @@ type lifecycle struct {
 	running      sync.WaitGroup // all goroutines: connections, expireConns and the certificate watcher
 }
 
-// counts contains the counters behind Stats, and the ID of the latest connection.
+// counts contains the counters that Stats returns, and the ID of the latest connection.
 type counts struct {
 	lastID, expired, broken                                         atomic.Int64
 	commands, allowed, denied, errors, refusedTokens, storeFailures atomic.Int64
@@ -178,8 +178,8 @@ func (s *Server) Stats() Stats {
 // ErrClosed is returned by Serve if Shutdown was called before Serve.
 var ErrClosed = errors.New("resp: server is shut down")
 
-// Serve serves connections until Shutdown is called, and then returns nil. It closes the listener. If Shutdown was
-// called before, Serve returns ErrClosed.
+// Serve serves connections until Shutdown is called, and then returns nil. If Shutdown was called before Serve, Serve
+// returns ErrClosed. Serve always closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer func() { _ = l.Close() }()
 	if !s.addListener(l) {
@@ -213,8 +213,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// addListener registers a listener, and starts the server's own goroutines with the first one. It returns false after
-// Shutdown.
+// addListener records a listener. With the first listener, it starts the server's own goroutines. It returns false
+// after Shutdown.
 func (s *Server) addListener(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +314,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// tickInterval returns the interval at which expireConns checks the connections: a fraction of the shortest timeout.
+// tickInterval returns the time between two checks of expireConns. It is an eighth of the shortest timeout, but at
+// least 1 ms and at most 1 s.
 func (s *Server) tickInterval() time.Duration {
 	shortest := s.config.Limits.CommandTimeout
 	if idle := s.config.Limits.IdleTimeout; idle > 0 {
@@ -327,8 +328,8 @@ func (s *Server) tickInterval() time.Duration {
 // connection.
 const probeAfter = 2
 
-// expireConns ends connections whose timeouts have expired. Connections only record the tick of their last command,
-// because reading the clock and setting a deadline for every command would cost almost as much as a decision.
+// expireConns ends connections whose timeouts have expired. A connection only records the tick of its last command. If
+// it read the clock and set a deadline for every command, this would cost almost as much as a decision.
 func (s *Server) expireConns() {
 	interval := s.tickInterval()
 	commandTicks := max(int64(s.config.Limits.CommandTimeout/interval), 1)

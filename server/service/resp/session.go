@@ -31,7 +31,7 @@ const (
 	replySkip     // no reply to this command
 )
 
-// dropsReply reports whether the reply to the current command is dropped.
+// dropsReply reports whether the client gets no reply to the current command.
 func (s *session) dropsReply() bool { return s.replyMode == replyOff || s.replyMode == replySkip }
 
 // reset gives the session its initial state.
@@ -217,7 +217,7 @@ func (c *conn) client(e *executor, args [][]byte) {
 	}
 }
 
-// setInfo replies to CLIENT SETINFO, with which client libraries tell their name and version.
+// setInfo replies to CLIENT SETINFO. Client libraries tell their name and version with this command.
 func (c *conn) setInfo(e *executor, option, value []byte) {
 	if !isName(value) {
 		e.fail("ERR " + printable(option) + " cannot contain spaces, newlines or special characters.")

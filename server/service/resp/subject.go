@@ -10,16 +10,17 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A subject holds the attributes of the client that the key argument of HG.TAKE names. Subjects are reused.
+// A subject contains the attributes of the client in the key argument of HG.TAKE. Subjects are used again for other
+// commands.
 type subject struct {
 	attributes   identity.Attributes
 	values       identity.Values
 	attributeMap map[string]string
 }
 
-// read parses the key argument of a command for the rule with this ID, and sets s.attributes. The key is a list such as
-// user=alice,path=/login if it begins with the name of an attribute and "=". Otherwise it is the value of the rule's
-// only key attribute. In a list, a backslash escapes a comma or backslash.
+// read parses the key argument of a command for the rule with this ID, and sets s.attributes. If the key begins with
+// the name of an attribute and "=", it is a list such as user=alice,path=/login. Otherwise it is the value of the
+// rule's only key attribute. In a list, a backslash escapes a comma or backslash.
 func (s *subject) read(server *Server, ruleID, key string) error {
 	rule := server.config.Engine.Rules().Rule(ruleID)
 	if rule == nil {
@@ -90,7 +91,7 @@ func (s *subject) readList(list string) error {
 	return nil
 }
 
-// nextElement cuts the first element off a list.
+// nextElement splits a list after its first element.
 func nextElement(list string) (element, rest string) {
 	for i := 0; i < len(list); i++ {
 		switch list[i] {

@@ -33,7 +33,7 @@ func (e *executor) peek(ctx context.Context, args [][]byte) {
 	e.decide(ctx, engine.DecideOptions{Rule: borrowedString(args[1]), HasCost: true, NoWait: true}, args[2])
 }
 
-// decide replies with a decision by the rule in options about the client that key names.
+// decide replies with a decision by the rule in options about the client in key.
 func (e *executor) decide(ctx context.Context, options engine.DecideOptions, key []byte) {
 	if err := e.subject.read(e.server, options.Rule, borrowedString(key)); err != nil {
 		e.failWith(err)
@@ -55,9 +55,9 @@ func (e *executor) decide(ctx context.Context, options engine.DecideOptions, key
 	}
 }
 
-// appendVerdict appends the reply to a decision by a rule: 1 if the request passes and 0 if not, the limit, the
-// remaining units, the milliseconds until a retry may pass, the milliseconds until the counter is fully reset, and the
-// lease if there is one. The limit and the remaining units are -1 if no limit applies.
+// appendVerdict appends the reply to a decision by a rule. The reply is a list: 1 if the request passes and 0 if not,
+// the limit, the remaining units, the milliseconds until a retry may pass, the milliseconds until the counter is fully
+// reset, and the lease if there is one. The limit and the remaining units are -1 if no limit applies.
 func (e *executor) appendVerdict(dst []byte) []byte {
 	v := &e.verdict
 	d := &v.Decision
@@ -131,11 +131,11 @@ func (e *executor) renew(ctx context.Context, args [][]byte) {
 	e.out = appendInt(e.out, service.Millis(ttl))
 }
 
-// borrowedString returns b as a string without a copy. The string is valid only while the command is executed, because
-// b is part of a buffer that is reused afterwards.
+// borrowedString returns b as a string without a copy. The string is valid only while the command is executed. Then the
+// buffer that contains b is used for other data.
 func borrowedString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// failWith replies with an error. It is the only place that maps errors to RESP.
+// failWith replies with an error. Only this method translates errors to RESP.
 func (e *executor) failWith(err error) {
 	var input *headgate.InputError
 	switch {

@@ -10,16 +10,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// throttlePrefix is the prefix of the counter keys of CL.THROTTLE. It keeps them apart from the counter keys of rules,
-// which have no colon before their first slash.
+// throttlePrefix is the prefix of the counter keys of CL.THROTTLE. The counter keys of rules differ from them, because
+// they have no colon before their first slash.
 const throttlePrefix = "cl:"
 
-// maxPlainKey is the length of the longest key, in bytes, that becomes part of the counter key as it is. Longer keys
-// are hashed.
+// maxPlainKey is the maximum length, in bytes, of a key that becomes part of the counter key unchanged. Longer keys are
+// hashed.
 const maxPlainKey = 512
 
-// appendThrottleKey appends the counter key for the key in a command. Different keys have different counters: the
-// character after the prefix keeps hashed keys apart from others.
+// appendThrottleKey appends the counter key for the key in a command. Different keys have different counter keys,
+// because the character after the prefix is different for hashed keys.
 func appendThrottleKey(dst, key []byte) []byte {
 	dst = append(dst, throttlePrefix...)
 	if len(key) <= maxPlainKey {
@@ -54,7 +54,7 @@ func (e *executor) throttle(ctx context.Context, args [][]byte) {
 		return
 	}
 	limit := prepared.limit
-	// Any quantity above the burst is always denied. It is reduced because stores bound the cost of a check.
+	// A quantity above the burst is always denied. It is reduced, because stores have a maximum for the cost of a check.
 	quantity = min(quantity, limit.Burst+1)
 	e.key = appendThrottleKey(e.key[:0], args[1])
 	var d headgate.Decision
@@ -110,7 +110,7 @@ func wholeSeconds(d time.Duration) int64 {
 	return (int64(d/time.Millisecond) + 999) / 1000
 }
 
-// retryAfterFailure is when to retry a request that is denied because the store has failed.
+// retryAfterFailure is the time after which a client may retry a request that was denied because the store has failed.
 const retryAfterFailure = time.Second
 
 // applyFailurePolicy reports the store failure err, and decides by Config.OnFailure.
@@ -137,7 +137,7 @@ func readInt(b []byte) (int64, bool) {
 	}
 	var value uint64
 	for ; pos < n; pos++ {
-		digit := b[pos] - '0' // more than 9 if it is not a digit: bytes wrap around
+		digit := b[pos] - '0' // more than 9 if it is not a digit, because bytes have no negative values
 		if digit > 9 || value > (1<<63)/10 {
 			return 0, false
 		}

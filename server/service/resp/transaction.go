@@ -2,7 +2,7 @@ package resp
 
 import "context"
 
-// A transaction holds the commands that a client has sent after MULTI. EXEC runs them one after the other.
+// A transaction contains the commands that a client has sent after MULTI. EXEC runs them one after the other.
 type transaction struct {
 	commands []queuedCommand
 	bytes    int64 // approximate memory of the arguments, included in Server.heldBytes
@@ -50,7 +50,7 @@ func (c *conn) endTransaction() {
 	}
 }
 
-// queue handles a command between MULTI and EXEC. After a command that is refused, EXEC runs none of the commands.
+// queue handles a command between MULTI and EXEC. If it refuses a command, EXEC later runs none of the commands.
 func (c *conn) queue(e *executor, cmd *command, args [][]byte) {
 	t := c.transaction
 	if refusal := c.refuse(cmd, args); refusal != "" {

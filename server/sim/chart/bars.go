@@ -7,10 +7,10 @@ type Bar struct {
 	Text  string // text after the bar
 }
 
-// A BarChart is a chart of horizontal bars whose parts have the same meanings.
+// A BarChart is a chart of horizontal bars. Parts with the same index have the same meaning in all bars.
 type BarChart struct {
 	Title string
-	Parts []string // names of the parts; a legend is drawn if there are several
+	Parts []string // names of the parts; the chart has a legend if there are several
 	Bars  []Bar
 }
 
@@ -22,7 +22,7 @@ const (
 	barWidth  = width - barLeft - barRight
 )
 
-// SVG draws the chart. A standalone chart can be saved as a file.
+// SVG draws the chart. A standalone chart contains its style sheet, so it can be saved as a file.
 func (c *BarChart) SVG(standalone bool) string {
 	longest := 0.0
 	for _, b := range c.Bars {

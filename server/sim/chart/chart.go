@@ -27,7 +27,7 @@ type LineChart struct {
 	Step   float64 // distance between two values, in XUnit
 	Series []Series
 	Marks  []Mark
-	// Bound, if above 0, is drawn as a dashed line with the label BoundLabel.
+	// Bound is the value of a dashed line with the label BoundLabel. If Bound is 0, there is no such line.
 	Bound      float64
 	BoundLabel string
 }
@@ -81,7 +81,7 @@ func svg(title string, h int, standalone bool, draw func(*picture)) string {
 	return p.String()
 }
 
-// niceCeil returns the smallest number that is not below x and is 1, 2, 2.5 or 5 times a power of ten.
+// niceCeil rounds x up to 1, 2, 2.5 or 5 times a power of ten.
 func niceCeil(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -107,7 +107,7 @@ func Number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64) + suffix
 }
 
-// SVG draws the chart. A standalone chart can be saved as a file.
+// SVG draws the chart. A standalone chart contains its style sheet, so it can be saved as a file.
 func (c *LineChart) SVG(standalone bool) string {
 	yMax, steps := c.Bound, 1
 	for _, l := range c.Series {

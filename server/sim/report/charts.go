@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/sim/chart"
 )
 
-// A Figure is a series of results that can be drawn over time.
+// A Figure is a count that a chart can show over time.
 type Figure string
 
 // The figures.
@@ -41,7 +41,7 @@ func (f Figure) of(s *sim.Series) []int64 {
 	}
 }
 
-// variant names a result in charts.
+// variant returns the name of a result in charts.
 func variant(r *sim.Result) string { return r.Algorithm + " " + r.Mode }
 
 // rates converts counts per step to a series of rates per second. The series of a partial result ends earlier.

@@ -17,7 +17,7 @@ const (
 	defaultRegionInterval = time.Second
 )
 
-// CountRegions returns the number of regions, 1 if the scenario has none.
+// CountRegions returns the number of regions. It returns 1 if Regions is not set.
 func (s *Scenario) CountRegions() int {
 	if s.Regions == nil {
 		return 1
@@ -40,7 +40,7 @@ func (r *Regions) setDefaults() {
 	}
 }
 
-// validateRegions checks the regions, and that regions can share limits in every mode.
+// validateRegions checks the regions. It also checks that regions can share the limits in every mode.
 func (s *Scenario) validateRegions(p *problems) {
 	r := s.Regions
 	if r == nil {

@@ -15,7 +15,7 @@ import (
 type Scenario struct {
 	// Name is the title of the results.
 	Name string `field:"name"`
-	// Description says what the scenario shows.
+	// Description tells readers what the scenario shows.
 	Description string `field:"description"`
 	// Seed determines everything random. Default 1.
 	Seed int `field:"seed"`
@@ -25,15 +25,15 @@ type Scenario struct {
 	Nodes int `field:"nodes"`
 	// Limits are the limits of each client. All must allow a request.
 	Limits []headgate.Limit `field:"limits"`
-	// Algorithms are the algorithms to compare. Each replaces the algorithm of all limits. Default the algorithms
-	// of the limits.
+	// Algorithms are the algorithms to compare. Each replaces the algorithm of all limits. Default: the algorithms of the
+	// limits.
 	Algorithms []headgate.Algorithm `field:"algorithms"`
 	// Modes are the ways to share counters to compare. Default local.
 	Modes []rules.Consistency `field:"modes"`
-	// OnFailure is the policy while the store is unreachable. Default open.
+	// OnFailure is the policy while nodes cannot reach the store. Default open.
 	OnFailure headgate.Policy `field:"on_failure"`
-	// JudgeBy is the algorithm by which decisions are judged. Default the algorithm of the limit, except for
-	// sliding-window and sliding-buckets: they approximate sliding-log, and are judged by it.
+	// JudgeBy is the algorithm by which decisions are judged. Default: the algorithm of the limit. For sliding-window and
+	// sliding-buckets the default is sliding-log, because they approximate it.
 	JudgeBy *headgate.Algorithm `field:"judge_by"`
 	// Balance determines the node of each request. Default RoundRobin.
 	Balance Balance `field:"balance"`
@@ -43,22 +43,22 @@ type Scenario struct {
 	Network Network `field:"network"`
 	// Redis is the shared store of the modes exact, lease and async.
 	Redis Redis `field:"redis"`
-	// LeaseTTL is how long units of a lease may be used. Default 100 ms.
+	// LeaseTTL is the time in which a node may use the units of a lease. Default 100 ms.
 	LeaseTTL time.Duration `field:"lease_ttl"`
-	// SyncInterval is how often nodes exchange counters in the modes async and gossip. Default the default of the
-	// mode.
+	// SyncInterval is the time between two exchanges of counters in the modes async and gossip. Default: the default of
+	// the mode.
 	SyncInterval time.Duration `field:"sync_interval"`
-	// ClockSkew is how far the clocks of nodes are ahead or behind at most. Default 0.
+	// ClockSkew is the maximum time by which the clock of a node is ahead or behind. Default 0.
 	ClockSkew time.Duration `field:"clock_skew"`
 	// Regions makes several regions share the limits (scope: global). Default one region.
 	Regions *Regions `field:"regions"`
 	// Faults happen during the simulation.
 	Faults []Fault `field:"faults"`
-	// SampleOneIn simulates only one in this number of clients. The rates of sources are divided by it. The results
-	// are for the sample; they are not multiplied. Default 1: all clients.
+	// SampleOneIn makes the simulation smaller: only one in this number of clients sends requests. The rates of sources
+	// are divided by this number. The results are for these clients, and are not multiplied. Default 1: all clients.
 	SampleOneIn int `field:"sample_one_in"`
-	// Groups is the number of groups that the clients and the Redis servers are divided into. Groups are simulated at
-	// the same time, as if each had its own nodes. Default 1.
+	// Groups is the number of groups of clients and Redis servers. Groups are simulated at the same time, as if each had
+	// its own nodes. Default 1.
 	Groups int `field:"groups"`
 }
 
@@ -74,7 +74,8 @@ type Source struct {
 	Peak Number `field:"peak"`
 	// Period is the length of a day of the pattern diurnal. Default the scenario's duration.
 	Period time.Duration `field:"period"`
-	// On and Off make the source send for a time and pause for a time. Rate applies while it sends.
+	// On and Off make the source alternately send for the time On and pause for the time Off. Rate applies while it
+	// sends.
 	On  time.Duration `field:"on"`
 	Off time.Duration `field:"off"`
 	// Clients is the number of clients. Default 1.
@@ -82,28 +83,29 @@ type Source struct {
 	// Zipf is the exponent, above 1, of a Zipf distribution: some clients send more than others. By default, all
 	// clients send equally.
 	Zipf Number `field:"zipf"`
-	// ClientOn and ClientOff make each client send for a time and pause for a time. Each client pauses at different
-	// times.
+	// ClientOn and ClientOff make each client alternately send for the time ClientOn and pause for the time ClientOff.
+	// Each client pauses at different times.
 	ClientOn  time.Duration `field:"client_on"`
 	ClientOff time.Duration `field:"client_off"`
 	// Cost is the number of units of a request. Default 1.
 	Cost int `field:"cost"`
-	// From and Until are when the source begins and ends. Default the whole duration.
+	// From and Until are the times when the source begins and ends. Default: the whole duration.
 	From  time.Duration `field:"from"`
 	Until time.Duration `field:"until"`
-	// Prefix names the clients: sources with the same prefix share them. Default "client".
+	// Prefix begins the names of the clients. Sources with the same prefix have the same clients. Default "client".
 	Prefix string `field:"prefix"`
-	// Region is the number of the region that the requests go to, from 0. Default all of them.
+	// Region is the number, from 0, of the region that gets the requests. Default: all regions get requests.
 	Region *int `field:"region"`
 	// Retry describes how clients retry after a denial. By default they do not retry.
 	Retry *Retry `field:"retry"`
-	// Log is an access log whose requests are replayed instead of generated ones. Its path is relative to the scenario.
+	// Log is the path of an access log, relative to the scenario. The source then replays its requests instead of
+	// generating requests.
 	Log string `field:"log"`
 	// LogFormat is the format of the log's lines. Default accesslogs.Auto.
 	LogFormat accesslogs.Format `field:"log_format"`
-	// LogKey is the attribute of a line that names the client. Default ip.
+	// LogKey is the attribute of a line whose value is the client. Default ip.
 	LogKey string `field:"log_key"`
-	// Speed is how many times faster than in the log requests follow each other. Default 1.
+	// Speed makes the replay this many times faster than the log. Default 1.
 	Speed Number `field:"speed"`
 }
 
@@ -111,9 +113,9 @@ type Source struct {
 type Retry struct {
 	// Attempts is the maximum number of attempts, including the first one. Default 3.
 	Attempts int `field:"attempts"`
-	// Wait is how long clients that ignore Retry-After wait before they retry. Default 100 ms.
+	// Wait is the time after which clients retry if they ignore Retry-After. Default 100 ms.
 	Wait time.Duration `field:"wait"`
-	// Honour makes clients wait for as long as Retry-After says.
+	// Honour makes clients wait for the time in Retry-After.
 	Honour bool `field:"honour_retry_after"`
 }
 
@@ -131,15 +133,15 @@ type Network struct {
 // Regions are regions, each with its own nodes and Redis. They exchange counters through the global store, which is
 // another Redis with the same number of shards in the first region.
 type Regions struct {
-	// Count is the number of regions.
+	// Count is the number of regions. The smallest is 2.
 	Count int `field:"count"`
 	// Delay is the mean delay of a message from one region to another. Default 40 ms.
 	Delay *time.Duration `field:"delay"`
 	// Distribution is that of these delays. Default Exponential around a fixed half.
 	Distribution Distribution `field:"distribution"`
-	// Loss is the part of messages between regions that are lost, in percent.
+	// Loss is the part of the messages between regions that is lost, in percent.
 	Loss Percent `field:"loss"`
-	// SyncInterval is how often regions exchange counters. Default 1 s.
+	// SyncInterval is the time between two exchanges of counters between regions. Default 1 s.
 	SyncInterval time.Duration `field:"sync_interval"`
 }
 
@@ -147,9 +149,9 @@ type Regions struct {
 type Redis struct {
 	// Shards is the number of servers. Default 1.
 	Shards int `field:"shards"`
-	// Service is the time that a server takes for a call, while other calls wait. Default 10 µs.
+	// Service is the time that a server needs for a call. Other calls wait meanwhile. Default 10 µs.
 	Service time.Duration `field:"service"`
-	// Deadline is how long a node waits for a response. Default 20 ms.
+	// Deadline is the maximum time that a node waits for a response. Default 20 ms.
 	Deadline time.Duration `field:"deadline"`
 }
 
@@ -157,7 +159,7 @@ type Redis struct {
 type Fault struct {
 	// Kind is the kind of the fault.
 	Kind FaultKind `field:"kind"`
-	// At is when it happens, and For how long it lasts. Default until the end.
+	// At is the time when the fault begins, and For is its duration. Default: until the end.
 	At  time.Duration `field:"at"`
 	For time.Duration `field:"for"`
 	// Nodes are the numbers of the affected nodes, from 0. Default all nodes.
@@ -176,13 +178,13 @@ type Fault struct {
 	Delay time.Duration `field:"delay"`
 	// Loss is the part of messages that are lost, in percent.
 	Loss Percent `field:"loss"`
-	// By is how far a clock jumps: ahead, or behind if it is negative.
+	// By is the time by which a clock jumps forward, or back if it is negative.
 	By Shift `field:"by"`
-	// Keep makes a failover keep the data. Default is to lose it.
+	// Keep makes a failover keep the data. By default, a failover loses the data.
 	Keep bool `field:"keep_data"`
 }
 
-// HasFault reports whether a fault of a kind happens.
+// HasFault reports whether the scenario has a fault of a kind.
 func (s *Scenario) HasFault(kind FaultKind) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == kind })
 }
@@ -196,7 +198,7 @@ func Load(path string) (*Scenario, error) {
 	return Parse(path, data)
 }
 
-// Parse parses a scenario, YAML or JSON. The error is a *source.Error that lists all problems with their lines.
+// Parse parses a scenario in YAML or JSON. The error is a *source.Error. It lists all problems with their lines.
 func Parse(name string, data []byte) (*Scenario, error) {
 	f, err := source.Read(name, data)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// Bounds of a scenario.
+// The maximum values of a scenario.
 const (
 	MaxNodes    = 10_000
 	MaxShards   = 1000
 	MaxGroups   = 64
 	MaxClients  = 1_000_000_000
 	MaxDuration = 30 * 24 * time.Hour
-	// MaxRate is the maximum number of requests per second of a source. At this rate, time still passes between
-	// two requests.
+	// MaxRate is the maximum number of requests per second of a source. At this rate, the time between two requests is
+	// still more than 0.
 	MaxRate = 100_000_000
-	// MaxBurstClients is the maximum number of clients of a source whose clients pause. It is lower than
-	// MaxClients, because these clients are kept in a list.
+	// MaxBurstClients is the maximum number of clients of a source with ClientOn. It is lower than MaxClients, because a
+	// list contains all these clients.
 	MaxBurstClients = 10_000_000
 )
 
@@ -82,7 +82,7 @@ func (s *Scenario) setDefaults(file string) {
 // problems collects the problems of a scenario.
 type problems struct{ list []source.Problem }
 
-// add adds a problem unless ok is true.
+// add adds a problem if ok is false.
 func (p *problems) add(ok bool, path, value, want string) {
 	if !ok {
 		p.list = append(p.list, source.Problem{Path: path, Value: value, Want: want})
@@ -156,7 +156,7 @@ func (s *Scenario) validateCombinations(p *problems) {
 	}
 }
 
-// validateLog checks a source that replays a log, or one that has no log.
+// validateLog checks the fields of a source that depend on whether it replays a log.
 func validateLog(p *problems, t *Source, path string) {
 	if t.Log == "" {
 		p.add(t.Rate > 0 && t.Rate <= MaxRate, path+".rate", fmt.Sprint(t.Rate),

@@ -20,7 +20,7 @@ type Number float64
 // A Percent is a percentage.
 type Percent float64
 
-// A Shift is how far a clock is set ahead, or behind if it is negative.
+// A Shift is the time by which a clock is set forward, or back if it is negative.
 type Shift time.Duration
 
 // A Pattern determines the times between the requests of a source.
@@ -28,9 +28,9 @@ type Pattern string
 
 // The patterns.
 const (
-	Poisson  Pattern = "poisson"  // at random, independent of each other
-	Constant Pattern = "constant" // at equal distances
-	Diurnal  Pattern = "diurnal"  // at random, at a rate that rises and falls like a sine
+	Poisson  Pattern = "poisson"  // the times are random and do not depend on each other
+	Constant Pattern = "constant" // the time between two requests is always the same
+	Diurnal  Pattern = "diurnal"  // the times are random, and the rate rises and falls like a sine
 )
 
 // A Balance determines the node of each request.
@@ -38,9 +38,9 @@ type Balance string
 
 // The load-balancer policies.
 const (
-	RoundRobin Balance = "round-robin" // to one after the other
+	RoundRobin Balance = "round-robin" // the nodes get requests in turn
 	Random     Balance = "random"
-	ByClient   Balance = "client" // all requests of a client to the same node, as long as it is there
+	ByClient   Balance = "client" // the same node gets all requests of a client, while it is live
 )
 
 // A Distribution is the distribution of delays.
@@ -59,16 +59,16 @@ type FaultKind string
 
 // The kinds of faults.
 const (
-	Crash      FaultKind = "crash"       // nodes lose their memory, and start again after the time
+	Crash      FaultKind = "crash"       // nodes lose their memory, and start again after Fault.For
 	Join       FaultKind = "join"        // nodes join that know nothing yet
 	Partition  FaultKind = "partition"   // nodes cannot reach Redis or nodes outside of the group
 	Slow       FaultKind = "slow"        // messages take longer
 	Lossy      FaultKind = "lossy"       // messages are lost
 	RedisDown  FaultKind = "redis-down"  // a Redis server does not respond
-	Failover   FaultKind = "failover"    // a Redis server does not respond, and is replaced by one without data
+	Failover   FaultKind = "failover"    // a Redis server does not respond, and is then replaced by one without data
 	RedisClock FaultKind = "redis-clock" // the clock of a Redis server jumps
 	NodeClock  FaultKind = "node-clock"  // nodes restart with a wrong clock
-	// RegionPartition is when regions cannot reach other regions and the global store.
+	// RegionPartition cuts regions off: they cannot reach other regions or the global store.
 	RegionPartition FaultKind = "region-partition"
 )
 
@@ -153,7 +153,7 @@ func parseShift(text string) (Shift, error) {
 	return Shift(d), err
 }
 
-// parseNumber parses a number, which may have a unit: 3M is 3,000,000.
+// parseNumber parses a number. It may end with k or M: 3M is 3,000,000.
 func parseNumber(text string) (Number, error) {
 	number, factor := text, 1.0
 	if rest, ok := strings.CutSuffix(text, "k"); ok {

@@ -5,7 +5,7 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A Variant is one of the combinations that a scenario compares.
+// A Variant is a combination of an algorithm and a mode. A scenario compares its variants.
 type Variant struct {
 	Limits []headgate.Limit
 	Mode   rules.Consistency
@@ -38,8 +38,7 @@ func (s *Scenario) Variants() []Variant {
 	return all
 }
 
-// WithAlgorithm returns a limit of the same rate with another algorithm. It keeps the burst only if that algorithm
-// allows one.
+// WithAlgorithm returns a limit of the same rate with the algorithm a. It keeps the burst only if a allows one.
 func WithAlgorithm(l headgate.Limit, a headgate.Algorithm) (headgate.Limit, error) {
 	changed := headgate.Limit{Algorithm: a, Count: l.Count, Period: l.Period}
 	switch a {

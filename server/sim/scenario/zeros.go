@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// zeros returns a problem for each field of a file that is 0 although it must not be. Without this check, such a
-// field would silently get its default.
+// zeros returns a problem for each field in the file that is 0 but must not be 0. Without this check, such a field
+// would silently get its default.
 func zeros(root *source.Node) []source.Problem {
 	if root == nil {
 		return nil
@@ -35,13 +35,13 @@ func zeros(root *source.Node) []source.Problem {
 	return z
 }
 
-// aTime is the wanted value of a time that cannot be 0.
+// aTime tells which values are allowed for a time that must not be 0.
 const aTime = "a time above 0"
 
-// zeroFields are fields that cannot be 0.
+// zeroFields are the problems of fields that must not be 0.
 type zeroFields []source.Problem
 
-// refuse adds a problem for each of the named fields that is 0. The mapping may be nil.
+// refuse adds a problem for each of the named fields of n that is 0. n may be nil.
 func (z *zeroFields) refuse(n *source.Node, path, want string, fields ...string) {
 	if n == nil {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/internal/clock"
 )
 
-// A Host is a process on its own machine: it has a clock, and it can crash. It is a clock.Scheduler.
+// A Host is a process on its own machine. It has a clock, and it can crash. It implements clock.Scheduler.
 //
-// A clock that is ahead does not affect the timers of a host and the differences between readings of its clock,
-// because programs measure durations with the monotonic clock.
+// The timers of a host are exact, even if its clock is ahead. The differences between two readings of its clock are
+// exact too, because programs measure durations with the monotonic clock.
 type Host struct {
 	Name    string
 	start   time.Time // its time of day when the loop started
@@ -22,13 +22,12 @@ type Host struct {
 
 var _ clock.Scheduler = (*Host)(nil)
 
-// NewHost returns a host whose time of day is ahead of the exact time.
+// NewHost returns a host whose time of day is ahead of the time of the loop by the given duration.
 func (l *Loop) NewHost(name string, ahead time.Duration) *Host {
 	return &Host{Name: name, start: Epoch.Add(ahead), loop: l}
 }
 
-// Crash ends the host. None of its functions runs from now on, except deferred calls, which have no effect on other
-// hosts.
+// Crash ends the host. From now on only deferred calls of its functions run, and they have no effect on other hosts.
 func (h *Host) Crash() {
 	h.crashed = true
 	for _, t := range h.waiting {
@@ -69,8 +68,8 @@ func (h *Host) Go(run func()) {
 	}
 }
 
-// Run runs a function in a goroutine of the host immediately, and returns when the function waits or ends. It must
-// not be called by a goroutine of a host.
+// Run runs a function in a goroutine of the host immediately, and returns when the function waits or ends. A goroutine
+// of a host must not call it.
 func (h *Host) Run(run func()) {
 	if h.crashed {
 		return
@@ -92,7 +91,7 @@ func (h *Host) wake() {
 	}
 }
 
-// resume lets a waiting goroutine run.
+// resume lets the goroutine waiting[i] run.
 func (h *Host) resume(i int) {
 	t := h.waiting[i]
 	h.waiting = slices.Delete(h.waiting, i, i+1)
@@ -100,14 +99,13 @@ func (h *Host) resume(i int) {
 	h.loop.enter(t)
 }
 
-// endSleep lets a goroutine run whose sleep has ended. Then it runs the goroutines that were waiting for
-// something that the first one has done.
+// endSleep lets a goroutine run after its sleep. Then it runs the other goroutines whose wait has ended because of it.
 func (h *Host) endSleep(t *task) {
 	h.resume(slices.Index(h.waiting, t))
 	h.wake()
 }
 
-// Wait lets other goroutines run until ready returns true. Only events of this host may change that.
+// Wait lets other goroutines run until ready returns true. Only events of this host may change the result of ready.
 func (h *Host) Wait(ready func() bool) {
 	if ready() {
 		return
@@ -117,7 +115,7 @@ func (h *Host) Wait(ready func() bool) {
 	h.yield(t)
 }
 
-// currentTask returns the task of the host that runs, which is going to wait.
+// currentTask returns the running task, which must belong to this host.
 func (h *Host) currentTask() *task {
 	t := h.loop.current
 	if t == nil || t.host != h {
@@ -137,7 +135,7 @@ func (h *Host) yield(t *task) {
 	}
 }
 
-// Sleep waits for d, or until ctx ends. It returns the error of ctx.
+// Sleep waits for d, or until ctx ends. It returns the error of ctx, or nil if ctx has not ended.
 func (h *Host) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); d <= 0 || err != nil {
 		return err

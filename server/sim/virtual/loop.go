@@ -8,9 +8,8 @@ import (
 // Epoch is the time of day at which a Loop starts.
 var Epoch = time.Unix(1_700_000_000, 0)
 
-// A Loop runs events in the order of their times, and events of the same time in the order in which they were added.
-// Its methods, and the methods of its hosts, must be called from the goroutine that runs the loop or from its
-// events.
+// A Loop runs events in the order of their times. Events of the same time run in the order in which they were added.
+// Only the goroutine that runs the loop, and the events themselves, may call its methods and the methods of its hosts.
 type Loop struct {
 	now     atomic.Int64 // ns since Epoch; goroutines of stores read it
 	seq     uint64
@@ -32,9 +31,9 @@ type entry struct {
 	event *event
 }
 
-// An event is something that happens at a time: a function runs, or a task has slept. It may happen again later.
+// An event happens at a time: a function runs, or the sleep of a task ends. It may happen again later.
 type event struct {
-	seq    uint64 // seq of its entry, 0 if it is not pending; entries with another seq are ignored
+	seq    uint64 // seq of its entry, or 0 if it is not pending; entries of the event with another seq are ignored
 	run    func()
 	host   *Host // host whose goroutine calls run; nil if the loop calls it
 	task   *task // the task that sleeps; nil for other events
@@ -48,7 +47,7 @@ func (l *Loop) Now() time.Duration { return time.Duration(l.now.Load()) }
 // Time returns the time of day.
 func (l *Loop) Time() time.Time { return Epoch.Add(l.Now()) }
 
-// Events returns how many events have run.
+// Events returns the number of events that have run.
 func (l *Loop) Events() int64 { return l.events }
 
 // After runs a function after d. The function must not block.
@@ -67,15 +66,15 @@ func (l *Loop) addOnce(d time.Duration, run func(), h *Host) {
 	l.add(d, e)
 }
 
-// add schedules an event after d. If the event is already pending, it is only moved.
+// add schedules an event after d. If the event is already pending, add changes its time.
 func (l *Loop) add(d time.Duration, e *event) {
 	l.seq++
 	e.seq = l.seq
 	l.push(entry{l.now.Load() + int64(max(d, 0)), l.seq, e})
 }
 
-// Step runs the next event if it is due by the time until. If there is none, it moves the time to until and
-// returns false.
+// Step runs the next event whose time is at or before until. If there is none, it moves the time to until and returns
+// false.
 func (l *Loop) Step(until time.Duration) bool {
 	for len(l.queue) > 0 && l.queue[0].at <= int64(until) {
 		next := l.pop()
@@ -123,8 +122,8 @@ func (l *Loop) Close() {
 	l.queue, l.idle, l.spare = nil, nil, nil
 }
 
-// heapWidth is the number of children of a heap entry. A heap with 4 children per entry has fewer levels than a
-// binary one. That makes it faster to add entries, most of which stay near the end.
+// heapWidth is the number of children of a heap entry. A heap with 4 children per entry has fewer levels than one with
+// 2. So it is faster to add entries, because most of them stay near the end.
 const heapWidth = 4
 
 func (e *entry) before(other *entry) bool {
