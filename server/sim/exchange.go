@@ -12,7 +12,7 @@ import (
 type board struct {
 	notes map[string][]note // by key
 	seq   uint64
-	spare [][]exchangePart // of exchanges that have ended, whose memory can be used again
+	spare [][]exchangePart // parts of exchanges that have ended; their memory can be used again
 }
 
 // A note is a text that a node has stored under a key.
@@ -124,7 +124,7 @@ func (x *exchangeClient) Exchange(
 	return missed, err
 }
 
-// newParts returns the parts of an exchange with a number of servers.
+// newParts returns empty parts of an exchange, one for each server.
 func (b *board) newParts(servers int) []exchangePart {
 	last := len(b.spare) - 1
 	if last < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/requestcontext"
 )
 
-// requestMemory is a request and its memory, which is reused for other requests.
+// requestMemory is a request and its memory. The memory is used again for other requests.
 type requestMemory struct {
 	requestcontext.Request
 	head   requestHead
@@ -25,12 +25,12 @@ type requestMemory struct {
 	body   *body // nil if the request has none
 }
 
-// isLarge reports whether the request is so large that its memory is not reused.
+// isLarge reports whether the request is so large that its memory is not used again.
 func (m *requestMemory) isLarge() bool {
 	return len(m.text) > keptHead || cap(m.values) > manyFields+8
 }
 
-// bodyLeft returns how many bytes of the body have not been read.
+// bodyLeft returns the number of bytes of the body that have not been read.
 func (m *requestMemory) bodyLeft() int64 {
 	if m.body == nil {
 		return 0
@@ -130,7 +130,7 @@ func (c *conn) parse(b []byte) readResult {
 // accept creates the request of a parsed head.
 func (c *conn) accept(b []byte) readResult {
 	m := &c.current.requestMemory
-	if string(b) != m.text { // clients often repeat a request, which saves the allocation
+	if string(b) != m.text { // no allocation is needed if the client repeats a request, as clients often do
 		m.text = string(b)
 	}
 	if n := len(m.head.fields); cap(m.values) < n {
@@ -160,21 +160,21 @@ func (c *conn) accept(b []byte) readResult {
 }
 
 const (
-	// yieldTime is how long connections yield after one has waited and got its bytes.
+	// yieldTime is the time in which connections may yield after a connection has waited and got its bytes.
 	yieldTime = 250 * time.Microsecond
-	// longRead is how long a read takes at least if it waits.
+	// longRead is a duration. A read without a socket that takes longer has probably waited.
 	longRead = 20 * time.Microsecond
 )
 
-// mayYield reports whether a connection may call Gosched before it reads. Then the next request of a client that has just
-// got its response may arrive before the read, and the read does not wait. The runtime looks for bytes that have arrived
-// on waiting connections only when no goroutine can run, or after 10 ms. If connections always yielded, waiting ones
-// would wait for so long. So they yield only for a short time after one has waited and got its bytes.
+// mayYield reports whether a connection may call Gosched before it reads. After the call, the client has often received
+// its response and sent its next request, and the read does not wait. But the runtime wakes waiting connections only
+// when no goroutine can run, or after 10 ms. If connections always yielded, bytes that have arrived would wait for up
+// to 10 ms. So connections yield only for a short time after a connection has waited and got its bytes.
 func (s *Server) mayYield(now time.Duration) bool {
 	return now-time.Duration(s.waited.Load()) < yieldTime
 }
 
-// fill reads more bytes. It waits until timeout after now, or without a limit if that is 0.
+// fill reads more bytes. It waits until the time now+timeout, or without a limit if timeout is 0.
 func (c *conn) fill(now, timeout time.Duration) error {
 	if c.watcher.readErr != nil {
 		return c.watcher.readErr

@@ -45,7 +45,7 @@ type Server struct {
 	handover      *handover
 	http2         *h2.Server
 	ending        atomic.Bool
-	waited        atomic.Int64 // when a connection last got bytes that it had waited for; by now
+	waited        atomic.Int64 // the last time, by now, when a connection got bytes after it had waited
 	lastDate      atomic.Pointer[dateText]
 	buffers       sync.Pool // of *[maxHead]byte
 	exchanges     sync.Pool // of *exchange

@@ -23,7 +23,7 @@ type socket struct {
 	transmit func(fd uintptr) bool // writeSome, allocated once
 
 	in          *readBuffer
-	waited      bool // there was nothing to read at first
+	waited      bool // read has waited, because there was nothing to read at first
 	out         []byte
 	timeout     *responsewriter.Timeout
 	deadlineSet bool
@@ -41,7 +41,8 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// read waits for bytes and reads them into b. While it waits, an empty b has no memory. It reports whether it has waited.
+// read waits for bytes and reads them into b. While it waits, an empty b has no memory. waited reports whether there
+// was nothing to read at first.
 func (s *socket) read(b *readBuffer) (waited bool, err error) {
 	s.in, s.waited, s.err = b, false, nil
 	err = s.raw.Read(s.receive)

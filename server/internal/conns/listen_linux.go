@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// listenConfig sets the options of package net for keep-alive probes on the listening socket, from which connections
-// inherit them. Package net would set them with four system calls for each connection.
+// listenConfig sets options for keep-alive probes on the listening socket. They are the same as those of package net.
+// Connections inherit them from the listening socket. Package net would need four system calls for each connection.
 var listenConfig = net.ListenConfig{KeepAlive: -1, Control: enableKeepAlive}
 
 func enableKeepAlive(network, _ string, socket syscall.RawConn) error {

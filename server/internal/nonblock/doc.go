@@ -1,3 +1,3 @@
-// Package nonblock reads and writes non-blocking sockets. On Linux, it calls the kernel without telling the Go scheduler,
-// which is faster. That is safe because such a call never blocks the thread.
+// Package nonblock reads and writes non-blocking sockets. On Linux, it calls the kernel without telling the Go
+// scheduler. This is faster, and it is safe because such a call never blocks the thread.
 package nonblock

@@ -21,7 +21,7 @@ func Write(fd uintptr, b []byte) (int, syscall.Errno) {
 	return int(n), code
 }
 
-// Peek is like Read, but leaves the bytes in the socket.
+// Peek does the same as Read, but the bytes remain in the socket.
 func Peek(fd uintptr, b []byte) (int, syscall.Errno) {
 	const flags = syscall.MSG_PEEK | syscall.MSG_DONTWAIT
 	n, _, code := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd,

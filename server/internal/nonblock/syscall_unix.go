@@ -1,4 +1,4 @@
-// The race detector knows of synchronization by I/O only from package syscall.
+// The race detector notices synchronization by I/O only if package syscall does the I/O.
 
 //go:build unix && (!linux || race)
 
@@ -21,7 +21,7 @@ func Write(fd uintptr, b []byte) (int, syscall.Errno) {
 	return n, number(err)
 }
 
-// Peek is like Read, but leaves the bytes in the socket.
+// Peek does the same as Read, but the bytes remain in the socket.
 func Peek(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, err := syscall.Recvfrom(int(fd), b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	return n, number(err)

@@ -116,7 +116,7 @@ func IsTokenByte(c byte) bool { return inWord[c] != 0 }
 // ASCII are allowed.
 func IsValue[T string | []byte](s T) bool {
 	for ; len(s) >= 8; s = s[8:] {
-		// Nearly all words of eight bytes have no control character, which takes a few operations to see.
+		// Check eight bytes together. If one of them may be a control character, check each byte.
 		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 		const ones = 0x0101010101010101

@@ -17,21 +17,22 @@ const (
 	idleShare = 0.8
 	// maxIdle is the number of consecutive calls of Adjust with idle cores after which the limit is raised or ends.
 	maxIdle = 2
-	// maxRaises is how often the limit is doubled if cores are idle while connections wait. After that, the limit ends.
+	// maxRaises is the number of times that the limit is doubled if cores are idle while connections wait. After that,
+	// the limit ends.
 	maxRaises = 4
 	// freeTime is the time without a limit after even the largest limit has left cores idle.
 	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
 	maxRequests = 6
-	// maxTime is how long a turn lasts. A request that takes longer continues without a turn.
+	// maxTime is the maximum duration of a turn. A request that takes longer continues without a turn.
 	maxTime = 50 * time.Millisecond
 	// quickTime is the duration above which a request is slow. After a slow request, the next request of the connection
 	// needs no turn: it probably also waits for a slow upstream, so it uses the caches little.
 	quickTime = 10 * time.Millisecond
 	// promptTime is the time after a response in which the client must send its next request to keep the turn.
 	promptTime = 15 * time.Millisecond
-	// fairWait is the wait of the first connection in the queue from which on turns end after one request.
+	// fairWait is a wait of the first connection in the queue. If it has waited for so long, turns end after one request.
 	fairWait = 100 * time.Millisecond
 	// maxWait is the longest wait of a connection. After this time, the connection is served without a turn.
 	maxWait = 150 * time.Millisecond
@@ -58,9 +59,9 @@ type Queue struct {
 	overdue int64
 }
 
-// Stats are figures of a Queue.
+// Stats describes a Queue.
 type Stats struct {
-	// Limit is the number of connections that may have a turn at the same time, 0 if there is no limit.
+	// Limit is the number of connections that may have a turn at the same time. It is 0 if there is no limit.
 	Limit int
 	// Active is the number of connections that have a turn.
 	Active int
@@ -72,7 +73,7 @@ type Stats struct {
 	Overdue int64
 }
 
-// Stats returns the figures of the queue.
+// Stats returns the current Stats of the queue.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -190,8 +191,7 @@ func (q *Queue) expire(now time.Time) {
 	}
 }
 
-// isLate reports whether the first connection in the queue has waited for fairWait, so that turns end early. mu
-// is held.
+// isLate reports whether the first connection in the queue has waited for fairWait. If so, turns end early. mu is held.
 func (q *Queue) isLate(now time.Time) bool {
 	return q.waiting.first != nil && now.Sub(q.waiting.first.since) >= fairWait
 }

@@ -3,14 +3,14 @@ package turns
 import "time"
 
 // A Turn is the state of one connection in a Queue. The connection has a turn while held is set. The zero value is
-// ready to use. Its methods must not be called by several goroutines at once.
+// ready to use. Only one goroutine at a time may call its methods.
 type Turn struct {
 	mustEnd bool          // the number of turns was limited in Begin, so End and Leave must update the turn
 	prompt  bool          // the client sent its latest request promptly after the previous response
 	used    bool          // Begin was called before, so this is not the connection's first request
 	slow    bool          // the last request took longer than quickTime
 	awaited bool          // Await has waited for the turn of the next request
-	began   time.Time     // when serving the request began
+	began   time.Time     // when the server began to serve the request
 	ready   chan struct{} // receives when a wait ends
 
 	// The queue's mutex guards the following fields.
@@ -23,9 +23,9 @@ type Turn struct {
 	next      *Turn
 }
 
-// Await may be called before the next request of a connection is read. If its client is likely to have sent it by now, but
-// there is no turn to have, Await waits for one. So the connection is woken once for the request, in its turn, and not
-// a first time when the request arrives. Await reports whether it has waited.
+// Await may be called before the next request of a connection is read. If the client has probably sent the request
+// already, but all turns are taken, Await waits for a turn. So the connection's goroutine is woken only once, for its
+// turn. Otherwise it would also be woken before, for the request. Await reports whether it has waited.
 func (t *Turn) Await(q *Queue) bool {
 	if !t.prompt || t.slow || !q.limited.Load() {
 		return false
@@ -48,7 +48,7 @@ func (t *Turn) Begin(q *Queue) {
 	first, awaited := !t.used, t.awaited
 	t.used, t.awaited = true, false
 	if !q.limited.Load() {
-		t.Leave(q) // the turn may still be held, if the limit has ended since the last request
+		t.Leave(q) // if the limit has ended since the last request, the connection may still have a turn
 		return
 	}
 	if first { // the first request needs no turn, because many connections send only one request
@@ -71,7 +71,7 @@ func (t *Turn) Begin(q *Queue) {
 	switch {
 	case t.held:
 		t.serving = true
-	case awaited && t.prompt: // it has waited for maxWait
+	case awaited && t.prompt: // it has waited for maxWait, and is now served without a turn
 	case q.limit == 0: // the limit has just ended
 	case q.active < q.limit && q.waiting.first == nil:
 		q.grant(t, now)
