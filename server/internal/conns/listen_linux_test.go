@@ -43,8 +43,10 @@ func acceptedOptions(t *testing.T, l net.Listener) (options [5]int) {
 	}
 	err = raw.Control(func(fd uintptr) {
 		for i, o := range [5][2]int{
-			{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE}, {syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE},
-			{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL}, {syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT},
+			{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE},
+			{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE},
+			{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL},
+			{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT},
 			{syscall.IPPROTO_TCP, syscall.TCP_NODELAY},
 		} {
 			value, err := syscall.GetsockoptInt(int(fd), o[0], o[1])
