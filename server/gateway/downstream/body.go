@@ -14,10 +14,11 @@ import (
 // a goroutine may still read it after the handler has returned, and must not read bytes of the next request. For
 // example, a transport may have got the response before it has sent the whole body.
 type body struct {
-	conn   *conn
-	left   atomic.Int64 // bytes that were not read yet
-	closed atomic.Bool
-	mu     sync.Mutex // held while reading
+	conn    *conn
+	arrived bool         // all of it had arrived before the handler was called, so that reading it never waits
+	left    atomic.Int64 // bytes that were not read yet
+	closed  atomic.Bool
+	mu      sync.Mutex // held while reading
 }
 
 var _ io.ReadCloser = (*body)(nil)

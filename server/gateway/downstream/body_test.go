@@ -120,6 +120,42 @@ func TestHandlerDeadlineBoundsBodyRead(t *testing.T) {
 	}
 }
 
+func TestDeadlineIsSetOnlyIfReadingTheBodyMayWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body string // of 3 bytes, as it arrives with the head
+		from time.Duration
+		want bool
+	}{
+		"arrived":                     {"abc", time.Minute, false},
+		"in part":                     {"ab", time.Minute, true},
+		"arrived, past deadline":      {"abc", -time.Minute, true},
+		"none arrived, past deadline": {"", -time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := make(chan bool, 1)
+			s := start(t, func(w http.ResponseWriter, r *http.Request) {
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(tt.from))
+				set <- w.(*response).conn.deadline.byHandler.Load()
+				_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+				_, _ = io.ReadAll(r.Body)
+			})
+			c, r := dial(t, s.addr)
+			send(t, c, lines("POST / HTTP/1.1", "Host: x", "Content-Length: 3")+tt.body)
+			if got := wait(t, "the handler", set); got != tt.want {
+				t.Errorf("the deadline was set: %t, want %t", got, tt.want)
+			}
+			send(t, c, "abc"[len(tt.body):])
+			for range 2 {
+				if a := receive(t, r, "POST"); a.status != 200 {
+					t.Errorf("status %d", a.status)
+				}
+				send(t, c, lines("POST / HTTP/1.1", "Host: x", "Content-Length: 3")+"abc")
+				<-set
+			}
+		})
+	}
+}
+
 func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	failed := make(chan error, 1)
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) {

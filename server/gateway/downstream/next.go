@@ -151,8 +151,10 @@ func (c *conn) accept(b []byte) readResult {
 	}
 	r.RemoteAddr, r.TLS = c.link.remote, c.link.tls
 	if r.ContentLength > 0 {
-		c.clearReadDeadline() // the handler decides how long a body may take
-		m.body = &body{conn: c}
+		m.body = &body{conn: c, arrived: int64(len(c.in.bytes())) >= r.ContentLength}
+		if !m.body.arrived {
+			c.clearReadDeadline() // the handler decides how long a body may take
+		}
 		m.body.left.Store(r.ContentLength)
 		r.Body = m.body
 	}

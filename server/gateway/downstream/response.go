@@ -245,8 +245,12 @@ func (l *link) clearWriteDeadline() {
 // BoundsWrites implements ResponseWriter. It reports whether the server itself limits the time of each write.
 func (w *response) BoundsWrites() bool { return w.conn.server.WriteTimeout > 0 }
 
-// SetReadDeadline sets a deadline for reading the body.
+// SetReadDeadline sets a deadline for reading the body. It does nothing if the deadline has no effect.
 func (w *response) SetReadDeadline(t time.Time) error {
+	b := w.conn.current.body
+	if b != nil && b.arrived && !w.conn.deadline.byHandler.Load() && (t.IsZero() || t.After(time.Now())) {
+		return nil
+	}
 	w.conn.deadline.byHandler.Store(true)
 	return w.conn.link.rwc.SetReadDeadline(t)
 }
