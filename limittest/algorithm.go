@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// RunAlgorithm checks that a custom algorithm keeps the promises of algorithm.Custom, by random histories under each
-// limit. The limits need no Algorithm. If there are none, RunAlgorithm uses a few typical limits.
+// RunAlgorithm checks that a custom algorithm keeps the promises of algorithm.Custom in random histories under each
+// limit. The field Algorithm of the limits may be empty. Without limits, RunAlgorithm uses a few typical ones.
 func RunAlgorithm(t *testing.T, custom algorithm.Custom, limits ...headgate.Limit) {
 	t.Helper()
 	if len(limits) == 0 {
@@ -46,10 +46,10 @@ type customHistory struct {
 	rng     *rand.Rand
 	numbers algorithm.Numbers
 	now     int64
-	taken   []takenUnits // without those given back
+	taken   []takenUnits // units that were not given back
 }
 
-// takenUnits are units that were taken at the same time. They have expired if Used was 0 at some later time.
+// takenUnits are units that were taken by one Take. They have expired if Used was 0 at some later time.
 type takenUnits struct {
 	at, units int64
 	expired   bool
@@ -137,7 +137,7 @@ func (h *customHistory) give(i int) error {
 	return nil
 }
 
-// retry takes units until they are denied. They must pass after RetryAfter, and not a microsecond earlier.
+// retry takes units until a take is denied. That take must be allowed after RetryAfter, and not a microsecond earlier.
 func (h *customHistory) retry(plan *algorithm.Plan) error {
 	var state algorithm.State
 	n := 1 + h.random(h.limit.Capacity()-1)

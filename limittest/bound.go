@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// boundTests check that a limiter never admits more than its limit, however the clock runs.
+// boundTests check that a limiter never admits more than its limit, even if the clock steps back or jumps.
 func boundTests() []suiteTest {
 	return slices.Concat(
 		forEach("bound", "clock runs", timedLimits, func(tr *trial, l headgate.Limit) {
@@ -18,17 +18,17 @@ func boundTests() []suiteTest {
 			tr.requireWithinBound(l, tr.history(l, func() { tr.moveClock(l) }))
 		}),
 		forEach("bound", "clock jumps", timedLimits, func(tr *trial, l headgate.Limit) {
-			book := tr.history(l, func() { tr.jumpClock(l) })
-			if err := book.withinEnvelope(envelopeOf(l), true); err != nil {
+			admitted := tr.history(l, func() { tr.jumpClock(l) })
+			if err := admitted.withinEnvelope(envelopeOf(l), true); err != nil {
 				tr.Errorf("%s: %v", l, err)
 			}
 		}),
 		forEach("bound", "in flight", inFlightLimits, (*trial).slotsWithinLimit))
 }
 
-// history takes random costs from one key and returns what was admitted. It calls move before each take, to set the
-// clock. It does not peek, because a store may forget a key whose units have all expired at the latest time that the
-// store knows.
+// history takes random costs from one key and returns a ledger of the admissions. It calls move before each take, to
+// set the clock. It does not peek, because a store may drop a key whose units have all expired at the latest time that
+// the store knows.
 func (tr *trial) history(l headgate.Limit, move func()) *ledger {
 	admitted := new(ledger)
 	for range tr.Steps {
@@ -52,7 +52,8 @@ func (tr *trial) moveClock(l headgate.Limit) {
 	tr.Advance(d)
 }
 
-// jumpClock sets the clock to any time within a few spans of the limit, sometimes years away.
+// jumpClock moves the clock at random: in most steps not at all, sometimes by up to twice the restore time of the limit
+// in either direction, and rarely to a time within ten years after Start.
 func (tr *trial) jumpClock(l headgate.Limit) {
 	switch tr.rng.IntN(20) {
 	case 0:
@@ -74,7 +75,7 @@ func (tr *trial) requireWithinBound(l headgate.Limit, admitted *ledger) {
 	}
 }
 
-// bound checks what was admitted to "alice" against the guarantee of the limit's algorithm.
+// bound returns an error if more was admitted to "alice" than the limit's algorithm guarantees.
 func bound(l headgate.Limit, admitted *ledger) error {
 	if promise, ok := algorithm.PromiseOf(l); ok {
 		return admitted.withinAnyInterval(promise.Interval, promise.Units)

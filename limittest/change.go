@@ -15,7 +15,7 @@ func changeTests() []suiteTest {
 		forEach("change", "reset", allLimits, (*trial).resetAllAlgorithms))
 }
 
-// larger returns a limit of twice the size, as far as that is valid.
+// larger returns a limit with twice the count and burst, up to the maximum count.
 func larger(l headgate.Limit) headgate.Limit {
 	l.Count = min(2*l.Count, headgate.MaxCount)
 	if l.Burst != 0 {
@@ -47,8 +47,8 @@ func (tr *trial) limitRaised(l headgate.Limit) {
 	}
 }
 
-// limitChanged changes a limit during a history, but not the rate at which a bucket drains. What remains must change by
-// the difference.
+// limitChanged changes a limit during a history, but not the rate at which a bucket drains. The remaining units must
+// change by the difference of the capacities.
 func (tr *trial) limitChanged(l headgate.Limit) {
 	high := larger(l)
 	if isBucket(l) {

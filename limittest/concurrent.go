@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// concurrentTests check that concurrent callers get as many units as callers that take one after the other.
+// concurrentTests check that concurrent callers together get as many units as a single caller would.
 func concurrentTests() []suiteTest {
 	small := parseLimits("100/s", "7/s burst 50 gcra", "300/m leaky-bucket", "100/h fixed-window",
 		"100/h fixed-window staggered",
@@ -73,7 +73,7 @@ func (tr *trial) takeAllUnits(l headgate.Limit) int64 {
 		return nil
 	})
 	if got := taken.Load(); got != before {
-		tr.Fatalf("%s: %d goroutines took %d units of the %d there were", l, tr.Goroutines, got, before)
+		tr.Fatalf("%s: %d goroutines took %d units of %d remaining", l, tr.Goroutines, got, before)
 	}
 	return before
 }
@@ -135,7 +135,7 @@ func (tr *trial) takeAndGive(l headgate.Limit) {
 			if c.Cost = rng.Int64N(c.Cost + 1); c.Cost == 0 {
 				continue
 			}
-			held.Add(-c.Cost) // before the refund, since afterwards another goroutine may take it
+			held.Add(-c.Cost) // before the refund, because another goroutine may take the units right after it
 			if err := tr.limiter.Give(context.Background(), c, d.Receipt); err != nil {
 				return err
 			}
@@ -147,8 +147,8 @@ func (tr *trial) takeAndGive(l headgate.Limit) {
 	}
 }
 
-// takeSeveralKeys lets all goroutines take from several keys at once, in any order. Each key loses exactly what was
-// admitted.
+// takeSeveralKeys lets all goroutines take from several keys by TakeAll, in random order. In the end, each key must
+// have lost exactly the admitted units.
 func (tr *trial) takeSeveralKeys() {
 	limits := parseLimits("1000/d", "500/d gcra", "300/d fixed-window", "200/d sliding-log", "700/d sliding-window",
 		"150/d sliding-buckets", "400/d leaky-bucket", "100 concurrent", "600/d fixed-window staggered", "350/d")

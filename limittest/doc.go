@@ -1,4 +1,4 @@
-// Package limittest is the conformance suite that every [headgate.Limiter] passes.
+// Package limittest is the conformance suite that every [headgate.Limiter] must pass.
 //
 //	func TestConformance(t *testing.T) {
 //		limittest.Run(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
@@ -8,25 +8,25 @@
 //		})
 //	}
 //
-// The suite runs in virtual time: it passes a clock to the limiter, and sets that clock forward and back. It has
-// three parts. Cases replay the scripts of package algorithm, which define the decisions of each algorithm.
-// Properties run long random histories and check invariants: a limiter never admits more than the limit,
-// RetryAfter is exact to a microsecond, TakeAll takes all or none, and denials and peeks change nothing.
-// Concurrent checks do the same from many goroutines. All random choices derive from Options.Seed, so that
-// failures are reproducible.
+// The suite passes a virtual clock to the limiter, and sets that clock forward and back. It has three parts. The first
+// replays the scripts of package algorithm, which define the decisions of each algorithm. The second makes long
+// sequences of random calls and checks invariants: a limiter never admits more than the limit, RetryAfter is exact to a
+// microsecond, TakeAll takes all or none, and denials and peeks change nothing. The third checks such invariants with
+// calls from many goroutines. All random choices derive from Options.Seed, so that failures are reproducible.
 //
 // # Testing a Limiter of your own
 //
-// Pass every method of headgate.Limiter through Run. Read the time only from now, and count in whole microseconds.
-// headgate.Check.Validate, ValidatePeek, ValidateRefund and ValidateAll return the errors that the suite expects.
-// [RunMisuse] checks what callers do by mistake, such as a use after Close.
+// Call [Run] with a function that creates your limiter. The limiter must read the time only from now, and count in
+// whole microseconds. It must return the errors of headgate.Check.Validate, headgate.Check.ValidatePeek,
+// headgate.ValidateRefund and headgate.ValidateAll for invalid input. [RunMisuse] checks that mistakes of callers, such
+// as a use after Close, have safe results.
 //
 // # Testing an algorithm of your own
 //
-// Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that its methods
-// keep the promises of algorithm.Custom, by random histories. Then write its decisions as a script, which [RunScript]
-// replays on a store that has the algorithm; its comment describes the lines of a script. In a script,
-// headgate.FirstCustom is custom-0, and the next numbers follow:
+// Implement algorithm.Custom, and register it in memstore.Options.Algorithms. [RunAlgorithm] checks that the methods
+// keep the promises of algorithm.Custom in random histories. Then write examples of decisions as a script, which
+// [RunScript] replays on a store with the algorithm. In a script, headgate.FirstCustom is called custom-0, the next
+// number custom-1, and so on:
 //
 //	case a window begins with the first request
 //	limit 2/m custom-0
@@ -36,6 +36,7 @@
 //
 // # Testing code that is limited
 //
-// [Allowing] and [Denying] return limiters that always make the same decision, and a [Recorder] records the calls of
-// a limiter. A [Clock] sets the time of a memstore.Store; in a bubble of testing/synctest the store needs no Clock.
+// [Allowing] and [Denying] return limiters that always make the same decision. A [Recorder] records the calls of a
+// limiter. With a [Clock], a test can set the time of a memstore.Store. In a bubble of testing/synctest, a store needs
+// no Clock, because it uses the clock of the bubble.
 package limittest

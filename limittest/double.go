@@ -10,7 +10,7 @@ import (
 // Allowing returns a Limiter for tests of code that is limited: it allows every valid check and counts nothing.
 func Allowing() headgate.Limiter { return fixedLimiter{allowed: true} }
 
-// Denying returns a Limiter for tests of code that is limited: it denies every valid check with this RetryAfter.
+// Denying returns a Limiter for tests of code that is limited: it denies every valid check with the given RetryAfter.
 func Denying(retryAfter time.Duration) headgate.Limiter { return fixedLimiter{retryAfter: retryAfter} }
 
 // fixedLimiter is a Limiter that makes the same decision on every check.
@@ -85,7 +85,7 @@ func (f fixedLimiter) Reset(ctx context.Context, c headgate.Check) error {
 	return contextError(ctx, headgate.ValidateKey(c.Key))
 }
 
-// contextError returns the error of a context, or err if there is none.
+// contextError returns the error of a nil or ended context, otherwise err.
 func contextError(ctx context.Context, err error) error {
 	if ctx == nil {
 		return headgate.ErrNilContext

@@ -22,9 +22,9 @@ type wantField struct {
 	value int64 // units, or ns
 }
 
-// fields are the parts of a decision that an outcome can mention.
+// fields are the fields of a decision that an outcome can have, by their names in scripts.
 var fields = map[string]struct {
-	of     func(headgate.Decision) int64
+	get    func(headgate.Decision) int64
 	isTime bool
 }{
 	"remaining": {func(d headgate.Decision) int64 { return d.Remaining }, false},
@@ -57,7 +57,7 @@ func parseWants(text string, hasOutcomes bool, s *step) ([]want, error) {
 			return nil, err
 		}
 		if !decides && w.err == nil {
-			return nil, fmt.Errorf("%s decides nothing: want error=NAME", s.verb)
+			return nil, fmt.Errorf("%s has no decision: want error=NAME", s.verb)
 		}
 		wants = append(wants, w)
 	}
@@ -123,7 +123,7 @@ func (w want) match(d headgate.Decision) error {
 		wrong = append(wrong, fmt.Errorf("got %s, want %s", outcome(d.Allowed), outcome(w.allowed)))
 	}
 	for _, f := range w.fields {
-		if got := fields[f.name].of(d); got != f.value {
+		if got := fields[f.name].get(d); got != f.value {
 			wrong = append(wrong, fmt.Errorf("got %s=%s, want %s", f.name, show(f.name, got), show(f.name, f.value)))
 		}
 	}

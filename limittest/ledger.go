@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A ledger records what was admitted to one key, in the order of the decisions.
+// A ledger records the units that were admitted to one key, in the order of the decisions.
 //
-// A limiter whose clock goes back decides at the latest time that it knows, so the ledger records an admission at the
-// latest time of any admission so far. The bound for two admissions depends on the time between these two times.
+// If its clock goes back, a limiter decides as at the latest time that it knows. So the ledger also records an
+// admission at the latest time of any admission so far, and bounds are checked against these times.
 type ledger struct {
 	entries    []entry
 	latestCall int64 // latest time of a call so far, admitted or not

@@ -16,10 +16,11 @@ import (
 // if the limiter cannot be closed; its behavior after Close is then not checked.
 type ClosableMaker = func(t testing.TB) (l headgate.Limiter, closeLimiter func() error)
 
-// RunMisuse checks that a limiter gives a safe result to callers that misuse it: a cost of 0 or below, an empty key, a
-// nil context, a wrong receipt, the receipt of another limiter, use after Close, a second Close, and a copy. A
-// mistake never admits a request that a correct call would deny, except that a wrong receipt may return up to its
-// units. RunMisuse uses the system clock. It calls newLimiter for each subtest, and twice for one of them.
+// RunMisuse checks that mistakes of callers have safe results: a cost of 0 or below, an empty key, a nil context, a
+// wrong receipt, the receipt of another limiter, use after Close, a second Close, and a copy of the limiter. A mistake
+// must not admit a request that a correct call would deny, except that a refund with a wrong receipt may return the
+// units that it asks for. RunMisuse uses the system clock. It calls newLimiter for each subtest, and twice for one of
+// them.
 func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 	t.Helper()
 	for _, c := range []struct {
@@ -44,7 +45,7 @@ func RunMisuse(t *testing.T, newLimiter ClosableMaker) {
 	}
 }
 
-// misuse is one test of misuse, with the limiter under test.
+// misuse is a subtest of RunMisuse, with the limiter under test.
 type misuse struct {
 	*testing.T
 	maker   ClosableMaker

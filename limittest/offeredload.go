@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// offeredLoadTests check that a limit of 20 a second admits an offered load of up to 20 a second completely, and 20 a
-// second of a higher load: no request is denied without cause.
+// offeredLoadTests check that a limit denies no request without cause. A limit of 20 per second must admit all requests
+// if up to 20 per second arrive, and 20 per second if more arrive.
 func offeredLoadTests() []suiteTest {
 	limits := slices.Concat(limitsOfEach(dependsOnTime, "20/s"), parseLimits("20 concurrent ttl 1s"))
 	return forEach("offered load", "20 a second", limits, func(tr *trial, l headgate.Limit) {
@@ -18,13 +18,14 @@ func offeredLoadTests() []suiteTest {
 	})
 }
 
-// admitsOffered offers requests for ten seconds, evenly, each of which is retried after RetryAfter until it is
+// admitsOffered sends requests at an even rate for ten seconds. It retries each request after RetryAfter until it is
 // admitted.
 //
-// Under overload, limit·T requests are admitted until a time T for windows, for a leaky-bucket whose delays are
-// observed, and for concurrency, which here means 20 slots held for a second each. A token-bucket or gcra adds its
-// burst. T is in whole seconds, so that no window is cut, up to the last one with waiting requests. The windows of
-// other algorithms may be cut: the last one may have admitted its whole limit.
+// If more requests arrive than the limit allows, limit·T requests must be admitted until a time T. A token-bucket or
+// gcra additionally admits its burst. For a leaky-bucket, a request counts when its delay ends. For concurrency, each
+// request holds one of 20 slots for a second. T is the last whole second with waiting requests, so that it does not end
+// in the middle of a window. Algorithms with a promise may have windows at other times, so the last window may have
+// admitted its whole limit already.
 func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	const seconds, limit = 10, 20
 	tr.setElapsed(0)
@@ -55,8 +56,8 @@ func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 	}
 }
 
-// offer lets total requests arrive at a rate, and returns when each of them passed. A request waits until all earlier
-// requests are admitted, because it would be denied before that.
+// offer sends requests at a rate, and returns when each of them was admitted and its delay was over. A request is sent
+// only after all earlier requests were admitted, because it would be denied before that.
 func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
 	const mostTries = 100
 	passed := make([]time.Duration, 0, total)

@@ -25,12 +25,12 @@ func (o oneOwner) Peek(ctx context.Context, c headgate.Check) (headgate.Decision
 func (o oneOwner) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	mine := make([]headgate.Check, len(checks))
+	owned := make([]headgate.Check, len(checks))
 	for i, c := range checks {
 		c.Owner = owner
-		mine[i] = c
+		owned[i] = c
 	}
-	return o.Limiter.TakeAll(ctx, mine, dst)
+	return o.Limiter.TakeAll(ctx, owned, dst)
 }
 
 func (o oneOwner) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {

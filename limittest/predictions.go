@@ -11,14 +11,14 @@ import (
 // predictionTests check that the fields of a decision predict later decisions.
 func predictionTests() []suiteTest {
 	return slices.Concat(
-		forEach("predictions", "peek is what take decides", allLimits, (*trial).peekIsWhatTakeDecides),
+		forEach("predictions", "peek is what take decides", allLimits, (*trial).peekPredictsTake),
 		forEach("predictions", "retry is exact", timedLimits, (*trial).retryIsExact),
 		forEach("predictions", "remaining can be taken", allLimits, (*trial).remainingCanBeTaken),
 		forEach("predictions", "reset is exact", allLimits, (*trial).resetIsExact))
 }
 
-// randomStep takes, charges or refunds a random amount of a key after a random pause. A history that is too long for a
-// Duration starts again.
+// randomStep takes or charges a random cost after a random pause, and may refund a part of it. A history that gets too
+// long for a Duration starts again with a new limiter.
 func (tr *trial) randomStep(l headgate.Limit) {
 	tr.Helper()
 	if tr.elapsed() > maxHistory {
@@ -36,8 +36,8 @@ func (tr *trial) randomStep(l headgate.Limit) {
 	}
 }
 
-// peekIsWhatTakeDecides checks that a peek at a cost predicts the take of that cost.
-func (tr *trial) peekIsWhatTakeDecides(l headgate.Limit) {
+// peekPredictsTake checks that a peek at a cost predicts the take of that cost.
+func (tr *trial) peekPredictsTake(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)
 		c := headgate.Check{Key: "alice", Limit: l, Cost: randomCost(tr.rng, l)}

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// refundTests check that a refund reverts a take, and never more than that.
+// refundTests check that a refund returns the units of a take, and never more.
 func refundTests() []suiteTest {
 	return slices.Concat(
 		forEach("refund", "at once undoes", allLimits, (*trial).refundUndoes),
@@ -18,7 +18,7 @@ func refundTests() []suiteTest {
 		forEach("refund", "of a charge", timedLimits, (*trial).refundsCharges))
 }
 
-// refundUndoes checks that a refund at the time of the take restores the key, in one step or two.
+// refundUndoes checks that a refund at the time of the take restores the key, also if it is made in two parts.
 func (tr *trial) refundUndoes(l headgate.Limit) {
 	for range tr.Steps {
 		tr.randomStep(l)

@@ -24,8 +24,7 @@ type slot struct {
 	until time.Duration
 }
 
-// renewedSlotsAreHeld takes, renews and releases slots at random times, and checks until when each of them is
-// held.
+// renewedSlotsAreHeld takes, renews and releases slots at random times, and checks which of them are held.
 func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	ctx := context.Background()
 	var slots []slot

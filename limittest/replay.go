@@ -59,8 +59,8 @@ func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 //	limit LIMIT
 //	limit NAME = LIMIT
 //
-// The limit of the following steps, as [headgate.ParseLimit] parses it; or one that steps refer to with "under NAME". A
-// second one replaces the first: the limit changes.
+// LIMIT is text for [headgate.ParseLimit]. Without a name, it is the limit of the following steps. With a name, it is
+// the limit of steps with "under NAME". A later line replaces the limit, which tests a change of the limit.
 //
 //	at TIME take CHECK -> OUTCOME
 //	at TIME charge CHECK -> OUTCOME
@@ -70,15 +70,16 @@ func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 //	at TIME renew KEY COST of RECEIPT [under NAME] -> allow|deny|error=NAME
 //	at TIME reset KEY [-> error=NAME]
 //
-// A TIME is relative to the beginning of the case: a Go duration, or several added and subtracted, as in 1s-1us. Times
-// may go back. A CHECK is KEY COST [under NAME] [as RECEIPT]; the receipt can be refunded under that name. An OUTCOME
-// is error=NAME or
+// A TIME is the time since the beginning of the case: a Go duration, or a sum of several, as in 1s-1us. It may be
+// before the time of the previous step. A CHECK is KEY COST [under NAME] [as RECEIPT]. RECEIPT is a name for the
+// receipt, for later refunds and renewals. An OUTCOME is error=NAME, where NAME is invalid-check, invalid-limit or
+// unsupported, or it has the expected fields of the decision:
 //
 //	allow|deny [remaining=N] [retry=TIME|never] [reset=TIME] [delay=TIME] [limit=N] [units=N]
 //
-// and other fields are not compared. The following is always checked: the limit is the capacity, an allowed decision
-// has no retry and a denied one has, and there is a receipt only if units were taken. units are the units of the
-// receipt. The names of errors are invalid-check, invalid-limit and unsupported.
+// units is the number of units in the receipt. Omitted fields are not compared, but some rules are always checked: the
+// limit is the capacity, a decision has a retry if and only if it is denied, and it has a receipt only if units were
+// taken.
 func RunScript(t *testing.T, name, script string, newLimiter Maker) {
 	t.Helper()
 	s, err := parseScript(name, script)
@@ -166,7 +167,7 @@ func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, dec
 	return err
 }
 
-// plausible checks the invariants of a decision. taken says whether the check, with all others of its call, was taken.
+// plausible returns an error if a decision violates an invariant. taken says whether all checks of the call were taken.
 func plausible(c headgate.Check, d headgate.Decision, taken bool) error {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Options set the amount of work. The zero Options suit a store in memory.
+// Options set the amount of work. The zero Options are suitable for a store in memory.
 type Options struct {
-	// Steps is the length of a random history. Default 500. A store behind a network may want fewer.
+	// Steps is the number of steps in a random history. Default 500. Fewer may be better for a store behind a network.
 	Steps int
 	// Goroutines is the number of concurrent callers. Default 1000.
 	Goroutines int
@@ -36,11 +36,11 @@ func (o Options) withDefaults() Options {
 // A Maker returns a new limiter that reads the time from now. It may use t to clean up.
 type Maker = func(t testing.TB, now func() time.Time) headgate.Limiter
 
-// Run checks that a Limiter fulfills the contract of headgate.Limiter. It calls newLimiter for each of a few hundred
-// subtests, for some of them twice.
+// Run checks that a limiter fulfills the contract of headgate.Limiter. It runs a few hundred subtests and calls
+// newLimiter for each of them, for some twice.
 func Run(t *testing.T, newLimiter Maker) { RunOptions(t, newLimiter, Options{}) }
 
-// RunOptions does the same as Run, with options.
+// RunOptions is like Run, with options.
 func RunOptions(t *testing.T, newLimiter Maker, o Options) {
 	all, err := allTests()
 	if err != nil {

@@ -26,7 +26,7 @@ type step struct {
 	at     time.Duration // since Start
 	verb   string
 	checks []scriptCheck
-	wants  []want // one per check, or one error for all
+	wants  []want // the expected outcomes: one per check, or a single error
 }
 
 type scriptCheck struct {
@@ -166,11 +166,11 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	return nil
 }
 
-// parseCheck parses KEY [COST] [of RECEIPT] [under NAME] [as RECEIPT], as far as the verb has them.
+// parseCheck parses KEY [COST] [of RECEIPT] [under NAME] [as RECEIPT]. The verb determines which parts are present.
 func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptCheck, error) {
 	var c scriptCheck
 	if c.Key = w.next(); c.Key == "" {
-		return c, fmt.Errorf("%s whose key?", verb)
+		return c, fmt.Errorf("%s without a key", verb)
 	}
 	if verb == "reset" {
 		return c, nil
@@ -186,7 +186,7 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	}
 	if usesReceipt {
 		if !w.accept("of") {
-			return c, fmt.Errorf(`%s of which receipt? want "of NAME"`, verb)
+			return c, fmt.Errorf(`%s without a receipt: want "of NAME"`, verb)
 		}
 		if c.receipt = w.next(); !p.receipts[c.receipt] {
 			return c, fmt.Errorf("unknown receipt %q", c.receipt)
@@ -206,7 +206,7 @@ func (p *scriptParser) parseCheck(verb string, w *words, takes bool) (scriptChec
 	c.Limit = limit
 	if takes && w.accept("as") {
 		if c.saveAs = w.next(); c.saveAs == "" {
-			return c, fmt.Errorf("as what?")
+			return c, fmt.Errorf(`"as" without the name of a receipt`)
 		}
 		p.receipts[c.saveAs] = true
 	}
@@ -235,7 +235,7 @@ func (w *words) accept(word string) bool {
 	return true
 }
 
-// parseTime parses durations that are added and subtracted: 1.5s, -2m, 1h-1us.
+// parseTime parses a sum of durations, such as 1.5s, -2m or 1h-1us.
 func parseTime(text string) (time.Duration, error) {
 	var sum time.Duration
 	for rest := text; rest != "" || text == ""; {

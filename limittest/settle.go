@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// settleTests check that requests decided under an old limit may be settled under it after the limit has changed.
+// settleTests check that a request can be charged or refunded under its old limit after the limit has changed.
 func settleTests() []suiteTest {
 	return slices.Concat(
 		forEach("settle", "under a higher limit", settledLimits,
@@ -23,7 +23,7 @@ func settleTests() []suiteTest {
 var settledLimits = parseLimits("10/s", "7/s burst 3", "77/m burst 20", "1001/d burst 100", "7/s gcra burst 3",
 	"10/s leaky-bucket burst 20")
 
-// faster returns a bucket that drains a bit more than three times as fast.
+// faster returns a bucket limit that drains a bit more than three times as fast.
 func faster(l headgate.Limit) headgate.Limit {
 	l.Count = 3*l.Count + 1
 	return l

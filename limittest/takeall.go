@@ -67,7 +67,7 @@ func (tr *trial) randomChecks() []headgate.Check {
 	return checks
 }
 
-// takeOneByOne does what TakeAll must do.
+// takeOneByOne does the same as TakeAll, by calls of Peek and Take.
 func (tr *trial) takeOneByOne(checks []headgate.Check) []headgate.Decision {
 	all := true
 	for _, c := range checks {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A budget is the memory limit of a store's tables and records. Each may use seven eighths of it, so that many keys
-// of one kind leave room for the other.
+// A budget limits the memory of a store's tables and records. Each of the two may use seven eighths of the limit, so
+// that one of them cannot take all the memory.
 type budget struct {
 	limit           int64
 	mu              sync.Mutex // held to reserve bytes, not to release them
@@ -15,7 +15,8 @@ type budget struct {
 
 func (b *budget) used() int64 { return b.tables.Load() + b.records.Load() }
 
-// reserve adds bytes to part, which is tables or records, if both limits allow that. It reports whether they do.
+// reserve adds bytes to part, which is tables or records. It returns false and adds nothing if that would exceed the
+// limit or seven eighths of it for part.
 func (b *budget) reserve(part *atomic.Int64, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,15 +7,16 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// When the limit of a key has changed, the first take or charge under the new limit converts the key's state to the new
-// limit, allowed or not: see algorithm.Plan.Carry. Peek returns the result without storing it. A refund uses the limit
-// under which the state was written.
+// The first take or charge after a change of a key's limit converts the key's state to the new limit, even if it is
+// denied: see algorithm.Plan.Carry. Peek decides by the converted state, but does not store it. A refund uses the limit
+// under which the state was written, and does not convert the state.
 
-// shift returns how far the key's clock under the plan is ahead of the clock of a state.
+// shift returns how far the key's clock under the plan is ahead of the clock under which a state was written. The two
+// differ if one of the limits is staggered.
 func (op *operation) shift(state algorithm.State) int64 { return state.Offset(op.key) - op.lag }
 
-// convertPair converts the pair of an entry with the layout of another limit to the plan, whose states are pairs too.
-// If the other limit is a brief one, its consumption is unknown and the result is empty.
+// convertPair converts the pair of an entry, which another limit wrote, to the plan, whose states are pairs too. If
+// that limit is brief (see layouts), the consumption is unknown and the result is empty.
 func (s *Store) convertPair(op *operation, tagWord, word uint64) algorithm.Pair {
 	w, pair, shift := s.readEntry(op, tagWord, word)
 	switch {
@@ -45,7 +46,7 @@ func (s *Store) convertState(op *operation, tagWord, word uint64) algorithm.Stat
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
-// is ahead of the clock of that plan. For a brief limit the layout is nil.
+// is ahead of its clock under that plan. If a brief limit wrote the entry (see layouts), w is nil.
 func (s *Store) readEntry(op *operation, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
 	w = s.layouts.byID[tagWord&layoutMask].Load()
 	if w == nil {
@@ -56,8 +57,9 @@ func (s *Store) readEntry(op *operation, tagWord, word uint64) (w *layoutPlan, p
 	return w, w.clampLast(pair, op.now-shift), shift
 }
 
-// consumed is algorithm.Plan.ConsumedPair for a pair whose Last is rounded up to a grain (see layout). The units are
-// those at the beginning of the grain, and they drain from its end.
+// consumed is algorithm.Plan.ConsumedPair for a pair whose Last is rounded up to a grain (see layout). It returns the
+// units consumed at the beginning of the grain. They start to drain at the end of the grain, so none is lost by
+// rounding.
 func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) {
 	last := pair.Last
 	pair.Last = max(pair.Time, last-w.grainMask)
@@ -67,8 +69,9 @@ func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) 
 	return at, units
 }
 
-// convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, if nothing
-// of the consumption is left, or if the result does not fit a word: then the key has a record. The shard is locked.
+// convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, and if it
+// dropped the entry because no consumption is left. If the result does not fit a state word, it moves the key to a
+// record and returns nil. The shard is locked.
 func (s *Store) convertEntry(sh *shard, op *operation, e *slot) (*slot, error) {
 	if e == nil {
 		return nil, nil

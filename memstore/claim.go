@@ -7,13 +7,15 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// In most calls of TakeAll, all keys exist and all limits allow. Such a call needs no lock for entries. It claims
-// all entries but the last: it sets the claimed bit of their states, so that no other call decides on, moves or drops
-// them. Then it takes from the last entry with one swap, which commits the call, and writes the states of the claimed
-// entries.
+// In most calls of TakeAll, all keys exist and all limits allow the request. Such a call needs no lock for entries:
 //
-// A claiming call never waits: if an entry is held or claimed by another call, or swaps fail too often, it releases its
-// claims and takes with locks instead. So other calls may wait for a claim without a deadlock.
+//  1. It sets the claimed bit in all entries except the last, so that no other call changes, moves or drops them.
+//  2. It takes from the last entry by a compare-and-swap. If that succeeds, the whole call is allowed.
+//  3. It writes the new states of the claimed entries, which also ends the claims.
+//
+// A call with claims does not wait for others. If another call holds or claims one of its entries, or if swaps fail too
+// often, it releases its claims and takes with locks instead. So it causes no deadlock when other calls wait for its
+// claims.
 
 // waitUnclaimed waits until an entry is not claimed, and returns its state. The shard is locked.
 func (e *slot) waitUnclaimed() uint64 {
@@ -25,7 +27,7 @@ func (e *slot) waitUnclaimed() uint64 {
 	}
 }
 
-// A claim is one check of a TakeAll that takes without locking entries.
+// A claim is one check of a TakeAll without locks for entries.
 type claim struct {
 	operation
 	slot   *slot // the entry of the key; nil if it has a record
@@ -45,8 +47,8 @@ const (
 	maxReads = 32
 )
 
-// takeClaiming takes for all claims if all of their keys exist and allow. Otherwise it changes nothing and returns
-// false. The times of the claims are set; now is the store's time.
+// takeClaiming takes the units of all claims if all their keys exist and their limits allow it. Otherwise it changes
+// nothing and returns false. The caller has set the times of the claims; now is the store's time.
 func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64) bool {
 	var locked shardSet
 	hasRecords := false
@@ -71,7 +73,7 @@ func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64)
 	return s.inspectAll(claims) && s.claimAll(claims, dst)
 }
 
-// takeClaimingRecords takes for claims of which some have records, and locks the shards of these records.
+// takeClaimingRecords is takeClaiming for claims of which some have records. It locks the shards of these records.
 func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, locked *shardSet, now int64) bool {
 	s.lock(locked)
 	defer s.unlock(locked)
@@ -88,7 +90,7 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 	if !s.inspectAll(claims) {
 		return false
 	}
-	// Changes of records are invisible until their shards are unlocked.
+	// Other goroutines do not see changes of records until the shards are unlocked, so records can be restored.
 	var before [maxRecords][minRecord]int64
 	allowed, taken := true, 0
 	for i := range claims {
@@ -119,7 +121,8 @@ func (s *Store) takeClaimingRecords(claims []claim, dst []headgate.Decision, loc
 	return false
 }
 
-// findRecord finds the record of a claim.
+// findRecord sets the record of a claim. It returns false if the claim needs locks: it has no record, a large one, or
+// one of another limit.
 func (s *Store) findRecord(c *claim) bool {
 	record := s.shards[c.shard()].records.lookup(c.hash)
 	if record == nil || record[atLength] > maxClaimState || !c.plan.Owns(stateOf(record)) {
@@ -129,7 +132,7 @@ func (s *Store) findRecord(c *claim) bool {
 	return true
 }
 
-// tryRecord takes from the record of a claim, if the limit allows.
+// tryRecord takes from the record of a claim if the limit allows it.
 func (c *claim) tryRecord(d *headgate.Decision) bool {
 	record := c.record[:]
 	var state algorithm.State
@@ -139,7 +142,7 @@ func (c *claim) tryRecord(d *headgate.Decision) bool {
 	return d.Allowed
 }
 
-// inspectAll calls inspect for every claim whose key has an entry, and reports whether all entries allow.
+// inspectAll calls inspect for every claim without a record, and reports whether all results are true.
 func (s *Store) inspectAll(claims []claim) bool {
 	for i := range claims {
 		if c := &claims[i]; c.plan.compact && !s.inspect(c, maxReads) {
@@ -205,7 +208,7 @@ func (s *Store) claimAll(claims []claim, dst []headgate.Decision) bool {
 	return true
 }
 
-// swap claims an entry; for the last entry it stores the next state instead. It returns false if the entry has changed
+// swap claims an entry. If last is true, it stores the next state instead. It returns false if the entry has changed
 // since inspect.
 func (c *claim) swap(last bool) bool {
 	next := c.word | heldBit | claimedBit

@@ -1,13 +1,14 @@
 package memstore
 
-// If all cores use one key, the cache line of its entry moves between them: once to read, once to swap, and again if
-// the swap fails. Throughput is higher if a core decides several times before the line moves. So a caller whose swaps
-// fail repeatedly pauses for a while, and then tries until it succeeds.
+// If several cores use one key at the same time, the cache line of its entry moves between the cores for each read and
+// each swap, also for swaps that fail. Throughput is higher if one core makes several decisions before the line moves.
+// So a caller whose swaps fail repeatedly pauses once, and then tries until it succeeds.
 const (
-	// hotSwaps is how many failed swaps in one decision make a key hot. A first failure is often a coincidence, and trying
-	// again costs less than a pause.
+	// hotSwaps is the number of failed swaps after which a decision pauses. It is not 1, because a single failure is often
+	// a coincidence, and trying again then costs less than a pause.
 	hotSwaps = 2
-	// pauseLoops is the number of iterations of the pause: 5 to 10 µs, in which others decide a hundred times.
+	// pauseLoops is the number of iterations of the pause. They take 5 to 10 µs, enough for about a hundred decisions of
+	// other cores.
 	pauseLoops = 1 << 14
 )
 

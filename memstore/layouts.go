@@ -7,15 +7,18 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// layouts holds the layouts of a store's entries, by id. The id in an entry says which limit wrote it, even after the
-// limit of the key has changed. There is room for 4095 layouts. Keys of further limits, and of limits that do not fit
-// a word, have records. Brief limits, which refill within briefTime, share the id 0; consumption under them is not
-// converted to other limits.
+// layouts has the layouts of a store's entries, by id. Each entry has the id of its layout, so the store knows how to
+// read it even after the limit of the key has changed.
+//
+// There is room for 4095 layouts. If a limit gets no layout, or its states do not fit a state word, its keys have
+// records. An exception are brief limits, which refill within briefTime: without a layout of their own they share the
+// id
+// 0. Consumption under that id is not converted when the limit of a key changes.
 type layouts struct {
 	byID [1 << layoutBits]atomic.Pointer[layoutPlan]
 }
 
-// A layoutPlan is a layout and a plan that has it.
+// A layoutPlan is a layout and the first plan that used it.
 type layoutPlan struct {
 	layout
 	plan algorithm.Plan
@@ -27,7 +30,7 @@ const (
 	layoutProbes = 16
 	// briefTime is the longest time in which a brief limit refills, and the longest period of its rate.
 	briefTime = 100 * time.Millisecond
-	// layoutSalt spreads an id over the sealed bits of a state word.
+	// layoutSalt is multiplied by an id to get a salt that differs in many of the sealed bits of a state word.
 	layoutSalt = 0x9E3779B97F4A7C15
 	sealedMask = 1<<(fieldBits+timeBits) - 1
 )

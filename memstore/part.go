@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A part is one check of a TakeAll.
+// A part is one check of a TakeAll with locks.
 type part struct {
 	operation
-	slot      *slot // the key's entry, which is held; nil if the key has a record or nothing
+	slot      *slot // the key's entry, which is held; nil if the key has no entry
 	word      uint64
 	pair      algorithm.Pair
 	next      algorithm.Pair // the pair after an allowed take
@@ -20,7 +20,7 @@ type part struct {
 	record        []int64  // the key's record, valid until records are moved
 	words         int64    // the length of the state in the record
 	pinned        bool     // the record cannot be evicted
-	until, denied int64    // the record's words of that name, which pin overwrites
+	until, denied int64    // the words of the record at atUntil and atDenied, which pin overwrites
 	taken         bool     // tryRecord has taken the units from the record
 	stateBefore   [5]int64 // the record's state before tryRecord
 }
@@ -31,9 +31,9 @@ func (p *part) findRecord(sh *shard) {
 	}
 }
 
-// reservePart ensures that the key of a part has a held entry, or a pinned record with room for one more step, so that
-// reserving the other parts cannot drop it. A part whose cost is above the capacity needs neither. moved says that
-// entries may have moved since prefetch; moves reports whether reservePart may have moved some.
+// reservePart ensures that the key of a part has a held entry or a pinned record with room for the next state. So
+// reserving the other parts cannot drop the key. A part whose cost is above the capacity needs neither. moved says
+// whether entries may have moved since prefetch. moves reports whether reservePart may have moved entries.
 func (s *Store) reservePart(p *part, moved bool) (moves bool, err error) {
 	sh := &s.shards[p.shard()]
 	if p.plan.compact {
@@ -110,14 +110,14 @@ func (s *Store) holdPart(p *part) {
 	p.hasRecord = !p.plan.IsPair() || s.shards[p.shard()].records.lookup(p.hash) != nil
 }
 
-// hold holds the entry of the part's key, and reads it.
+// hold holds the entry of the part's key, so that no other goroutine changes it, and reads it.
 func (p *part) hold(e *slot) {
 	p.slot, p.word = e, e.hold()&^heldBit
 	p.pair = p.unseal(p.word)
 }
 
-// tryPart decides a part, and computes its next pair. It writes the decision in place, because copying a decision takes
-// longer than computing it.
+// tryPart decides a part. takePart or restorePart must follow, depending on the other parts. tryPart writes the
+// decision to d, because copying a decision takes longer than computing it.
 func (s *Store) tryPart(p *part, d *headgate.Decision) {
 	if p.pinned && p.record != nil && (p.plan.IsPair() || p.plan.kind == algorithm.KindWindows) {
 		p.tryRecord(d)
@@ -136,8 +136,8 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 	p.plan.Describe(d, next, p.now, p.units)
 }
 
-// tryRecord takes from the record of a part. It saves the previous state, which is short, to restore it if another part
-// is denied. That costs less than deciding twice.
+// tryRecord takes from the record of a part. It saves the previous state, so that restorePart can restore it if another
+// part is denied. Saving a short state takes less time than deciding twice.
 func (p *part) tryRecord(d *headgate.Decision) {
 	state := stateOf(p.record)
 	copy(p.stateBefore[:], state)
@@ -148,7 +148,7 @@ func (p *part) tryRecord(d *headgate.Decision) {
 	}
 }
 
-// decidePart decides n units of a part by the state that was read when the part was held.
+// decidePart decides n units of a part without taking them.
 func (s *Store) decidePart(p *part, n int64) headgate.Decision {
 	switch {
 	case p.record != nil:
@@ -176,13 +176,13 @@ func (s *Store) takePart(p *part, d *headgate.Decision) {
 	}
 }
 
-// restorePart undoes reservePart and tryPart, but records a denial.
+// restorePart undoes reservePart and tryPart. If the part was denied, it marks the key as denied.
 func (s *Store) restorePart(p *part, allowed bool) {
 	if p.slot != nil {
 		if !allowed {
 			p.word |= deniedBit
 		}
-		if p.pair.Units == 0 { // it was added for this part
+		if p.pair.Units == 0 { // reservePart added the entry
 			s.dropEntry(&p.operation, p.slot)
 			return
 		}
@@ -199,7 +199,7 @@ func (s *Store) restorePart(p *part, allowed bool) {
 	if p.taken {
 		record[atLength] = int64(copy(record[atState:], p.stateBefore[:p.words]))
 	}
-	if record[atLength] == 0 { // it was created for this part
+	if record[atLength] == 0 { // reservePart created the record
 		s.drop(&sh.records, p.hash)
 		p.record = nil
 		return

@@ -8,17 +8,18 @@ import (
 	"github.com/headgate/headgate/memstore/internal/hashindex"
 )
 
-// records stores the states that do not fit a state word, in pages of words without pointers. An index finds them. A
-// record is
+// records has the records of a shard: the states that do not fit a state word. They are in pages of words without
+// pointers, and an index finds them by key. A record has these words:
 //
 //	word 0   the key's hash
 //	word 1   the length of the state in words
-//	word 2   the time in µs at which the state is like that of a new key
+//	word 2   the time in µs from which the state is like that of a new key
 //	word 3   1 if the key was denied since it last drained
 //	word 4…  the state
 //
-// and is in the smallest class that holds it. Free records are a list: word 0 has the number of the next one plus 1, or
-// 0 if there is none; word 1 has −1; word 2 has the number of the previous one plus 1, or 0 if there is none.
+// A class has the records of one size; a record is in the smallest class with enough words. The free records of a class
+// are a linked list. In a free record, word 0 has the number of the next one plus 1, or 0 if there is none. Word 1 has
+// −1. Word 2 has the number of the previous one plus 1, or 0 if there is none.
 type records struct {
 	index   hashindex.Index // locations by the hash of the key
 	pages   int             // number of pages of all classes
@@ -42,7 +43,7 @@ const (
 	evictSample    = 64
 )
 
-// A recordLocation says where a record is, by its class and its number in it. It is not 0.
+// A recordLocation is the class of a record and its number in the class. It is not 0.
 type recordLocation uint32
 
 // numberBits is how many bits of a location are the record's number. The class plus 1 is above them.
@@ -55,7 +56,7 @@ func newLocation(class uint8, number uint32) recordLocation {
 func (p recordLocation) class() uint8   { return uint8(p>>numberBits) - 1 }
 func (p recordLocation) number() uint32 { return uint32(p) & (1<<numberBits - 1) }
 
-// A class holds records of one size.
+// A sizeClass has all records of one size.
 type sizeClass struct {
 	pages    [][]int64 // nil for a page that was removed
 	holes    int       // number of removed pages
@@ -82,7 +83,7 @@ func (c *sizeClass) hasPage(class uint8, number uint32) bool {
 
 func pageBytes(class uint8) int64 { return int64(perPage(class)) * int64(minRecord<<class) * 8 }
 
-// perPageBits returns the binary logarithm of how many records of a class are in a page.
+// perPageBits returns the binary logarithm of the number of records in a page of a class.
 func perPageBits(class uint8) uint8 { return maxPerPageBits - min(class, maxPerPageBits) }
 
 func perPage(class uint8) uint32 { return 1 << perPageBits(class) }
@@ -98,7 +99,7 @@ func (r *records) record(p recordLocation) []int64 {
 	return r.classes[p.class()].record(p.class(), p.number())
 }
 
-// stateOf returns the state in a record. Its capacity is that of the record.
+// stateOf returns the state in a record. It can grow in place up to the capacity of the slice.
 func stateOf(record []int64) algorithm.State {
 	return record[atState : atState+record[atLength]]
 }
@@ -109,7 +110,7 @@ func (r *records) lookup(hash uint64) []int64 {
 	return record
 }
 
-// locate returns the record of a key and where it is. Without a record the location is 0.
+// locate returns the record of a key and its location. If the key has no record, the location is 0.
 func (r *records) locate(hash uint64) (recordLocation, []int64) {
 	for number, at := r.index.First(hash); number != 0; number, at = r.index.Next(hash, at) {
 		p := recordLocation(number)
@@ -120,14 +121,14 @@ func (r *records) locate(hash uint64) (recordLocation, []int64) {
 	return 0, nil
 }
 
-// recordFor returns a record of the key with room for a state of that many words: the existing record, a larger one
-// with the same state, or a new one with an empty state.
+// recordFor returns a record of the key with room for a state of the given number of words. If the existing record is
+// too small, it copies the state to a larger record. If there is no record, it adds one with an empty state.
 func (s *Store) recordFor(sh *shard, op *operation, words int) ([]int64, error) {
 	r, hash := &sh.records, op.hash
 	class := classFor(atState + words)
-	old, was := r.locate(hash)
-	if len(was) >= atState+words {
-		return was, nil
+	oldLocation, oldRecord := r.locate(hash)
+	if len(oldRecord) >= atState+words {
+		return oldRecord, nil
 	}
 	number, ok := s.allocate(sh, class, op)
 	if !ok {
@@ -136,21 +137,21 @@ func (s *Store) recordFor(sh *shard, op *operation, words int) ([]int64, error) 
 	}
 	record := r.classes[class].record(class, number)
 	record[atHash] = int64(hash)
-	if was == nil {
+	if oldRecord == nil {
 		sh.setStart(op)
 		clear(record[1:atState])
 		r.index.Add(hash, uint32(newLocation(class, number)))
 		return record, nil
 	}
-	copy(record[1:], was[1:atState+was[atLength]])
-	r.index.Replace(hash, uint32(old), uint32(newLocation(class, number)))
-	s.releaseRecord(r, old)
+	copy(record[1:], oldRecord[1:atState+oldRecord[atLength]])
+	r.index.Replace(hash, uint32(oldLocation), uint32(newLocation(class, number)))
+	s.releaseRecord(r, oldLocation)
 	return record, nil
 }
 
-// allocate returns a free record of a class. If there is none, it adds a page. If memory does not allow that, it evicts
-// a dead record or, among a sample, the one with the least time left. It never evicts the record of the key itself, nor
-// that of a key that was denied since it last drained.
+// allocate returns the number of a free record of a class. If there is none, it adds a page. If memory does not allow
+// that, it evicts the record of a sample that is dead, or will be dead soonest. It never evicts the record of the key
+// itself, or of a key that was denied since it last drained.
 func (s *Store) allocate(sh *shard, class uint8, op *operation) (uint32, bool) {
 	c := &sh.records.classes[class]
 	for !s.reserveRecord(hashindex.BytesPerKey) {
@@ -219,8 +220,8 @@ func (c *sizeClass) unlist(class uint8, number uint32) {
 	}
 }
 
-// reclaimPage evicts the records of a page of the class with the most pages, and frees the page, so that states of
-// another size get room. It skips pages with a record that must not be evicted.
+// reclaimPage frees a page of the class with the most pages and evicts its records, so that another class can use the
+// memory. It skips pages with a record that must not be evicted, and returns false if it finds no other page.
 func (s *Store) reclaimPage(sh *shard, op *operation) bool {
 	var class uint8
 	for i := range sh.records.classes {
@@ -252,15 +253,15 @@ func (s *Store) reclaimPage(sh *shard, op *operation) bool {
 	return false
 }
 
-// evictable reports whether all records of the page that begins with first may be evicted. key is the key that needs
-// room: its record must stay.
-func (c *sizeClass) evictable(class uint8, first uint32, key uint64, now int64) bool {
+// evictable reports whether all records of the page that begins with first may be evicted. The record of the key with
+// the hash keep must stay, because that key needs the room.
+func (c *sizeClass) evictable(class uint8, first uint32, keep uint64, now int64) bool {
 	for number := first; number < first+perPage(class); number++ {
 		record := c.record(class, number)
 		if record[atLength] == freeRecord {
 			continue
 		}
-		if uint64(record[atHash]) == key || record[atUntil] > now && record[atDenied] != 0 {
+		if uint64(record[atHash]) == keep || record[atUntil] > now && record[atDenied] != 0 {
 			return false
 		}
 	}
@@ -276,6 +277,7 @@ func (c *sizeClass) removePage(class uint8, first uint32) {
 	c.holes++
 }
 
+// evictRecord drops a record of a class, chosen as allocate says. It returns false if the sample has none to drop.
 func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 	c, now := &sh.records.classes[class], op.storeTime()
 	victim, least := uint32(0), int64(0)

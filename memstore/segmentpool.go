@@ -6,15 +6,15 @@ import (
 	"unsafe"
 )
 
-// A segmentPool holds the memory of unused segments. The first access to new memory is a page fault, which takes longer
-// than the rest of a split. So a goroutine of the store makes that access in advance, not the caller whose key causes
-// the split. It allocates several segments at once, which the system can back with large pages and the garbage
-// collector sees as one object.
+// A segmentPool has the memory of unused segments. The first access to new memory causes a page fault, which takes
+// longer than the rest of a split. So that the caller whose key causes a split does not have to wait for it, a
+// goroutine of the store makes that access in advance. It allocates several segments at once: the system can back them
+// with large pages, and they are one object for the garbage collector.
 type segmentPool struct {
 	refill chan struct{}
 
 	mu       sync.Mutex
-	low      int             // at this number of ready segments, more are prepared
+	low      int             // more segments are prepared when only this number is ready
 	ready    []segmentMemory // backed by the system, and counted as used memory
 	released []*slot         // returned to the system; zero when accessed again
 }
@@ -54,7 +54,7 @@ func (s *Store) newLargeSegment(depth uint8) *segment {
 	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, reused: memory.used}
 }
 
-// take returns prepared memory of a segment, and whether few are left.
+// take returns the prepared memory of a segment, and reports whether only few prepared segments are left.
 func (t *segmentPool) take() (memory segmentMemory, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *segmentPool) reuse() segmentMemory {
 	return segmentMemory{base: base, used: true}
 }
 
-// release returns the memory of an empty segment to the system.
+// release returns the memory of an unused segment to the system.
 func (s *Store) release(g *segment) {
 	s.budget.tables.Add(-g.bytes())
 	if !returnPages(g.slots) {
@@ -103,7 +103,8 @@ func (s *Store) refillSegmentPool() {
 	}
 }
 
-// prepareSegments adds segments to the pool, at most a sixteenth of the size of the tables.
+// prepareSegments adds segments to the pool: a sixteenth of the size of all tables, within limits, or less if memory
+// does not allow that.
 func (s *Store) prepareSegments() {
 	bytes := min(max(s.budget.tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
 	for !s.reserveTable(bytes) {

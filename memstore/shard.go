@@ -9,14 +9,14 @@ import (
 
 const shardBits = 8
 
-// A shard has the keys whose hashes begin with its number. Its lock is needed to add, move or drop entries and for all
-// access to records, but not to decide on an existing entry.
+// A shard has the keys whose hashes begin with its number. Its lock protects the records, and is needed to add, move or
+// drop entries. A decision on an existing entry needs no lock.
 type shard struct {
 	mu      sync.Mutex
 	records records
 
-	// swept is the latest time at which a dead key was dropped. A new key starts no earlier, so that the time of a
-	// dropped key does not go back.
+	// swept is the latest time at which a dead key was dropped. A new key does not start before that time. So the time of
+	// a key that was dropped and added again does not go back.
 	swept int64
 	_     [64]byte // so that the locks of two shards are not in one cache line
 }
@@ -55,9 +55,9 @@ func (s *Store) segmentWithRoom(op *operation) (*segment, error) {
 	}
 }
 
-// makeRoom makes room in a full segment: it drops dead entries if that is worth it, otherwise grows, and if memory does
-// not allow that, evicts the entries with the shortest time left. Keys that were denied since they last drained stay.
-// If there are only such keys, the new key is refused.
+// makeRoom makes room in a full segment. It drops dead entries if there are many. Otherwise it grows the table. If
+// memory does not allow that, it evicts the entries that would be dead soonest, but no keys that were denied since they
+// last drained. It returns headgate.ErrFull if there are only such keys.
 func (s *Store) makeRoom(number uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.mostlyIdle(&s.layouts, now) {
 		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
@@ -69,7 +69,9 @@ func (s *Store) makeRoom(number uint8, d *directory, g *segment, tag uint64, now
 	}
 	batch := max(g.excess(depthOf(d)), len(g.slots)/32)
 	found := g.survey(&s.layouts, now, now, batch)
-	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, evictWithin: found.evict, maxEvict: max(0, batch-found.dead)}
+	tidying := tidyOptions{
+		layouts: &s.layouts, ref: now, now: now, evictWithin: found.evict, maxEvict: max(0, batch-found.dead),
+	}
 	g.tidy(&tidying)
 	s.evictions.Add(int64(tidying.evicted))
 	if g.full(depthOf(d)) {
@@ -129,8 +131,8 @@ func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int
 	return true
 }
 
-// merge joins the segment at i with its other half if both have become so empty that they will not be split again soon.
-// The shard is locked.
+// merge undoes the split of the segment at i, if both halves have become so empty that the result is not split again
+// soon. The shard is locked.
 func (s *Store) merge(d *directory, i int, now int64) {
 	g := d.segments[i]
 	if g.depth == 0 {

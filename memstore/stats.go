@@ -15,8 +15,8 @@ type Stats struct {
 	Evictions int64
 	// Refusals is how many new keys were refused because memory was full.
 	Refusals int64
-	// Steps is how often a part of the table was rehashed or swept, which delays callers that add a key to the shard.
-	// LongSteps is how many of these took longer than LongStep, including time in which the process did not run.
+	// Steps is how often a segment was rehashed or swept. A step delays callers that add a key to the same shard.
+	// LongSteps is the number of steps that took longer than LongStep, including time in which the process did not run.
 	Steps, LongSteps int64
 }
 

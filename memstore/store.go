@@ -19,8 +19,8 @@ import (
 
 var _ headgate.Limiter = (*Store)(nil)
 
-// A Store is a headgate.Limiter that counts in this process. Create one with New: methods of the zero Store panic. It
-// is safe for concurrent use. Bind is the fastest way to apply one limit to many keys.
+// A Store is a headgate.Limiter that keeps its counters in the memory of this process. Create one with New: methods of
+// the zero Store panic. It is safe for concurrent use. Bind is the fastest way to apply one limit to many keys.
 type Store struct {
 	// Read on every decision, rarely written.
 	clock     clock
@@ -60,8 +60,8 @@ func New(o Options) (*Store, error) {
 	}
 	s.budget.limit = o.MaxBytes
 	s.segmentPool.refill = make(chan struct{}, 1)
-	// A key has one state for all kinds of limits, so that a changed limit keeps what was consumed. Only leases, which are
-	// not consumption, have a state of their own.
+	// All kinds of limits share one state per key, so that the consumption stays if the limit of a key changes. Only
+	// leases have a state of their own, because slots in use are not consumption.
 	consumed := maphash.MakeSeed()
 	for kind := range s.seeds {
 		s.seeds[kind] = consumed
@@ -78,7 +78,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// MustNew does the same as New, but panics on an error. It is for options known to be valid.
+// MustNew is like New, but panics if the options are invalid.
 func MustNew(o Options) *Store {
 	s, err := New(o)
 	if err != nil {
@@ -97,8 +97,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// BorrowsKeys promises that the strings of a check are read only until the call returns, and owners not at all. So a
-// caller may reuse the memory of its keys.
+// BorrowsKeys marks a limiter that does not keep the strings of a check after the call returns. So a caller may reuse
+// the memory of its keys.
 func (s *Store) BorrowsKeys() {}
 
 // checkOpen returns an error if the context has ended or the store is closed.
@@ -171,8 +171,8 @@ type operation struct {
 	units int64
 }
 
-// newOperation returns the operation of a check. Reading the clock waits for all earlier reads of memory. So it is read
-// after the key is hashed and before the table is accessed, which is most likely not in the CPU's cache.
+// newOperation returns the operation of a check. It reads the clock before the table is accessed: reading the clock
+// waits for all earlier reads of memory, and the table is probably not in the CPU's cache.
 func (s *Store) newOperation(p *plan, key string, n int64) operation {
 	op := operation{plan: p, key: key, hash: s.hash(p, key), units: n}
 	op.setTime(s.now())
@@ -194,13 +194,13 @@ func (op *operation) storeTime() int64 { return op.now + op.lag }
 func (op *operation) shard() uint8 { return uint8(op.hash >> (64 - shardBits)) }
 func (op *operation) tag() uint64  { return tagOf(op.hash) }
 
-// unseal returns the pair in the key's word, whose layout is that of the plan. It reads the word at the store's time,
-// since the key's own may be behind by a period.
+// unseal returns the pair in the key's state word, which must have the layout of the plan. It interprets the word at
+// the store's time, because the key's clock may be behind by a period.
 func (op *operation) unseal(word uint64) algorithm.Pair {
 	return op.plan.unseal(op.tag(), word, op.storeTime())
 }
 
-// seal returns the key's word for a pair, in the layout of the plan.
+// seal returns the key's state word for a pair, in the layout of the plan.
 func (op *operation) seal(pair algorithm.Pair) uint64 { return op.plan.seal(op.tag(), pair) }
 
 // feasible reports whether the limit can ever allow n units.
@@ -209,7 +209,8 @@ func (op *operation) feasible() bool { return op.units <= op.plan.Capacity() }
 // tagWord returns the tag word of the key's entry.
 func (op *operation) tagWord() uint64 { return op.tag()<<layoutBits | op.plan.id }
 
-// take decides n units. It writes the decision in place, because copying a decision takes longer than computing it.
+// take takes n units if the limit allows it. It writes the decision to d, because copying a decision takes longer than
+// computing it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
 	op := s.newOperation(p, key, n)
 	if !op.feasible() {
@@ -244,7 +245,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 	}
 }
 
-// errRetry makes take try again.
+// errRetry is returned by takeAbsent. It makes take try again.
 var errRetry = errors.New("the clock has jumped, or the limit changed")
 
 // peek decides without taking.
@@ -294,13 +295,13 @@ type outcome uint8
 const (
 	takeDenied outcome = iota
 	takeAllowed
-	keyAbsent     // the key was not found; it is certainly absent only if the caller holds the shard's lock
+	keyAbsent     // the key was not found; without the shard's lock, its entry may just have moved
 	clockJumped   // the clock has jumped so far that the entry may not be readable at the operation's time
 	layoutChanged // the entry has the layout of another limit
 )
 
-// takeCompact makes almost every decision: it finds the entry, decides and swaps. It returns the pair after a take, or
-// the pair that denied it.
+// takeCompact takes n units from an entry without a lock, by a compare-and-swap. It returns the pair after an allowed
+// take, or the unchanged pair after a denial. Almost every decision is made here.
 func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair, outcome) {
 	tag := tagOf(hash)
 	for spins := 1; ; spins++ {
@@ -322,7 +323,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			}
 			pair, ok := p.TakePair(p.unseal(tag, word, now), now, n)
 			if !ok {
-				if word&deniedBit != 0 { // already recorded, unless the slot has another key by now
+				if word&deniedBit != 0 { // the denial is already recorded, unless the slot has another key by now
 					if atomic.LoadUint64(&e.state) == word {
 						return pair, takeDenied
 					}
@@ -342,7 +343,7 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 	}
 }
 
-// pause lets the holder of an entry finish.
+// pause lets other goroutines run after some spins, so that the holder of an entry can finish.
 func pause(spins int) {
 	if spins > 8 {
 		runtime.Gosched()

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// A full sweep visits every entry and drops the dead ones. Entries store their time modulo 2^39 µs, so sweeps must not
-// be too far apart: after a sweep at a time t, entries are readable at times from t − validBefore to t + validBefore. A
-// decision after that range waits for another sweep. A decision before it is made as if at the start of the range.
-// sweepPeriodically completes a sweep every few minutes, so neither happens unless the clock jumps by an hour.
+// A full sweep visits every entry and drops the dead ones. Entries store their time modulo 2^39 µs, so an old entry
+// must be dropped before its time looks like a later one. After a sweep at a time t, entries are readable in the range
+// from t − validBefore to t + validBefore. A decision after that range waits for another sweep. A decision earlier than
+// the range is made for the start of the range. sweepPeriodically completes a sweep every few minutes, so neither
+// happens unless the clock jumps by an hour.
 const (
 	validBefore = 1 << (timeBits - 7) // 71 minutes
 	validSpan   = 2 * validBefore
 
-	// This does not compile if the constants are inconsistent: an entry that a sweep leaves may have been dead for
-	// maxDeath, and must stay readable until the next sweep visits it, before the end of the range.
+	// This constant does not compile if the other constants are inconsistent. An entry that a sweep does not drop may have
+	// been dead for maxDeath, and must stay readable until the end of the range.
 	_ = uint64(1<<timeBits - maxAhead - (maxLife + maxDeath + validBefore))
 
 	sweepEvery    = time.Second
@@ -30,8 +31,8 @@ func (s *Store) now() int64 {
 	return s.nowAfterJump(now)
 }
 
-// nowInRange is like now, but never returns a time before the range. The time of now may be up to maxBehind before it;
-// then the clock of a staggered key, which is even further behind, may be outside the times that validAt accepts.
+// nowInRange is like now, but never returns a time before the range. now may return a time up to maxBehind before the
+// range. The clock of a staggered key is even further behind, and validAt may reject its time.
 func (s *Store) nowInRange() int64 {
 	now := s.clock.micros()
 	if uint64(now-s.validFrom.Load()) < validSpan {
@@ -40,8 +41,8 @@ func (s *Store) nowInRange() int64 {
 	return s.nowAfterJump(now)
 }
 
-// maxBehind is how far a time may be before the range: a staggered clock is behind by up to a period. Entries written
-// meanwhile are at most maxAhead after it.
+// maxBehind is how far a time may be before the range, because the clock of a staggered key is behind by up to a
+// period. The time of an entry that was written at the end of the range is then at most maxAhead after such a time.
 const maxBehind = maxAhead - validSpan
 
 // validAt reports whether entries are readable at the given time.
@@ -49,6 +50,8 @@ func (s *Store) validAt(now int64) bool {
 	return uint64(now-s.validFrom.Load()+maxBehind) < validSpan+maxBehind
 }
 
+// nowAfterJump returns the time at which to decide if the clock is outside the range. If the clock is after the range,
+// it makes a full sweep.
 func (s *Store) nowAfterJump(now int64) int64 {
 	s.sweepMu.Lock()
 	defer s.sweepMu.Unlock()
@@ -92,22 +95,23 @@ func (s *Store) sweepPeriodically() {
 	}
 }
 
+// completeSweep moves the range after a full sweep that began at start.
 func (s *Store) completeSweep(start int64) {
 	s.sweepMu.Lock()
 	defer s.sweepMu.Unlock()
 	s.validFrom.Store(max(s.validFrom.Load(), start-validBefore))
 }
 
-// sweepShard drops the dead entries of a shard. It locks the shard for one segment at a time, so that callers wait
-// for one at most. ref is a time at which the entries are readable.
+// sweepShard drops the dead entries of a shard. It locks the shard for one segment at a time, so that callers do not
+// wait for the whole shard. ref is a time at which the entries are readable.
 func (s *Store) sweepShard(n uint8, ref, now int64) {
 	sh := &s.shards[n]
 	for i := 0; ; { // if the directory doubles meanwhile, some segments are visited twice
 		sh.mu.Lock()
 		d := s.dirs[n].Load()
 		if d == nil || i >= len(d.segments) || ref == now && !s.validAt(now) {
-			// If the clock has jumped, entries are not readable at this time any more, and the goroutine that noticed it has
-			// swept them. That cannot happen while the shard is locked.
+			// All segments were visited, or the clock has jumped. After a jump, entries are not readable at now, and the
+			// goroutine that noticed the jump has swept them.
 			sh.mu.Unlock()
 			break
 		}

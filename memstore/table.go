@@ -6,30 +6,33 @@ import (
 	"unsafe"
 )
 
-// A slot is one entry of a table: the tag of its key, and its state.
+// A slot has one entry of a table: the tag of its key, and its state. The bits of both words are explained in word.go.
 //
-// Any goroutine may read it without a lock: tag first, then state, then the tag again. Any goroutine may swap the state
-// of an entry that is not held. Only the holder of the shard's lock may set held, write a tag, or move an entry. (An
-// entry that is claimed looks held to all other callers; see claim.go.) An entry is moved by holding it, writing it
-// elsewhere, and freeing its tag. So a concurrent decision on the old slot fails to swap and looks again. It also fails
-// if the slot has another key by then, even one with the same pair: a state is sealed with its key's tag, see word.go.
+// Any goroutine may read a slot without a lock: tag first, then state, then the tag again. Any goroutine may swap the
+// state if its held bit is not set. Only the holder of the shard's lock may set the held bit, write a tag, or move an
+// entry. (A call of TakeAll without locks sets it too, with the claimed bit: see claim.go.)
+//
+// To move an entry, the holder of the lock sets its held bit, writes it to another slot, and frees its tag. So the swap
+// of a concurrent decision on the old slot fails, and the decision looks for the entry again. The swap also fails if
+// the slot has another key by then, even if both keys have the same pair, because each state is sealed with the key's
+// tag.
 type slot struct {
 	tag, state uint64
 }
 
 const (
 	slotBytes = 16
-	// fullIn64 is the fill level, in 1/64, at which a segment is split or swept. Beyond that, probes get long.
+	// fullIn64 is the fill level, in 1/64, at which a segment is split or swept. At higher levels, probes get long.
 	fullIn64 = 54
-	// maxFullIn64 is that level for a segment whose split would double its shard's directory. Otherwise the few
-	// fullest segments would double all directories long before the others need it, and a directory that fits the
-	// cache saves more than some probes cost.
+	// maxFullIn64 is the fill level for a segment whose split would double its shard's directory. It is higher, because
+	// otherwise the few fullest segments would double all directories long before the other segments need it. Some
+	// longer probes cost less than directories that do not fit in the CPU's cache.
 	maxFullIn64 = 60
 	minSlots    = 32
 	maxSlots    = 512
 
-	// keepDeadMicros is how long a key that has drained stays, unless memory is full. It is often used again soon, and
-	// adding it again costs more than finding it.
+	// keepDeadMicros is how long a dead key stays, unless memory is full. It is often used again soon, and adding a key
+	// costs more than finding it.
 	keepDeadMicros = 4_000_000
 )
 
@@ -47,8 +50,8 @@ func newSegment(slots int, depth uint8) *segment {
 
 func (g *segment) base() *slot { return unsafe.SliceData(g.slots) }
 
-// excess returns how many entries must be dropped before another one can be added; 0 or less if there is room. deepest
-// is the depth of the directory.
+// excess returns how many entries must be dropped before another one can be added. It is 0 or less if there is room.
+// deepest is the depth of the directory, which is the maximum depth of its segments.
 func (g *segment) excess(deepest int) int {
 	level := fullIn64
 	if int(g.depth) == deepest && len(g.slots) == maxSlots {
@@ -63,9 +66,9 @@ func (g *segment) bytes() int64 {
 	return int64(len(g.slots)) * slotBytes
 }
 
-// A directory finds the segment of a tag by its first bits. Decisions need only the published half: where each
-// segment's slots begin, and how many slots every segment has. Segments are smaller than maxSlots only while there is
-// only one.
+// A directory finds the segment of a tag by the first bits of the tag. All its segments have the same number of slots.
+// That is maxSlots, unless there is only one segment. Goroutines without the shard's lock use only shift, mask and
+// bases.
 type directory struct {
 	shift uint8  // tag >> shift is the segment's number
 	mask  uint64 // slots of a segment − 1
@@ -90,7 +93,7 @@ func (d *directory) set(i int, g *segment) {
 
 func (d *directory) bytes() int64 { return int64(len(d.bases)) * 16 }
 
-// slotAt returns the slot i of those that begin at base; i is below their number.
+// slotAt returns slot i of the slots that begin at base. It does not check bounds.
 func slotAt(base *slot, i uint64) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(base), i*slotBytes))
 }
@@ -111,7 +114,7 @@ func probe(base *slot, mask, tag uint64) *slot {
 
 // add adds an entry to the segment, which must not be full.
 func (g *segment) add(tagWord, state uint64) {
-	g.free(tagWord>>layoutBits).assign(tagWord, state)
+	g.firstFree(tagWord>>layoutBits).assign(tagWord, state)
 	g.used++
 }
 
@@ -121,8 +124,8 @@ func (e *slot) assign(tagWord, state uint64) {
 	atomic.StoreUint64(&e.tag, tagWord)
 }
 
-// free returns the first free slot in the probe sequence of a tag.
-func (g *segment) free(tag uint64) *slot {
+// firstFree returns the first free slot in the probe sequence of a tag.
+func (g *segment) firstFree(tag uint64) *slot {
 	mask := uint64(len(g.slots) - 1)
 	for i := tag & mask; ; i = (i + 1) & mask {
 		if e := &g.slots[i]; atomic.LoadUint64(&e.tag) == 0 {
@@ -144,9 +147,9 @@ type tidyOptions struct {
 	moved   []slot // entries that move to another segment
 }
 
-// tidy visits every entry of the segment. It drops dead entries, appends those that move to another segment to s.moved,
-// and moves the others to the first free slot of their probe sequence. It begins after a free slot, so that all slots
-// before an entry are already tidied. The shard is locked.
+// tidy visits every entry of the segment. It drops dead entries, appends entries for another segment to s.moved, and
+// moves the others to the first free slot of their probe sequence. It begins after a free slot: no probe sequence
+// crosses that slot, so all slots in front of an entry are already tidied. The shard is locked.
 func (g *segment) tidy(s *tidyOptions) {
 	mask := uint64(len(g.slots) - 1)
 	base := g.base()
@@ -162,12 +165,12 @@ func (g *segment) tidy(s *tidyOptions) {
 			continue
 		}
 		tag := tagWord >> layoutBits
-		if s.drops(e) {
+		if s.holdToDrop(e) {
 			g.clear(e)
 			continue
 		}
 		if tag&s.moveBits != 0 {
-			state := e.hold() // from now on the layout stays as well
+			state := e.hold() // before the tag is read, because the layout in the tag is stable only while the entry is held
 			s.moved = append(s.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
 			g.clear(e)
 			continue
@@ -180,8 +183,8 @@ func (g *segment) tidy(s *tidyOptions) {
 	}
 }
 
-// fill adds entries to a segment that is not published yet. If no other goroutine can see the memory, it uses no atomic
-// operations, so that writes do not wait for each other's cache lines.
+// fill adds entries to a segment that is not published yet. It uses atomic operations only if the memory belonged to
+// another segment, so that other goroutines may still read it. Plain writes are faster.
 func (g *segment) fill(entries []slot) {
 	if g.reused {
 		for _, entry := range entries {
@@ -202,7 +205,8 @@ func (g *segment) fill(entries []slot) {
 	g.used += len(entries)
 }
 
-// clear frees a slot. Its state stays held, for goroutines that still read it, until the slot gets another key.
+// clear frees a slot. The held bit stays set until the slot gets another key, because other goroutines may still read
+// the state.
 func (g *segment) clear(e *slot) {
 	atomic.StoreUint64(&e.tag, 0)
 	g.used--
@@ -217,7 +221,7 @@ func freeUpTo(base *slot, mask, tag, i uint64) *slot {
 	}
 }
 
-// hold sets held and returns the previous state. If the caller already holds the entry, that state is held, too.
+// hold sets the held bit and returns the previous state, which has the bit too if the caller already holds the entry.
 func (e *slot) hold() uint64 {
 	for {
 		state := e.waitUnclaimed()
@@ -227,8 +231,8 @@ func (e *slot) hold() uint64 {
 	}
 }
 
-// drops reports whether the entry is to be dropped, and if so holds it.
-func (s *tidyOptions) drops(e *slot) bool {
+// holdToDrop reports whether the entry is dropped. If so, it holds the entry.
+func (s *tidyOptions) holdToDrop(e *slot) bool {
 	for {
 		state := e.waitUnclaimed()
 		tagWord := atomic.LoadUint64(&e.tag) // after the state, which is held while its layout changes
@@ -271,9 +275,10 @@ type segmentSurvey struct {
 	dead  int   // entries whose state is like that of a new key
 	idle  int   // dead entries that are unlikely to be used again
 	stale bool  // some dead entries must be dropped soon, before their time is mistaken for a later one
-	evict int64 // µs; enough evictable entries have at most this time left
+	evict int64 // a time in µs: the wanted number of evictable entries have at most this time left, if there are so many
 }
 
+// survey counts the entries of the segment. want is the number of entries that the caller may have to evict.
 func (g *segment) survey(t *layouts, ref, now int64, want int) segmentSurvey {
 	var c segmentSurvey
 	var byLength [65]int

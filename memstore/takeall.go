@@ -11,11 +11,11 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// TakeAll takes all checks or none. See [headgate.Limiter].
+// TakeAll takes the units of all checks or of none. See [headgate.Limiter].
 //
-// Usually it needs no locks: see claim.go. Otherwise nothing must be taken between its first read and its last change.
-// It locks the shards of its keys against other callers with locks, in order so that no two calls wait for each other,
-// and sets the held bit of its entries against callers without locks.
+// Usually it needs no locks: see claim.go. Otherwise it locks the shards of all keys, in order of their numbers, so
+// that two calls do not wait for each other. It also sets the held bit of the entries, because other goroutines take
+// from entries without a lock.
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -57,7 +57,7 @@ func (s *Store) takeOne(c *headgate.Check, dst []headgate.Decision) ([]headgate.
 	return dst, nil
 }
 
-// takeMany is TakeAll of several checks. claims has a zero claim for each.
+// takeMany is TakeAll for several checks. claims has a zero claim for each check.
 func (s *Store) takeMany(
 	checks []headgate.Check, claims []claim, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
@@ -137,8 +137,8 @@ func (s *Store) takeLocked(
 	return s.takeParts(parts, dst)
 }
 
-// peekParts decides parts that can take nothing. It holds their entries meanwhile, so that it sees the effect of
-// another TakeAll on all of them or on none.
+// peekParts decides parts whose costs are all above the capacity, so that none can be taken. It holds the entries, so
+// that it sees the effect of another TakeAll on all of them or on none.
 func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Decision {
 	for i := range parts {
 		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
@@ -187,8 +187,8 @@ func (s *Store) unlock(set *shardSet) {
 	}
 }
 
-// prefetch reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. By itself the
-// CPU does not prefetch beyond a lock or a swap.
+// prefetch reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. Later reads are
+// not parallel, because the CPU does not read ahead of a lock or a compare-and-swap.
 func (s *Store) prefetch(parts []part) {
 	for i := range parts {
 		if parts[i].plan.compact {
@@ -202,7 +202,7 @@ func (s *Store) prefetch(parts []part) {
 	}
 }
 
-// prefetchSlot reads the slots that most likely have the entry of a key.
+// prefetchSlot reads the two cache lines that most likely have the entry of a key.
 func (s *Store) prefetchSlot(hash uint64) {
 	if d := s.dirs[hash>>(64-shardBits)].Load(); d != nil {
 		tag := tagOf(hash)
@@ -212,7 +212,8 @@ func (s *Store) prefetchSlot(hash uint64) {
 	}
 }
 
-// takeParts takes all parts or none. Their shards are locked. It reserves, decides, and then takes or restores all.
+// takeParts takes all parts or none. Their shards are locked. It reserves room for all parts, then decides all, and
+// then either takes all or restores all.
 func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
 	moved := false
 	for i := range parts {

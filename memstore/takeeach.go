@@ -9,8 +9,8 @@ import (
 // eachBatch is the number of checks that TakeEach looks up together.
 const eachBatch = 16
 
-// TakeEach decides each check on its own, in order, as Take does. It writes each decision to dst and each error to
-// errs, at the index of the check. All three have the same length, and errs must contain only nil.
+// TakeEach calls Take for each check, in order. It writes the decision and the error to dst and errs, at the index of
+// the check. All three slices must have the same length, and errs must contain only nil.
 //
 // The memory that a batch of checks needs is read before the first of them is decided, so that the CPU fetches it in
 // parallel. The clock is read once per batch.
@@ -29,7 +29,7 @@ func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*h
 }
 
 func (s *Store) takeBatch(batch []operation, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
-	var plan *plan // of the previous check, which often has the same limit
+	var plan *plan // the plan of the previous check, which often has the same limit
 	for i, c := range checks {
 		op := &batch[i]
 		*op = operation{units: c.Cost}

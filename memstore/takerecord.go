@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// takeByRecord decides a check of a key whose state does not fit a state word, and so is in a record.
+// takeByRecord is take for a plan whose states do not fit a state word. The state of the key is in a record.
 func (s *Store) takeByRecord(op *operation) (headgate.Decision, error) {
 	sh := s.lockFor(op)
 	defer sh.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Store) takeGrowing(sh *shard, op *operation, record []int64) (headgate.
 	return op.takeInPlace(record), nil
 }
 
-// lookupAndDecide calls decideByRecord for the record of a key, if it has one.
+// lookupAndDecide calls decideByRecord for the record of a key. Without a record, it decides as for a new key.
 func (s *Store) lookupAndDecide(sh *shard, op *operation, n int64) headgate.Decision {
 	record := sh.records.lookup(op.hash)
 	if record == nil {
@@ -99,13 +99,13 @@ func (s *Store) recordWithRoom(sh *shard, op *operation) ([]int64, error) {
 	return s.recordFor(sh, op, words)
 }
 
-// wordsAfter returns the largest size of a state after one more step, in words.
+// wordsAfter returns the largest length of a state after one more step, given its present length. Lengths are in words.
 func (op *operation) wordsAfter(words int64) int {
 	return max(op.plan.initialWords, int(words)+op.plan.growth)
 }
 
-// storeState stores the state after a step, and the time until which the record must be kept. It removes the mark of a
-// denial if the key had drained.
+// storeState stores the state after a step, and the time until which the record must be kept. If the key had drained,
+// it clears atDenied.
 func (op *operation) storeState(record []int64, state algorithm.State, resetAfter time.Duration) {
 	if record[atUntil] <= op.storeTime() {
 		record[atDenied] = 0

@@ -6,23 +6,24 @@ import (
 	"github.com/headgate/headgate/algorithm"
 )
 
-// A state word holds an algorithm.Pair in 64 bits, so that one compare-and-swap is a decision:
+// A state word holds an algorithm.Pair in 64 bits, so that a decision needs only one compare-and-swap:
 //
 //	bit 63      held: a holder of the shard's lock is about to change or move the entry
 //	bit 62      denied: the key was denied since it last drained; such a key is not evicted
-//	bit 61      claimed, and then held as well: by a TakeAll, see claim.go
-//	bits 22–60  time in µs, modulo 2^39 (6 days)
-//	bits 0–21   units and, above them, how long after the time the latest decision was
+//	bit 61      claimed: a TakeAll without locks is about to change the entry (see claim.go); held is set too
+//	bits 22–60  Pair.Time in µs, modulo 2^39 (6 days)
+//	bits 0–21   Pair.Units and, above them, Pair.Last as the time since Pair.Time
 //
-// How many of the last 22 bits are units, and in what grain the time after that is counted, depends on the limit: see
+// The limit determines how many of the last 22 bits are units, and in which grain the time above them is counted: see
 // layout.
 //
-// Time and units are sealed with the key: XORed with the 52 bits of its tag. So the words of two keys with the same
-// pair differ, and a goroutine that has read the word of a key cannot swap the word of the slot's next owner. They are
-// also sealed with the layout, so that it cannot swap a word that was rewritten under another limit.
+// The times and units are sealed: XORed with the tag of the key, so that the words of two keys with the same pair
+// differ. If a slot gets another key after a goroutine has read its word, the goroutine's swap therefore fails. The
+// times and units are also XORed with a salt of the layout, so that a swap fails if the word was rewritten under
+// another limit.
 //
-// A time is not mistaken for one 6 days before or after it, because nothing lives longer than maxLife and dead entries
-// are dropped in time (see sweep.go).
+// Times that are 6 days apart look the same. They are not confused, because no state lives longer than maxLife, and
+// sweeps drop dead entries soon enough (see sweep.go).
 const (
 	heldBit    = 1 << 63
 	deniedBit  = 1 << 62
@@ -38,17 +39,17 @@ const (
 	maxDeath = 1 << (timeBits - 7) // µs for which a dead entry may stay: 71 minutes
 )
 
-// age returns how long before now the time of an unsealed word is. It is negative if that time is after now.
+// age returns the time from that of an unsealed word to now, in µs. It is negative if the word's time is after now.
 func age(word uint64, now int64) int64 {
 	return int64((uint64(now)-word>>fieldBits+maxAhead)&timeMask) - maxAhead
 }
 
-// deniedLife returns how long a denied key is remembered if its state drains within us microseconds. A client that
-// sends several times its limit comes back within that time. Otherwise its key could be evicted until its next denial.
+// deniedLife returns how long a denied key is kept if its state drains within us microseconds: a quarter longer. A
+// client far above its limit is denied again within that time, so its key is always protected from eviction.
 func deniedLife(us int64) int64 { return us + us/4 }
 
-// A tag word names the key of an entry, by 52 bits of its hash, and in the low bits the layout of its state word. 8
-// more bits of the hash are the number of the shard. A tag word of 0 is a free entry.
+// A tag word has the tag of the entry's key, which is 52 bits of its hash, and in the low bits the id of the layout of
+// the state word. Another 8 bits of the hash are the number of the shard. The tag word of a free slot is 0.
 const (
 	layoutBits = 12
 	layoutMask = 1<<layoutBits - 1
@@ -66,12 +67,12 @@ func tagOf(hash uint64) uint64 {
 	return tag
 }
 
-// A layout says how a state word holds a pair. Limits with the same algorithm.StateFormat whose capacities have the
-// same number of bits share a layout.
+// A layout describes how a state word holds a pair. Limits with the same algorithm.StateFormat whose capacities have
+// the same number of bits share a layout.
 //
-// The word of a bucket has the Pair's Time and, in units of a grain, how long after it Last is. The fewer bits the
-// units need, the finer is the grain. Last is rounded up. So after a change of limit the units may start to drain a
-// little after the decision, by less than the time in which one unit drains.
+// The word of a bucket has Pair.Time, and the time from Pair.Time to Pair.Last in multiples of a grain. The fewer bits
+// the units need, the finer the grain is. Last is rounded up. So after a change of limit, units may start to drain
+// later than they should, by less than the time in which one unit drains.
 type layout struct {
 	id        uint64 // in the tag words of its entries
 	salt      uint64 // with the tag, seals the state words
@@ -90,8 +91,8 @@ const (
 	noGrain   = 63 // the word has no time of the latest decision
 )
 
-// layoutOf returns the layout of a plan's words, without its id, or false if words cannot hold its states. Even with a
-// layout, a debt may not fit.
+// layoutOf returns the layout of a plan's words, without its id. It returns false if words cannot hold the plan's
+// states. A word with a layout may still have no room for a debt.
 func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 	if !p.IsPair() {
 		return l, false
@@ -139,8 +140,9 @@ func (l *layout) seal(tag uint64, p algorithm.Pair) uint64 {
 	return (uint64(p.Time)&timeMask<<fieldBits | after | uint64(p.Units)) ^ tag ^ l.salt
 }
 
-// unseal returns the pair in the state word of a key. Its time is less than maxAhead after now and less than 2^39 −
-// maxAhead before, and Last is rounded up to a grain. A word without units belongs to an entry that is being added.
+// unseal returns the pair in the state word of a key. The pair's time must be less than maxAhead after now and less
+// than 2^39 − maxAhead before now. Last is rounded up to a grain. A word without units belongs to an entry that is
+// being added.
 func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	word ^= tag ^ l.salt
 	units := int64(word & l.unitMask)
@@ -152,8 +154,8 @@ func (l *layout) unseal(tag, word uint64, now int64) algorithm.Pair {
 	return algorithm.Pair{Time: time, Units: units, Last: time + since}
 }
 
-// clampLast corrects the rounding of a pair's Last for a step that needs the time of the latest decision: that is not
-// after now, unless the clock has gone back by more than a grain.
+// clampLast corrects a Last that was rounded up to a time after now. If Last is after now by a grain or more, the clock
+// has gone back, and clampLast changes nothing.
 func (l *layout) clampLast(p algorithm.Pair, now int64) algorithm.Pair {
 	if p.Last-l.grainMask <= now {
 		p.Last = max(p.Time, min(p.Last, now))
@@ -179,8 +181,8 @@ func lifeTime(life uint8) int64 {
 	return (2 + int64(life&1)) << (life >> 1) >> 1
 }
 
-// timeLeft returns how long an entry must be remembered after now, in µs. If it is dead, the result is 0 or less, and
-// says for how long. ref is a time at which the entry was readable, to interpret the word's time.
+// timeLeft returns how long after now an entry must be kept, in µs. If the entry is dead, the result is not positive,
+// and its absolute value is how long the entry has been dead. ref is a time at which the word's time is readable.
 func (l *layout) timeLeft(tag, word uint64, ref, now int64) int64 {
 	wasDenied := word&deniedBit != 0
 	word ^= tag ^ l.salt
@@ -198,7 +200,7 @@ func (l *layout) timeLeft(tag, word uint64, ref, now int64) int64 {
 	return min(life, maxLife) - (age(word, ref) + now - ref)
 }
 
-// stillDenied returns the denied bit of the state that replaces word at now: it stays until the key has drained.
+// stillDenied returns the denied bit for the state that replaces word at now. The bit stays set until the key drains.
 func (l *layout) stillDenied(tag, word uint64, now int64) uint64 {
 	if word&deniedBit == 0 || l.timeLeft(tag, word, now, now) <= 0 {
 		return 0
