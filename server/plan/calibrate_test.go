@@ -77,7 +77,7 @@ func TestThroughputIsTheUsualOne(t *testing.T) {
 
 func TestMemoryIsThatOfAsManyCounters(t *testing.T) {
 	t.Parallel()
-	for _, counters := range []int{1_040_000, 1_200_000, 1_600_000, 1_800_000} { // tables have just grown, are full, and grow
+	for _, counters := range []int{1_040_000, 1_200_000, 1_600_000, 1_800_000} { // tables have grown, are full, and grow
 		store, err := memstore.New(memstore.Options{})
 		if err != nil {
 			t.Fatal(err)

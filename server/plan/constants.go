@@ -34,16 +34,16 @@ type Constants struct {
 // DefaultMachine is the machine on which the defaults were measured.
 const DefaultMachine = "two cores of an Intel Xeon"
 
-// The table that a memstore needs for 100 M counters, and how many counters are in it when its parts begin to double, and
-// when all of them have doubled. A table of any other power of two of that size is like it.
+// The table that a memstore needs for 100 M counters, and how many counters are in it when its parts begin to double,
+// and when all of them have doubled. Tables that are larger or smaller by a power of two are like it.
 const (
 	tableBytes = 2.23e9
 	tableFull  = 104e6
 	tableGrown = 131e6
 )
 
-// nodeBytes returns the memory per counter of a node with the given number of counters. It is highest when the table has
-// just grown.
+// nodeBytes returns the memory per counter of a node with the given number of counters. It is highest when the table
+// has just grown.
 func nodeBytes(counters float64) float64 {
 	counters = max(counters, 1)
 	for counters > tableFull {
@@ -63,12 +63,14 @@ func Defaults(counters float64) Constants {
 		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
 		ShardCalls:    Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
 		LimitWork:     Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 0.8 to 1.4"},
-		NodeBytes:     Constant{"memory of a counter in a node", nodeBytes(counters), "bytes", results + "100 M keys; tables double"},
-		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
-		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},
-		UpdateBytes:   Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, ten hosts"},
-		LeaseCalls:    Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
-		RoundTrip:     Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
+		NodeBytes: Constant{
+			"memory of a counter in a node", nodeBytes(counters), "bytes", results + "100 M keys; tables double",
+		},
+		ShardBytes:  Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
+		CallBytes:   Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},
+		UpdateBytes: Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, ten hosts"},
+		LeaseCalls:  Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
+		RoundTrip:   Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
 	}
 }
 

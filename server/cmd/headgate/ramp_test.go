@@ -93,7 +93,8 @@ func TestInterruptedBenchmarksShowWhatTheyMeasured(t *testing.T) {
 			})
 			service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { interrupt() }))
 			t.Cleanup(service.Close)
-			cmd := exec.CommandContext(t.Context(), "headgate", append(append([]string{"bench"}, args...), "--target", service.URL+"/")...)
+			args := append(append([]string{"bench"}, args...), "--target", service.URL+"/")
+			cmd := exec.CommandContext(t.Context(), "headgate", args...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Start(); err != nil {
