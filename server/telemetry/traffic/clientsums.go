@@ -33,7 +33,7 @@ func (s clientSums) add(c *ClientCount) {
 	sum.Error += c.Error
 }
 
-// denialRank returns 0 if requests of the client were denied, else 1.
+// denialRank returns 0 if requests of the client were denied, else 1. It is for sorting.
 func (c *ClientCount) denialRank() int {
 	if c.Denied > 0 && !c.Shadow {
 		return 0
@@ -41,7 +41,7 @@ func (c *ClientCount) denialRank() int {
 	return 1
 }
 
-// part returns the counts for covered seconds, if c has the counts for seconds.
+// part scales the counts of the given number of seconds to those of covered seconds.
 func (c *ClientCount) part(covered, seconds int64) ClientCount {
 	result := *c
 	for _, n := range []*uint64{&result.Requests, &result.Denied, &result.Error} {
@@ -63,7 +63,7 @@ func (s clientSums) list() []ClientCount {
 	return list
 }
 
-// sorted returns all clients: with byDenied, the client with the most denials first, otherwise with the most requests.
+// sorted returns all clients in descending order of their denials if byDenied is true, otherwise of their requests.
 func (s clientSums) sorted(byDenied bool) []ClientCount {
 	list := s.list()
 	slices.SortFunc(list, func(a, b ClientCount) int {

@@ -2,7 +2,7 @@ package traffic
 
 // Counts are the requests of a rule, or of all rules, in some time.
 type Counts struct {
-	// Requests are the sum of Denied, Delayed and Allowed.
+	// Requests is the sum of Denied, Delayed and Allowed.
 	Requests uint64 `json:"q,omitempty"`
 	Denied   uint64 `json:"d,omitempty"`
 	Delayed  uint64 `json:"w,omitempty"`
@@ -12,7 +12,7 @@ type Counts struct {
 	Degraded uint64 `json:"g,omitempty"`
 	// Cost is the number of units that the requests asked for.
 	Cost uint64 `json:"c,omitempty"`
-	// Timed decisions took TookNS nanoseconds in total. About one decision in 32 is timed.
+	// Timed is the number of decisions that were timed, about one in 32. They took TookNS nanoseconds in total.
 	Timed  uint64 `json:"n,omitempty"`
 	TookNS uint64 `json:"t,omitempty"`
 }
@@ -27,7 +27,8 @@ func (c *Counts) Add(o *Counts) {
 	}
 }
 
-// sub returns c minus an earlier reading. A counter that is lower than before was created again: it counts from 0.
+// sub returns c minus an earlier reading. If a counter is lower than before, it was created again and has counted
+// from 0.
 func (c *Counts) sub(earlier *Counts) Counts {
 	result := *c
 	before := earlier.fields()
@@ -42,7 +43,7 @@ func (c *Counts) sub(earlier *Counts) Counts {
 // Minus returns c minus an earlier state of the same counts.
 func (c *Counts) Minus(earlier *Counts) Counts { return c.sub(earlier) }
 
-// part returns the i-th of n equal parts. All parts together are c.
+// part returns the i-th of n parts, which are as equal as possible. Their sum is c.
 func (c *Counts) part(i, n uint64) Counts {
 	result := *c
 	for _, p := range result.pointers() {
@@ -76,20 +77,22 @@ type Second struct {
 	Rows []Row `json:"rows"`
 }
 
-// A Report is what a node sends to the rules service every few seconds.
+// A Report is a node's message to the rules service with its latest counts.
 type Report struct {
 	Node string `json:"node"`
-	// Started is the Unix time of the node's start in microseconds. Seconds are counted once for each Started.
+	// Started is the Unix time of the node's start in microseconds. For the same Started, each second is counted only
+	// once.
 	Started int64    `json:"started"`
 	Seconds []Second `json:"seconds"`
-	// Minute is the Unix time of the minute in which Clients were counted, from its beginning on. 0 without Clients.
+	// Minute is the Unix time of the minute in which Clients were counted, 0 without Clients. Clients has the counts since
+	// the beginning of the minute.
 	Minute  int64         `json:"minute,omitempty"`
 	Clients []ClientCount `json:"clients,omitempty"`
 }
 
 // A ClientCount has the requests of a client under a rule.
 type ClientCount struct {
-	// Client are attributes, a JSON object.
+	// Client has the attributes of the client.
 	Client RawClient `json:"client"`
 	Rule   string    `json:"rule"`
 	// The true number of requests differs from Requests by at most Error, with a probability of 99 %.
@@ -97,7 +100,7 @@ type ClientCount struct {
 	Allowed  uint64 `json:"allowed"`
 	Denied   uint64 `json:"denied"`
 	Error    uint64 `json:"error"`
-	// Shadow means that the rule is a shadow rule, which denies nothing. Denied are the requests that it would have
-	// denied.
+	// Shadow means that the rule is a shadow rule, which denies nothing. Denied is then the number of requests that it
+	// would have denied.
 	Shadow bool `json:"shadow,omitempty"`
 }

@@ -4,7 +4,7 @@ import "time"
 
 // A DecisionsQuery selects decisions.
 type DecisionsQuery struct {
-	// Client are attributes in their kept form. Empty for all clients.
+	// Client has attributes with values in the form of Namer.Kept. Empty for all clients.
 	Client map[string]string `json:"client,omitempty"`
 	Rule   string            `json:"rule,omitempty"` // empty for all
 	Denied bool              `json:"denied,omitempty"`
@@ -19,8 +19,8 @@ type Decision struct {
 	Rule   string    `json:"rule"`
 	// Verdict has the values of the label verdict of the metrics: allow, delay, reject, drop, block or shadow.
 	Verdict string `json:"verdict"`
-	// Limit is the tightest limit of the rule, empty if the client is blocked. The next fields are from the decision on
-	// it.
+	// Limit is the tightest limit of the rule, empty if the client is blocked. Remaining and RetryAfterMS are
+	// about this limit.
 	Limit        string `json:"limit,omitempty"`
 	Remaining    int64  `json:"remaining"`
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // -1 means never
@@ -28,6 +28,6 @@ type Decision struct {
 	Cost         int64  `json:"cost"`
 	// Degraded reports whether on_failure decided, because the store was unreachable.
 	Degraded bool `json:"degraded,omitempty"`
-	// OneIn is the number of requests of which one was recorded at that time, 0 if all were.
+	// OneIn is n if only one request in n was recorded at that time, 0 if all were.
 	OneIn uint32 `json:"one_in,omitempty"`
 }

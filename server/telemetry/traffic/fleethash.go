@@ -2,8 +2,9 @@ package traffic
 
 import "math/bits"
 
-// fleetHash returns a hash of a text that is the same on all nodes with the same seed, so that they sample the same
-// clients. It is short enough for the decision path, and keyed so that clients cannot choose to be sampled.
+// fleetHash returns a hash of a text. All nodes with the same seed return the same hash, and therefore sample the same
+// clients. Clients do not know the seed and cannot choose to be sampled. The function is fast enough to be called for
+// each decision.
 func fleetHash(seed uint64, text string) uint64 {
 	const (
 		prime1 = 0x9e3779b97f4a7c15
@@ -25,7 +26,7 @@ func fleetHash(seed uint64, text string) uint64 {
 	return fold(fold(h, prime1)^seed, prime2)
 }
 
-// word returns the first 8 bytes of a text, half the first 4. The compiler makes one load of each.
+// word returns the first 8 bytes of a text, and half the first 4. The compiler makes one load of each.
 func word(text string) uint64 {
 	_ = text[7]
 	return uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |

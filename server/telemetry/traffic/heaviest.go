@@ -22,8 +22,8 @@ func (r *Recorder) rotate() []ClientCount {
 	return list
 }
 
-// clients returns the heaviest and the most denied clients of the minute. At its end the tables are emptied. The few
-// requests that are counted while a table is read and emptied are lost.
+// clients returns the clients of the minute with the most requests and those with the most denials. If end is true, it
+// then empties the tables. The few requests that are counted while a table is read and emptied are lost.
 func (r *Recorder) clients(end bool) []ClientCount {
 	type key struct {
 		rule   *ruleStats
@@ -93,8 +93,8 @@ func (r *Recorder) name(c *counted) RawClient {
 	return name
 }
 
-// heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It copies only
-// these, because a table has thousands.
+// heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It does not copy
+// the other clients, because a table has thousands.
 func (t *table) heaviest(n int) []counted {
 	var byRequests, byDenied []uint64 // counts, each with the index of its slot in the lower half
 	for at := range uint64(len(t.buckets)) {
@@ -175,7 +175,8 @@ const (
 	maxPerRule  = 50
 )
 
-// Erase removes the clients that have all the given attributes, in their kept form, from the tables of this minute.
+// Erase removes the clients that have all the given attributes from the tables of this minute. The values are in the
+// form of Namer.Kept.
 func (r *Recorder) Erase(kept map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

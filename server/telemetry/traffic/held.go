@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// heldFrom is the number of requests in a minute from which a client is held: its requests are counted by the second,
-	// whether it is in the sample or not, because few clients send most of the requests.
+	// heldFrom is the number of requests in a minute from which a client is held. The requests of a held client are
+	// counted by the second, even if the client is not in the random sample, because a few clients send most requests.
 	heldFrom = 60
-	// maxHeld bounds the clients that are held, shared evenly by the rules. Each rule may have leastHeld.
+	// maxHeld is the maximum number of held clients. Each rule may have an equal part of it, but at least leastHeld.
 	maxHeld   = 200
 	leastHeld = 2
 )
 
-// A heldClient is a client that is held.
+// A heldClient is the state of a held client.
 type heldClient struct {
 	requests uint32 // in the minute, at the last tick
 	minute   int64
 }
 
-// hold counts the requests that clients with many requests have sent in the last second. tables are the tables of the
-// minute, and shared is the one of rules without a table of their own.
+// hold counts the requests of the last second of clients with many requests. tables are the tables of the minute.
+// shared is the table of the rules that have none of their own.
 func (s *sampler) hold(unix, minute int64, tables []*table, shared *table) {
 	var candidates []candidate
 	for _, t := range tables {
@@ -55,8 +55,8 @@ type candidate struct {
 	requests uint32
 }
 
-// appendHeavy appends the clients with at least heldFrom requests. It passes over most buckets without their locks,
-// because it runs each second.
+// appendHeavy appends the clients with at least heldFrom requests. It runs each second, so it skips buckets without
+// such a client before it locks them.
 func (t *table) appendHeavy(list []candidate) []candidate {
 	for at := range uint64(len(t.buckets)) {
 		b := &t.buckets[at]
@@ -80,7 +80,7 @@ func (t *table) appendHeavy(list []candidate) []candidate {
 	return list
 }
 
-// appendHeld appends a client that is held, if the table has it and appendHeavy does not append it.
+// appendHeld appends a held client that is in the table, unless appendHeavy has appended it.
 func (t *table) appendHeld(list []candidate, stats *ruleStats, key uint64) []candidate {
 	if t == nil {
 		return list

@@ -12,14 +12,14 @@ import (
 type HistoryOptions struct {
 	// Keep is how long minutes are kept. Default 7 days.
 	Keep time.Duration
-	// MaxBytes bounds the memory for minutes. Above it, the least active rules are forgotten. Default 48 MiB.
+	// MaxBytes is the maximum memory for minutes. Above it, the least active rules are dropped. Default 48 MiB.
 	MaxBytes int
-	// Namer hides values in the same way as the Namer of the nodes, so that a search finds hidden values. Default a Namer
-	// without a secret.
+	// Namer must hide values in the same way as the Namer of the nodes, otherwise a search does not find hidden values.
+	// Default a Namer without a secret.
 	Namer *Namer
 }
 
-// OwnKeep and OwnBytes are Keep and MaxBytes of the History that a node keeps of its own requests.
+// OwnKeep and OwnBytes are Keep and MaxBytes of a node's History of its own requests.
 const (
 	OwnKeep  = 24 * time.Hour
 	OwnBytes = 3 << 20
@@ -32,14 +32,14 @@ const (
 	maxRings = 200
 	// openMinutes is the number of minutes that reports may still add to.
 	openMinutes = 2
-	// maxNodes bounds the nodes that a History remembers.
+	// maxNodes is the maximum number of nodes of a History. Reports of others are ignored.
 	maxNodes = 10_000
-	// maxRules bounds the rules of a History.
+	// maxRules is the maximum number of rules in a minute. Others are ignored.
 	maxRules = 20_000
-	// minuteClients and hourClients are the numbers of clients that are kept of a minute and of an hour: so many with the
-	// most requests, and so many with the most denials.
+	// minuteClients and hourClients are how many clients with the most requests, and how many with the most denials, are
+	// kept for a minute and for an hour.
 	minuteClients, hourClients = 250, 500
-	// keptMinutes is the number of minutes whose clients are kept apart. After that they are kept by the hour.
+	// keptMinutes is the number of minutes for which clients are kept by the minute. Older ones are only kept by the hour.
 	keptMinutes = 60
 )
 
@@ -47,18 +47,18 @@ const (
 type ring struct {
 	unix [ringSeconds]int64
 	list [ringSeconds][countFields]uint32
-	used int64 // its latest second
+	used int64 // latest second with counts
 }
 
-// A nodeState is what a History remembers of a node.
+// A nodeState is the state of a node's Reports.
 type nodeState struct {
 	started int64
-	last    int64 // its latest second
-	minute  int64 // of clients
-	clients []ClientCount
+	last    int64         // latest second that was added
+	minute  int64         // minute of clients
+	clients []ClientCount // of a minute in progress; not yet in byMin and byHour
 }
 
-// A storedHour is an hour of clients of another process.
+// A storedHour identifies the clients of an hour that a process has stored.
 type storedHour struct {
 	hour   int64
 	origin string
@@ -140,7 +140,7 @@ func (h *History) addRow(unix int64, row *Row) {
 	}
 	minute := unix - unix%60
 	if minute <= h.closed {
-		minute = h.closed + 60 // the report came late
+		minute = h.closed + 60 // the report is late: count it in the first open minute
 	}
 	rules := h.open[minute]
 	if rules == nil {
@@ -158,7 +158,7 @@ func (h *History) addRow(unix int64, row *Row) {
 	sum.Add(&row.Counts)
 }
 
-// ringOf returns the ring of a rule, nil if there is no room for it.
+// ringOf returns the ring of a rule. It creates the ring if needed, and returns nil if there are too many.
 func (h *History) ringOf(rule string, unix int64) *ring {
 	at := h.rings[rule]
 	if at == nil && (len(h.rings) < maxRings || h.dropRing(unix)) {
@@ -168,7 +168,7 @@ func (h *History) ringOf(rule string, unix int64) *ring {
 	return at
 }
 
-// add adds counts to a second, unless the ring has a later one in its place.
+// add adds counts to a second, unless a later second already uses its place in the ring.
 func (r *ring) add(unix int64, c *Counts) {
 	i := unix % ringSeconds
 	if r.unix[i] > unix {
@@ -183,10 +183,10 @@ func (r *ring) add(unix int64, c *Counts) {
 	r.used = max(r.used, unix)
 }
 
-// ringIdle is the time in seconds after which another rule may take a rule's ring.
+// ringIdle is the time in seconds without requests after which a rule's ring may be dropped for another rule.
 const ringIdle = 60
 
-// dropRing drops the ring of the rule that was idle longest. It returns false if all are in use.
+// dropRing drops the ring that was idle for the longest time. It returns false if none was idle for ringIdle.
 func (h *History) dropRing(now int64) bool {
 	oldest, used := Total, now-ringIdle
 	for rule, r := range h.rings {
@@ -201,7 +201,7 @@ func (h *History) dropRing(now int64) bool {
 	return true
 }
 
-// mergeClients adds the clients of a node's minute to the clients of the fleet.
+// mergeClients moves the clients of a node's minute to the clients of the fleet.
 func (h *History) mergeClients(n *nodeState) {
 	if len(n.clients) == 0 {
 		return
@@ -211,7 +211,7 @@ func (h *History) mergeClients(n *nodeState) {
 	n.clients = nil
 }
 
-// trimAbove is how many times more clients than are kept may be in memory. Trimming takes long, because it sorts them.
+// trimAbove is the multiple of the kept clients above which they are trimmed. It is large because trimming sorts them.
 const trimAbove = 16
 
 func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSums, most int) {
@@ -234,7 +234,7 @@ type Minute struct {
 	Rows []Row
 }
 
-// Close closes and returns the minutes that no report adds to any more, and forgets what is too old. With all, it also
+// Close closes and returns the minutes to which reports no longer add, and drops old data. If all is true, it also
 // closes the minutes in progress.
 func (h *History) Close(now time.Time, all bool) []Minute {
 	h.mu.Lock()
@@ -269,7 +269,7 @@ func (h *History) Close(now time.Time, all bool) []Minute {
 	return list
 }
 
-// Open returns the minutes that reports may still add to, as they are now.
+// Open returns the current counts of the minutes to which reports may still add.
 func (h *History) Open() []Minute {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -284,7 +284,7 @@ func (h *History) Open() []Minute {
 	return list
 }
 
-// Load adds a stored minute. The counts of its seconds are not known, so its requests are spread evenly over them.
+// Load adds a stored minute. It spreads the requests evenly over the seconds, because their counts were not stored.
 func (h *History) Load(m Minute, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -314,7 +314,7 @@ func (h *History) store(minute int64, rule string, c *Counts) {
 	h.bytes += l.bytes - before
 }
 
-// forget drops what is older than Keep and, above MaxBytes, the least active rules.
+// forget drops data older than Keep. If the minutes use more than MaxBytes, it drops the least active rules.
 func (h *History) forget(now time.Time) {
 	before := now.Add(-h.options.Keep).Unix()
 	h.bytes = 0
@@ -329,7 +329,7 @@ func (h *History) forget(now time.Time) {
 			return cmp.Compare(h.minutes[a].sum, h.minutes[b].sum)
 		})
 		for _, rule := range least {
-			if h.bytes > h.options.MaxBytes*9/10 && rule != Total { // a tenth more, so that this is not needed each time
+			if h.bytes > h.options.MaxBytes*9/10 && rule != Total { // free a tenth more, to do this less often
 				h.bytes -= h.minutes[rule].bytes
 				delete(h.minutes, rule)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // MergeSeries adds up the series of several nodes for the same query. The clocks of the nodes may differ by a few
-// steps: the result has the steps of the latest series. MergeSeries returns nil if the list is empty.
+// steps, so the result has the steps of the latest series. MergeSeries returns nil if the list is empty.
 func MergeSeries(list []*Series, limit int) *Series {
 	list = slices.DeleteFunc(slices.Clone(list), func(s *Series) bool { return s == nil })
 	if len(list) == 0 {

@@ -2,17 +2,17 @@ package traffic
 
 import "encoding/binary"
 
-// A minuteLog has the counts of a rule by the minute, encoded in a few bytes each.
+// A minuteLog has the counts of a rule by the minute. Each minute takes only a few bytes.
 type minuteLog struct {
 	hours map[int64][]byte // by the Unix time of the hour
 	bytes int
-	sum   uint64 // requests, to find the least active rules
+	sum   uint64 // all requests, to compare the activity of rules
 }
 
-// The approximate memory of an hour besides its minutes, and of a rule besides its hours.
+// The approximate memory overhead.
 const (
-	chunkBytes   = 72
-	minutesBytes = 320
+	chunkBytes   = 72  // of an hour, without its minutes
+	minutesBytes = 320 // of a rule, without its hours
 )
 
 func (l *minuteLog) add(minute int64, c *Counts) {
@@ -27,7 +27,7 @@ func (l *minuteLog) add(minute int64, c *Counts) {
 	}
 	before := cap(chunk)
 	fields := c.fields()
-	fields[5] -= min(fields[5], fields[0]) // Cost is mostly equal to Requests: store only the difference
+	fields[5] -= min(fields[5], fields[0]) // store Cost as the difference to Requests, which is mostly 0
 	mask := byte(0)
 	for i, n := range fields {
 		if n > 0 {
@@ -72,7 +72,7 @@ func (l *minuteLog) each(from int64, f func(minute int64, c *Counts)) {
 	}
 }
 
-// forget drops the hours before a time.
+// forget drops the hours that ended before a time.
 func (l *minuteLog) forget(before int64) {
 	for hour, chunk := range l.hours {
 		if hour+3600 <= before {

@@ -19,17 +19,17 @@ import (
 	"github.com/headgate/headgate/server/control/nodequery"
 )
 
-// A NameMode says how clients are identified in the statistics.
+// A NameMode is the form in which the values of clients are kept in the statistics.
 type NameMode string
 
-// The ways to keep names.
+// The modes.
 const (
-	Clear NameMode = "clear" // in the clear, except values that may be secret
+	Clear NameMode = "clear" // as they are, except values that may be secret, which are hidden
 	Hash  NameMode = "hash"  // only hashes
 	Off   NameMode = "off"   // clients are not counted
 )
 
-// A RawClient is a JSON object of attributes, as text so that it can be a key of maps.
+// A RawClient is a JSON object of attributes. It is a string because it is used as a map key.
 type RawClient string
 
 var errClient = errors.New("want an object of texts")
@@ -80,7 +80,7 @@ func (c RawClient) Attributes() map[string]string {
 	return attributes
 }
 
-// Includes reports whether a client has all the given attributes, in their kept form.
+// Includes reports whether a client has all the given attributes, whose values are in the form of Namer.Kept.
 func (c RawClient) Includes(kept map[string]string) bool {
 	attributes := c.Attributes()
 	for name, value := range kept {
@@ -91,8 +91,8 @@ func (c RawClient) Includes(kept map[string]string) bool {
 	return len(kept) > 0
 }
 
-// Agrees reports whether a client may be the client with the given attributes, in their kept form: they have at least
-// one attribute in common, and all common attributes have the same value.
+// Agrees reports whether a client may be the client with the given attributes, whose values are in the form of
+// Namer.Kept. The two must have an attribute in common, and the same value of each common attribute.
 func (c RawClient) Agrees(kept map[string]string) bool {
 	common := false
 	for name, value := range c.Attributes() {
@@ -105,14 +105,14 @@ func (c RawClient) Agrees(kept map[string]string) bool {
 	return common
 }
 
-// A Namer turns values of clients into the form in which they are kept.
+// A Namer converts values of clients into the form in which the statistics keep them: unchanged, or hidden by a hash.
 type Namer struct {
 	names  NameMode
 	key    []byte
-	hashes sync.Pool // of hash.Hash: a used one has hashed its key
+	hashes sync.Pool // of hash.Hash; reused because the first use has to hash the key
 }
 
-// NewNamer returns a Namer. Nodes and rules services with the same secret give a value the same hash.
+// NewNamer returns a Namer. Namers with the same secret give a value the same hash.
 func NewNamer(names NameMode, secret []byte) *Namer {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("headgate traffic"))
@@ -127,13 +127,13 @@ func (n *Namer) CountsClients() bool { return n.names != Off }
 // seed returns the seed of hashes that nodes with the same secret share.
 func (n *Namer) seed() uint64 { return binary.LittleEndian.Uint64(n.key) }
 
-// shownSecret is the number of characters that are shown of a secret of at least longSecret bytes.
+// shownSecret is the number of bytes that Hidden shows of a secret of at least longSecret bytes.
 const (
 	shownSecret = 4
 	longSecret  = 16
 )
 
-// Hidden returns the form of a secret: its first characters, if it is long, and its hash.
+// Hidden returns the hidden form of a secret: its first characters, if it is long, and its hash.
 func (n *Namer) Hidden(value string) string {
 	shown := ""
 	if len(value) >= longSecret && n.names != Hash {
@@ -169,7 +169,7 @@ func (n *Namer) Kept(attribute, value string) string {
 	return value
 }
 
-// Client returns the kept form of attributes.
+// Client returns the client with the given attributes, whose values it converts with Kept.
 func (n *Namer) Client(attributes map[string]string) RawClient {
 	kept := make(map[string]string, len(attributes))
 	for name, value := range attributes {
@@ -178,7 +178,7 @@ func (n *Namer) Client(attributes map[string]string) RawClient {
 	return NewClient(kept)
 }
 
-// name returns the client of a table's entry.
+// name returns the client of an entry of a table.
 func (n *Namer) name(c *counted) RawClient {
 	text, hash := c.values, ""
 	if c.cut {
@@ -187,8 +187,8 @@ func (n *Namer) name(c *counted) RawClient {
 	return n.Name(match.KeyAttributes(c.rule.rule.Load(), c.byIP), text, hash)
 }
 
-// Name returns the client with the given values of attributes, as match.SplitValues reads them. If the text is cut,
-// hash stands for the values that are missing.
+// Name returns the client with the given attributes. text has their values, encoded for match.SplitValues. If text was
+// cut, hash replaces the missing values.
 func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClient {
 	if len(attributes) == 0 {
 		return "{}"
@@ -212,7 +212,7 @@ func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClie
 	return NewClient(kept)
 }
 
-// Matches reports whether an attribute of a client contains a text, or hides exactly this text.
+// Matches reports whether an attribute of a client contains a text, or is the hidden form of exactly this text.
 func (n *Namer) Matches(c RawClient, text string) bool {
 	hash := n.HashOf(text)
 	for _, value := range c.Attributes() {

@@ -43,7 +43,8 @@ type Columns struct {
 	LatencyUS    []float64 `json:"latency_us"`
 }
 
-// The windows of queries, and the step up to each.
+// The limits of SeriesQuery.Window. The step is a second for windows up to secondsUpTo, a minute up to minutesUpTo, and
+// ten minutes for longer ones.
 const (
 	MinWindow = 10 * time.Second
 	MaxWindow = 7 * 24 * time.Hour
@@ -52,7 +53,7 @@ const (
 	minutesUpTo = 24 * time.Hour
 )
 
-// Lag is the age of the second that counts as complete: all nodes have reported it.
+// Lag is the age from which a second is considered complete, because all nodes should have reported it.
 const Lag = 3 * time.Second
 
 func stepOf(window time.Duration) time.Duration {

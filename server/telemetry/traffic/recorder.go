@@ -16,19 +16,19 @@ import (
 
 // RecorderOptions configure a Recorder. Counters and Sink are required.
 type RecorderOptions struct {
-	// Counters returns the counters of all rules and of Total since the start, without costs and durations, which the
-	// Recorder counts itself.
+	// Counters returns the counters of all rules and of Total since the start. They have no costs and durations: the
+	// Recorder counts these.
 	Counters func() iter.Seq[Row]
-	// Sink receives a Report about each second. It must not block, and may keep the Report.
+	// Sink is called with a Report each second. It must not block, and may keep the Report.
 	Sink func(*Report)
 	// Node and Started are the fields of the Reports with these names.
 	Node    string
 	Started time.Time
 	// Namer names clients. Default a Namer with the mode Clear and without a secret.
 	Namer *Namer
-	// MaxBytes bounds the memory for clients. Default DefaultClientBytes.
+	// MaxBytes is the maximum memory for clients. Default DefaultClientBytes.
 	MaxBytes int
-	// SampleBytes bounds the memory for samples of requests. Default 6 MiB; below zero there are no samples.
+	// SampleBytes is the maximum memory for samples of requests. Default 6 MiB. There are no samples if it is negative.
 	SampleBytes int
 	// Now returns the time of sampled requests. Default time.Now.
 	Now func() time.Time
@@ -37,24 +37,24 @@ type RecorderOptions struct {
 // DefaultClientBytes is the default of RecorderOptions.MaxBytes.
 const DefaultClientBytes = 6 << 20
 
-// The sizes of tables, in clients.
+// The sizes of tables, in clients. Each active rule has a table. If memory is short, the others share one.
 const (
 	minTable   = 64
 	maxTable   = 4096
-	sharedSize = 4096 // of the table for rules without a table of their own
+	sharedSize = 4096
 )
 
 // ruleStats are the statistics of a rule beyond the metrics.
 type ruleStats struct {
 	id      string
 	rule    atomic.Pointer[rules.Rule]
-	clients atomic.Pointer[table] // nil: the shared one
+	clients atomic.Pointer[table] // nil if it uses the shared table
 	cost    atomic.Int64          // units beyond one per request
 	timed   atomic.Uint64
 	tookNS  atomic.Uint64
-	oneIn   atomic.Uint32 // one request in so many is counted for its client, a power of two; 0 for all
+	oneIn   atomic.Uint32 // one request in oneIn is counted for its client; a power of two, or 0 for all requests
 
-	fleet      uint64 // the seed of the keys of its clients
+	fleet      uint64 // seed of the keys of its clients, the same on all nodes
 	sampling   sampling
 	overflowed atomic.Bool // too many requests of its clients are sampled
 
@@ -154,7 +154,7 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 		}
 	}
 	r.index.Store(next)
-	// More than 400 rules do not make tables smaller: rules without memory for a table use the shared one.
+	// Halve the size until there is memory for all tables, but for at most 400: other rules use the shared table.
 	for r.size = maxTable; r.size > minTable && min(len(list), 400)*r.size*slotBytes > r.options.MaxBytes; {
 		r.size /= 2
 	}
@@ -214,7 +214,8 @@ func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.Client
 	}
 }
 
-// sample samples a request of a client that is sampled, unless it sends too many. Its weight is at least its requests.
+// sample samples a request of a sampled client, unless the client has sent more than maxPerMinute. The weight is
+// checked first: it is at least the number of requests, and needs no access to the table.
 func (r *Recorder) sample(t *table, key uint64, weight uint32, c *engine.ClientView, stats *ruleStats) {
 	if weight <= maxPerMinute || t.requests(key) <= maxPerMinute {
 		r.sampler.put(stats, key, c)
@@ -237,7 +238,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// clientsEvery is the interval in seconds in which Reports have clients.
+// clientsEvery is the interval in seconds at which Reports include clients.
 const clientsEvery = 5
 
 // Tick reports the second that ended before now.
@@ -289,7 +290,7 @@ func (r *Recorder) report(report *Report) {
 	}
 }
 
-// rows returns the counts since the last call, and gives active rules tables of their own.
+// rows returns the counts since the last call. It also creates tables for active rules.
 func (r *Recorder) rows(unix int64) []Row {
 	var rows []Row
 	index := r.index.Load()
@@ -325,17 +326,18 @@ func (r *Recorder) rows(unix int64) []Row {
 	return rows
 }
 
-// The rates, in requests of a rule in a second on a node, from which one request in 4 or 16 is counted for its client.
-// A client with 1 % of the requests of a minute then has at least 30,000, counted with a standard deviation of 1 %.
+// The rates of requests of a rule on a node, per second, from which only one request in 4 or 16 is counted for its
+// client. A client with 1 % of the requests of a minute then has at least 30,000, counted with a standard deviation of
+// 1 %.
 const (
 	oneIn4From  = 50_000
 	oneIn16From = 500_000
-	// busyMask is the least mask of the samples of clients at these rates.
+	// busyMask is the minimum of sampling.mask at these rates: one client in 8 is sampled.
 	busyMask = 7
 )
 
-// thin sets how many requests are counted for their clients in the next second, so that statistics take little time
-// even at high rates.
+// thin sets the share of requests that are counted for their clients in the next second. It is low at high rates, at
+// which counting would take too much time.
 func (s *ruleStats) thin(requests uint64) {
 	t, oneIn := s.clients.Load(), uint32(1)
 	switch {

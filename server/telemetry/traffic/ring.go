@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/engine"
 )
 
-// ringSize is the number of requests that are sampled in a second. If there are more, fewer clients are sampled. The
-// memory of samples holds fewer for an hour.
+// ringSize is the maximum number of requests that are sampled in a second. If there are more, fewer clients are sampled
+// in the next seconds.
 const ringSize = 1024
 
 // A sampledRequest is a request of a client in the sample.
@@ -24,17 +24,17 @@ type sampledRequest struct {
 // A sampleRing collects sampled requests for one second, without allocation.
 type sampleRing struct {
 	next   atomic.Uint32
-	start  int64        // µs, when it became the current one
-	filled atomic.Int64 // µs, when it became full; 0 if it is not
+	start  int64        // time in µs at which it became the current ring
+	filled atomic.Int64 // time in µs at which it became full, 0 if it is not full
 	list   [ringSize]sampledRequest
 }
 
 func (r *sampleRing) isFull() bool { return r.next.Load() >= ringSize }
 
-// maxShifts bounds the shifts for one second, because a short burst may fill the ring.
+// maxShifts is the maximum result of shifts. It is low because a short burst may fill the ring.
 const maxShifts = 4
 
-// shifts returns how often the number of sampled clients has to be halved, so that the requests of a second fit.
+// shifts returns how often the number of sampled clients must be halved for the requests of a second to fit.
 func (r *sampleRing) shifts() int {
 	filled := r.filled.Load()
 	if filled == 0 {
@@ -59,7 +59,7 @@ func (r *sampleRing) put(stats *ruleStats, key uint64, at int64, c *engine.Clien
 	return true
 }
 
-// drain calls f with each request, and empties the ring. Nothing may be added meanwhile.
+// drain calls f with each request, and empties the ring. No request may be added during the call.
 func (r *sampleRing) drain(f func(*sampledRequest)) {
 	for i := range min(r.next.Load(), ringSize) {
 		if e := &r.list[i]; e.ready.Load() {

@@ -9,7 +9,7 @@ import (
 type Sample struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// One of OneIn clients is in the sample, in addition to the held clients.
+	// OneIn is n if one of n clients is in the sample, in addition to the held clients.
 	OneIn   int64           `json:"one_in"`
 	Clients []SampledClient `json:"clients"`
 }
@@ -18,9 +18,10 @@ type Sample struct {
 type SampledClient struct {
 	Key    uint64    `json:"key,string"`
 	Client RawClient `json:"client"`
-	// Held clients send many requests. They are in the sample whatever their hash is.
+	// Held means that the client sends many requests and is in the sample for this reason.
 	Held bool `json:"held,omitempty"`
-	// Seconds means that each element of Requests is a second with its number of requests. Otherwise it is one request.
+	// Seconds means that each element of Requests is a second and its number of requests. Otherwise, each element is one
+	// request.
 	Seconds bool `json:"seconds,omitempty"`
 	// Requests has two varints for each element. For a request: the time since the previous request in µs, and the cost.
 	// For a second: the time since the previous second in seconds, and the number of requests. The first time is the time
@@ -28,10 +29,11 @@ type SampledClient struct {
 	Requests []byte `json:"requests"`
 }
 
-// maxSampleRequests bounds the bytes of Requests in a Sample, so that a response stays below the limit for nodes.
+// maxSampleRequests is the maximum size of all Requests of a Sample, in bytes. It keeps the response of a node below
+// the maximum size of such responses.
 const maxSampleRequests = 2 << 20
 
-// Sample returns the sampled requests under a rule in a time, nil if there are none.
+// Sample returns the sampled requests under a rule from one time to another, nil if there are none.
 func (r *Recorder) Sample(rule string, from, to time.Time) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +106,7 @@ func (r *Recorder) sampleOf(
 	return sample, true
 }
 
-// timesOf returns the requests of a client in a time, as Requests has them.
+// timesOf returns SampledClient.Requests of a client whose element is a request.
 func timesOf(chunks []*sampleChunk, key uint64, from, to time.Time) []byte {
 	var list []byte
 	last := from.UnixMicro()
@@ -134,7 +136,7 @@ func timesOf(chunks []*sampleChunk, key uint64, from, to time.Time) []byte {
 	return list
 }
 
-// secondsOf returns the requests of a held client by the second, as Requests has them.
+// secondsOf returns SampledClient.Requests of a held client whose element is a second.
 func secondsOf(chunks []*sampleChunk, key uint64, from, to time.Time) []byte {
 	var list []byte
 	last := from.Unix()
@@ -161,7 +163,7 @@ func secondsOf(chunks []*sampleChunk, key uint64, from, to time.Time) []byte {
 	return list
 }
 
-// Each calls f with each request or, if Seconds, each second with its number of requests.
+// Each calls f with each request or, if c.Seconds is true, with each second and its number of requests.
 func (c *SampledClient) Each(from time.Time, f func(at time.Time, count, cost uint32)) {
 	at, data := from, c.Requests
 	unit := time.Microsecond

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// sampleBytes bounds the memory of samples by default, besides about 0.5 MiB for the requests of two seconds.
+	// sampleBytes is the default maximum memory of samples, without about 0.5 MiB for the requests of two seconds.
 	sampleBytes = 6 << 20
-	// chunkSeconds is the time that a part of a sample covers. The oldest is dropped when it is older than sampleKeep,
-	// or if memory is short and it is older than sampleLeast.
+	// chunkSeconds is the duration of a chunk, a part of a sample. A chunk is dropped when it is older than sampleKeep.
+	// If memory is short, it is dropped when it is older than sampleLeast.
 	chunkSeconds = 600
 	sampleKeep   = 3 * 3600
 	sampleLeast  = 3600
-	// maxPerMinute is the number of requests of a client in a minute whose times are sampled.
+	// maxPerMinute is the maximum number of requests of a client in a minute whose times are sampled.
 	maxPerMinute = 6000
-	// clientOverhead is the approximate memory of a sampled client besides its events, chunkOverhead that of a chunk
-	// besides its clients.
+	// clientOverhead is the approximate memory of a sampled client without its requests. chunkOverhead is the approximate
+	// memory of a chunk without its clients.
 	clientOverhead = 200
 	chunkOverhead  = 320
-	// maxShift bounds the sampling: one client in 2^maxShift.
+	// maxShift limits sampling.mask, which is doubled only while it is below 1<<maxShift.
 	maxShift = 30
 )
 
-// sampling is the part of a sample that the decision path reads: one client in mask+1 is sampled.
+// sampling is the sampling rate of a rule, which every decision reads: one client in mask+1 is sampled.
 type sampling struct{ mask atomic.Uint64 }
 
 // sampledNow reports whether a client with this key is sampled.
@@ -55,21 +55,21 @@ type sampleChunk struct {
 type chunkClient struct {
 	slotValues
 	times    []byte // varints: time since the last request in µs · 2, + 1 if the cost follows
-	last     int64  // µs
-	counts   []byte // varints of a held client: seconds since the last second, requests
-	lastSec  int64
+	last     int64  // time of the last request in times, in µs
+	counts   []byte // only of held clients; varints: seconds since the last second, number of requests
+	lastSec  int64  // last second in counts
 	held     bool
-	overflow bool // it sent more than maxPerMinute: times is incomplete
+	overflow bool // the client sent more than maxPerMinute, so times is incomplete
 }
 
 // A ruleSample is the sample of one rule.
 type ruleSample struct {
-	chunks []*sampleChunk // the latest last
+	chunks []*sampleChunk // oldest first
 	bytes  int
 	held   map[uint64]*heldClient
 }
 
-// A sampler samples the requests of clients, per rule. The mutex of the Recorder guards all but the rings.
+// A sampler samples the requests of clients, per rule. The mutex of the Recorder guards all fields except the rings.
 type sampler struct {
 	now      func() time.Time
 	seed     uint64
@@ -78,7 +78,7 @@ type sampler struct {
 	previous *sampleRing
 	rules    map[*ruleStats]*ruleSample
 	bytes    int
-	peak     uint32 // requests in a second of this chunk
+	peak     uint32 // most sampled requests in a second of the current chunk
 }
 
 func newSampler(seed uint64, maxBytes int, now func() time.Time) *sampler {
@@ -95,7 +95,8 @@ func (s *sampler) put(stats *ruleStats, key uint64, c *engine.ClientView) {
 	}
 }
 
-// tick moves the requests of the last second but one into the chunks.
+// tick moves the requests of the previous ring into the chunks, and exchanges the rings. It does not move those of the
+// current ring, because requests may still be added.
 func (s *sampler) tick(unix int64) {
 	ring := s.previous
 	ring.drain(s.add)
@@ -128,7 +129,7 @@ func (s *sampler) tick(unix int64) {
 	}
 }
 
-// chunk returns the chunk of a rule at a time.
+// chunk returns the sample of a rule and its chunk for a time. It creates them if needed.
 func (s *sampler) chunk(stats *ruleStats, unix int64) (*ruleSample, *sampleChunk) {
 	r := s.rules[stats]
 	if r == nil {
@@ -211,8 +212,9 @@ func (s *sampler) drop(r *ruleSample) {
 	r.chunks = slices.Delete(r.chunks, 0, 1)
 }
 
-// shrink frees memory: the oldest chunks, if they are old enough or if fewer clients would not help, or else half of the
-// clients of the largest rule, or of all rules if there are many. It returns false if there is nothing to free.
+// shrink frees memory. It drops the oldest chunks if they are old enough, or if sampling fewer clients would not help.
+// Otherwise it drops half of the clients of the rule with the largest sample, or of all rules if there are many. It
+// returns false if there is nothing to free.
 func (s *sampler) shrink(unix int64) bool {
 	oldest, largest := unix, (*ruleStats)(nil)
 	for stats, r := range s.rules {
@@ -248,7 +250,7 @@ func (s *sampler) shrink(unix int64) bool {
 	return true
 }
 
-// mostlyHeld reports whether most of the memory is that of clients that are held.
+// mostlyHeld reports whether held clients use most of the memory.
 func (r *ruleSample) mostlyHeld() bool {
 	held := 0
 	for _, k := range r.chunks {

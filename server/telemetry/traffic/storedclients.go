@@ -2,7 +2,7 @@ package traffic
 
 import "slices"
 
-// HourClients returns the clients of an hour that nodes reported to this process, to be stored.
+// HourClients returns the clients of an hour that nodes reported to this process. The caller stores them.
 func (h *History) HourClients(hour int64) []ClientCount {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -11,7 +11,7 @@ func (h *History) HourClients(hour int64) []ClientCount {
 	return sums.sorted(true)
 }
 
-// LoadClients sets the stored clients of an hour. The origin is the process that stored them.
+// LoadClients sets the stored clients of an hour. The origin identifies the process that stored them.
 func (h *History) LoadClients(hour int64, origin string, list []ClientCount) {
 	sums := clientSums{}
 	for i := range list {
@@ -23,8 +23,8 @@ func (h *History) LoadClients(hour int64, origin string, list []ClientCount) {
 	h.stored[storedHour{hour, origin}] = sums
 }
 
-// Erase removes the clients that have all the given attributes, in their kept form. It returns the number of removed
-// entries.
+// Erase removes the clients that have all the given attributes, whose values are in the form of Namer.Kept. It returns
+// the number of removed entries.
 func (h *History) Erase(kept map[string]string) (removed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,19 +16,20 @@ import (
 const (
 	// ways is the number of clients of a bucket.
 	ways = 4
-	// deniedWeight is the weight of a denied request. It keeps denied clients in a table among many that are not.
+	// deniedWeight is the weight of a denied request; an admitted one has weight 1. It keeps denied clients in the table
+	// even if many others send more requests.
 	deniedWeight = 8
-	// maxValues is the length up to which the values of a client are kept. Longer ones are cut and get a hash.
+	// maxValues is the maximum length of a client's values in bytes. Longer values are cut and end with a hash.
 	maxValues = 72
 )
 
-// A bucket counts the clients whose hash selects it. It is one cache line, so that a request of any client costs one
-// access to memory.
+// A bucket counts the clients whose hash selects it. It fits in one cache line, because a request then needs only one
+// access to main memory.
 type bucket struct {
 	fingerprints [ways]atomic.Uint32 // of the hashes of clients, 0 if the slot is free
 	weights      [ways]atomic.Uint32 // missed + requests + (deniedWeight-1)·denied
 	denied       [ways]atomic.Uint32
-	least        atomic.Uint32 // at most the weight of the lightest client
+	least        atomic.Uint32 // lower bound of the weights
 	lock         atomic.Uint32 // 1 while a client enters the bucket or is erased
 	_            [8]byte
 }
@@ -41,7 +42,7 @@ type slot struct {
 	slotValues
 }
 
-// slotValues are the values of a client, in fixed memory.
+// slotValues are the values of a client's attributes, in memory of fixed size.
 type slotValues struct {
 	size   uint8 // of values
 	byIP   bool
@@ -55,14 +56,14 @@ type table struct {
 	mask    uint64
 	buckets []bucket
 	slots   []slot        // ways per bucket
-	oneIn   atomic.Uint32 // one request in so many was counted at times; 0 if all were
+	oneIn   atomic.Uint32 // largest n for which only one request in n was counted; 0 if all were counted
 	used    atomic.Bool   // a client has entered since the last reset
 }
 
 // slotBytes is the memory of a table for one client, rounded up.
 const slotBytes = int(unsafe.Sizeof(slot{})) + int(unsafe.Sizeof(bucket{}))/ways
 
-// newTable returns a table for at least size clients; size is a multiple of ways.
+// newTable returns a table for at least size clients. size must be a multiple of ways.
 func newTable(seed uint64, size int) *table {
 	count := 1 << bits.Len(uint(size/ways-1))
 	return &table{
@@ -71,15 +72,15 @@ func newTable(seed uint64, size int) *table {
 	}
 }
 
-// locate returns the bucket of a client, and what distinguishes it there. The seed is different in each process, so
-// that clients cannot choose to share a bucket.
+// locate returns the index of a client's bucket, and the client's fingerprint in it. The seed is random in each
+// process, because otherwise clients could choose names that share a bucket.
 func (t *table) locate(key uint64) (at uint64, fingerprint uint32) {
 	h := fold(key, t.seed)
 	return h & t.mask, uint32(h>>32) | 1
 }
 
-// find returns the index of a client in a bucket, or ways if it is not there. It compares without branches, which the
-// processor could not predict.
+// find returns the index of a client in a bucket, or ways if it is not there. It compiles to code without branches,
+// which the processor could not predict.
 func (b *bucket) find(fingerprint uint32) int {
 	i := ways
 	if b.fingerprints[0].Load() == fingerprint {
@@ -101,8 +102,8 @@ func (b *bucket) empty() bool {
 	return b.fingerprints[0].Load()|b.fingerprints[1].Load()|b.fingerprints[2].Load()|b.fingerprints[3].Load() == 0
 }
 
-// add counts a request of the client with a key, which stands for several requests. It returns the client's weight, 0
-// if it was not in the table.
+// add counts requests of the client with the given key. There is more than one if only a sample of requests is counted.
+// add returns the client's weight, 0 if the client was not in the table.
 func (t *table) add(key uint64, c *engine.ClientView, rule *ruleStats, requests uint32) (weight uint32) {
 	at, fingerprint := t.locate(key)
 	b := &t.buckets[at]
@@ -143,8 +144,8 @@ func (t *table) requestsAt(at uint64, i int) uint32 {
 	return weight - min(weight, missed+(deniedWeight-1)*denied)
 }
 
-// missedRequests returns the estimated number of requests of a client before it entered. It assumes that the same share
-// of them was denied as since then.
+// missedRequests returns the estimated number of requests of a client before it entered. It assumes that the share of
+// denied requests was the same as since then.
 func (t *table) missedRequests(at uint64, i int) uint32 {
 	missed := uint64(t.slotAt(at, i).missed.Load())
 	if missed == 0 {
@@ -156,7 +157,7 @@ func (t *table) missedRequests(at uint64, i int) uint32 {
 
 func (t *table) slotAt(at uint64, i int) *slot { return &t.slots[at*ways+uint64(i)] }
 
-// requests returns how often a client was counted, 0 if it is not in the table.
+// requests returns the number of counted requests of a client, 0 if the client is not in the table.
 func (t *table) requests(key uint64) uint32 {
 	at, fingerprint := t.locate(key)
 	if i := t.buckets[at].find(fingerprint); i < ways {
@@ -165,16 +166,17 @@ func (t *table) requests(key uint64) uint32 {
 	return 0
 }
 
-// enter lets a client replace the lightest of its bucket. It does so for a request of weight w with the probability
-// w/(weight+w), so that the weight of the replaced client is the expected weight that the new client had before. It is
-// called with the probability w/(least+w).
+// enter replaces the lightest client of a bucket with a new client. For a request of weight w, this must happen with
+// the probability w/(weight+w), where weight is that of the lightest client. weight is then also the expected weight of
+// the new client's earlier requests. The caller calls enter only with the probability w/(least+w), and enter corrects
+// the probability if least is lower than weight.
 func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule *ruleStats, requests uint32) {
 	b := &t.buckets[at]
 	if !b.lock.CompareAndSwap(0, 1) {
 		return // another client enters the bucket
 	}
 	defer t.unlock(at)
-	if i := b.find(fingerprint); i < ways { // it has entered since
+	if i := b.find(fingerprint); i < ways { // another request of the client was faster
 		b.count(i, requests, c.Denied)
 		return
 	}
@@ -186,7 +188,7 @@ func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule 
 	}
 	w, least := requests*weightOf(c.Denied), b.least.Swap(weight)
 	if weight > least && !chance(least+w, weight-least) {
-		return // its chance was w/(least+w) so far
+		return
 	}
 	s := t.slotAt(at, lightest)
 	b.weights[lightest].Store(weight)
@@ -201,7 +203,7 @@ func (t *table) enter(at uint64, fingerprint uint32, c *engine.ClientView, rule 
 	}
 }
 
-// lock waits for the lock of a bucket. It is held for nanoseconds.
+// lock locks a bucket. It spins, because the lock is held only for nanoseconds.
 func (t *table) lock(at uint64) {
 	for !t.buckets[at].lock.CompareAndSwap(0, 1) {
 		runtime.Gosched()
@@ -222,10 +224,10 @@ func (v *slotValues) set(c *engine.ClientView) {
 	}
 }
 
-// cutHash is the number of bytes of the hash of values that are cut.
+// cutHash is the number of bytes of the hash that ends cut values.
 const cutHash = 8
 
-// A counted is a client of a table, with its counts.
+// A counted is a copy of a client in a table, with its counts.
 type counted struct {
 	rule                     *ruleStats
 	values                   string
@@ -234,12 +236,12 @@ type counted struct {
 	oneIn                    uint32 // of the table
 }
 
-// errorFactor times the estimate of what was missed before a client entered a table bounds the true number with a
-// probability of 99 %: each missed unit of weight entered with a probability of at least 1/(missed+1), so that the
-// probability of more than 5·(missed+1) is below e⁻⁵.
+// errorFactor times (missed+1) bounds the error of missed, the estimated weight of a client before it entered a table,
+// with a probability of 99 %. Each unit of weight would have entered with a probability of at least 1/(missed+1), so
+// the probability that more than 5·(missed+1) units did not is below e⁻⁵.
 const errorFactor = 4
 
-// error returns the bound of the error of the requests, including those that were missed.
+// error returns the bound of the error of requests+missed.
 func (c *counted) error() (bound uint64) {
 	if c.missed > 0 {
 		bound = errorFactor * (uint64(c.missed) + 1)
@@ -250,7 +252,7 @@ func (c *counted) error() (bound uint64) {
 	return bound
 }
 
-// each calls f with each client of the table that has a rule, while its bucket is locked.
+// each calls f with each client of the table. The client's bucket is locked during the call.
 func (t *table) each(f func(at uint64, i int, s *slot)) {
 	for at := range uint64(len(t.buckets)) {
 		if t.buckets[at].empty() {

@@ -23,11 +23,11 @@ import (
 const (
 	defaultSize      = 8192
 	defaultPerSecond = 200
-	// maxValues is the length up to which the values of a client are kept. Longer ones are cut and get a hash.
+	// maxValues is the maximum length of a client's values in bytes. Longer values are cut and get a hash.
 	maxValues = 96
-	// maxShift bounds the sampling: one request in 2^maxShift.
+	// maxShift limits ring.mask, which is doubled only while it is below 1<<maxShift.
 	maxShift = 24
-	// maxNames is the number of rules after which the names of removed ones are forgotten.
+	// maxNames is the number of rules from which Log.names is cleared, because it may have many removed rules.
 	maxNames = 20_000
 )
 
@@ -37,18 +37,18 @@ type Options struct {
 	Namer *traffic.Namer
 	// Node is the node of the decisions.
 	Node string
-	// Size is the number of decisions that are kept: so many about requests that pass, and so many about denied ones.
+	// Size is the number of decisions that are kept for admitted requests, and also the number for denied requests.
 	// Default 8192.
 	Size int
-	// PerSecond is the number of requests that are recorded each second: so many that pass, and so many that are denied.
-	// If there are more, a random sample is recorded. Default 200.
+	// PerSecond is the maximum number of admitted requests that are recorded each second, and also of denied requests. If
+	// there are more, a random sample is recorded. Default 200.
 	PerSecond int
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
 
-// A Log has the last decisions of a node. Denied requests have their own memory, so that others do not displace them.
-// It is safe for concurrent use.
+// A Log has the last decisions of a node. Denied requests have their own ring, because admitted requests would replace
+// them. It is safe for concurrent use.
 type Log struct {
 	options        Options
 	passed, denied ring
@@ -62,10 +62,10 @@ type ring struct {
 	left    atomic.Int64  // requests that may still be recorded in this second
 	mask    atomic.Uint32 // one request in mask+1 is recorded
 	entries []entry
-	next    int // the oldest entry, when the ring is full
+	next    int // index of the next entry to replace, the oldest; used when the ring is full
 }
 
-// An entry is a decision of a rule. It does not refer to the rule, which would keep its whole set in memory.
+// An entry is a decision of a rule. It has no pointer to the rule, which would keep the whole set of rules in memory.
 type entry struct {
 	at         int64 // µs
 	rule       *keyedRule
@@ -90,7 +90,7 @@ type keyedRule struct {
 	attributes []headgate.Attribute
 }
 
-// A ruleName is the latest rule with an id.
+// A ruleName is the latest rule with an ID, and its keyedRule.
 type ruleName struct {
 	rule *rules.Rule
 	*keyedRule
@@ -184,7 +184,7 @@ func (l *Log) record(r *ring, v *engine.Verdict, mask uint32) {
 	}
 }
 
-// setDecision sets the decision of the rule whose limits are from to to.
+// setDecision sets the fields of a decision from the limits of its rule, which have the indexes from ≤ i < to.
 func (e *entry) setDecision(v *engine.Verdict, from, to int, c *engine.ClientView) {
 	var tightest headgate.Decision
 	e.degraded = false
@@ -267,7 +267,7 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// Tick begins another second.
+// Tick begins a new second and adjusts the sampling rate.
 func (l *Log) Tick() {
 	for _, r := range []*ring{&l.passed, &l.denied} {
 		most := int64(l.options.PerSecond)
@@ -275,13 +275,13 @@ func (l *Log) Tick() {
 		switch mask := r.mask.Load(); {
 		case left <= 0 && mask < 1<<maxShift:
 			r.mask.Store(mask<<1 | 1)
-		case left > most*3/4: // less than a quarter was used: with a doubled sample, there is still enough left
+		case left > most*3/4: // less than a quarter was used, so there is room for twice the sampling rate
 			r.mask.Store(mask >> 1)
 		}
 	}
 }
 
-// Find returns the latest decisions that a query selects, the latest first.
+// Find returns the decisions that a query selects, latest first.
 func (l *Log) Find(q traffic.DecisionsQuery) []traffic.Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -347,7 +347,8 @@ func (l *Log) decision(e *entry, client traffic.RawClient) traffic.Decision {
 	return d
 }
 
-// Erase removes the decisions about clients that have all the given attributes, in their kept form.
+// Erase removes the decisions about clients that have all the given attributes, whose values are in the form of
+// Namer.Kept.
 func (l *Log) Erase(kept map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
