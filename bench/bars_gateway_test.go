@@ -24,6 +24,7 @@ func sampleLoad(id, title string, factors map[string]float64) harness.LoadTable 
 			rate := machine * factors[f.Name]
 			loads = append(loads, site.Load{
 				Rate: rate, Requests: int64(rate), Took: time.Second, CPU: 980 * time.Millisecond, LoadBusy: 0.7,
+				P99: 1200 * time.Microsecond,
 			})
 		}
 		t.Rows = append(t.Rows, gateway.NewLoadRow(f, loads))
@@ -112,6 +113,9 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 		{"≤ 1.4 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("http2").Row("headgate").CPU *= 1.2 }, harness.Met, harness.NotMet},
 		{"≥ 0.93 × the same gateway without limits", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
 		{"≥ 0.93 × the same gateway without limits (to reach for)", slower("price", "headgate-norules", 1.1), harness.Met, harness.NotMet},
+		{"≤ 1.5 ms", func(r *harness.Results) { r.LoadNamed("refusals").Row("headgate").P99 = 1.6e6 }, harness.Met, harness.NotMet},
+		{"≤ 1 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("refusals").Row("headgate").CPU /= 2 }, harness.NotMet, harness.Met},
+		{"≤ 1.1 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("proxies").Row("headgate-one").CPU /= 2 }, harness.NotMet, harness.Met},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { r.Pace = samplePace(451_000, 250_000) }, harness.Met, harness.NotMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { r.Pace.Watched = false }, harness.Met, harness.NotMet},
 		{"≤ 200 µs more than the same gateway with nothing but the proxy in it", func(r *harness.Results) { // but for one window, stalls touched most

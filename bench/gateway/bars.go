@@ -25,9 +25,12 @@ func Bars(r *harness.Results) []harness.Bar {
 		fasterThan(proxies, "nginx", "passing on", 0.5, ""),
 		fasterThan(proxies, "nginx", "passing on", 0.65, " (to reach for)"),
 		fasterThan(proxies, "caddy", "passing on", 3, ""),
-		cheaper(r.LoadNamed("http2"), "nginx", "HTTP/2 over TLS, CPU time of a request", 1.4, ""),
-		cheaper(r.LoadNamed("http2"), "nginx", "HTTP/2 over TLS, CPU time of a request", 1.15, " (to reach for)"),
+		cheaper(proxies, oneLimitName, "nginx", "passing on, one of 100 rules applies, CPU time of a request", 1.1, ""),
+		cheaper(r.LoadNamed("http2"), "headgate", "nginx", "HTTP/2 over TLS, CPU time of a request", 1.4, ""),
+		cheaper(r.LoadNamed("http2"), "headgate", "nginx", "HTTP/2 over TLS, CPU time of a request", 1.15, " (to reach for)"),
 		fasterThan(refusals, "bare-429", "refusing everybody", 0.85, ""),
+		cheaper(refusals, "headgate", "nginx", "refusing everybody, CPU time of a request", 1, ""),
+		prompt(refusals, "refusing everybody at full load, p99", 1500*time.Microsecond),
 		disturbsLittle(r.Noise, 1.2),
 	}
 }
@@ -67,15 +70,25 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 }
 
 // cheaper is the bar of using at most so many times the CPU time of another for a request.
-func cheaper(t *harness.LoadTable, name, what string, times float64, note string) harness.Bar {
+func cheaper(t *harness.LoadTable, one, name, what string, times float64, note string) harness.Bar {
 	want := fmt.Sprintf("≤ %g × %s%s", times, gatewayTitles[name], note)
-	us, them := t.Row("headgate"), t.Row(name)
+	us, them := t.Row(one), t.Row(name)
 	if us == nil || them == nil {
 		return harness.UnmeasuredBar(what, want)
 	}
 	ratio := us.CPU / them.CPU
 	measured := fmt.Sprintf("%.2f × (%.1f against %.1f µs)", ratio, us.CPU, them.CPU)
 	return harness.JudgedBar(what, want, measured, ratio <= times)
+}
+
+// prompt is the bar of answering 99 of 100 requests within a time.
+func prompt(t *harness.LoadTable, what string, most time.Duration) harness.Bar {
+	want := "≤ " + harness.HumanDuration(float64(most))
+	us := t.Row("headgate")
+	if us == nil || us.P99 == 0 {
+		return harness.UnmeasuredBar(what, want)
+	}
+	return harness.JudgedBar(what, want, harness.HumanDuration(us.P99), us.P99 <= float64(most))
 }
 
 // addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has

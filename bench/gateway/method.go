@@ -23,7 +23,8 @@ func gatewayMethod(b *strings.Builder, r *harness.Results) {
   connections of their own. All servers get the very same bytes. Every
   answer is looked at: one with another status than it should have, or a connection that breaks, ends the run.
 - The upstream answers %[5]d bytes of JSON, at once, from one loop over epoll, so that it and wrk leave room on their core: the
-  last two columns report whether it was the measured server that was at its end. "No proxy" is wrk and the upstream alone.
+  columns "it ran" and "the load's core busy" report whether it was the measured server that was at its end. "No proxy" is wrk and
+  the upstream alone. p99 is the time from when wrk has sent a request to its answer, at full load.
   Bars also compare the CPU time for each request if a peer that headgate is compared with was not saturated.
 - headgate is the program that users run, as it comes: headgate serve with a rules file, metrics on. It has %[6]d rules, of which
   three apply to every request (by address, by API key, and a sliding window by host, path, method and API key) and the others

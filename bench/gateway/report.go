@@ -21,8 +21,8 @@ func reportLoad(b *strings.Builder, r *harness.Results) {
 
 func reportLoadTable(b *strings.Builder, t *harness.LoadTable) {
 	fmt.Fprintf(b, "\n#### %s, %d connections\n\n", t.Title, t.Connections)
-	b.WriteString("| server | requests/s | quartiles | headgate against it | quartiles | CPU a request, µs | it ran | the load's core busy |\n")
-	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("| server | requests/s | quartiles | headgate against it | quartiles | CPU a request, µs | it ran | the load's core busy | p99 |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	us := t.Row("headgate")
 	var held []string
 	for _, row := range slices.SortedFunc(slices.Values(t.Rows), byRate) {
@@ -37,8 +37,12 @@ func reportLoadTable(b *strings.Builder, t *harness.LoadTable) {
 		} else if !row.Full() {
 			held = append(held, row.Title)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s | %.0f %% |\n", row.Title, harness.HumanRate(row.Rate.Median),
-			harness.HumanRate(row.Rate.Q1), harness.HumanRate(row.Rate.Q3), against, quartiles, core, busy, 100*row.LoadBusy)
+		tail := ""
+		if row.P99 > 0 {
+			tail = harness.HumanDuration(row.P99)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s–%s | %s | %s | %s | %s | %.0f %% | %s |\n", row.Title, harness.HumanRate(row.Rate.Median),
+			harness.HumanRate(row.Rate.Q1), harness.HumanRate(row.Rate.Q3), against, quartiles, core, busy, 100*row.LoadBusy, tail)
 	}
 	if len(held) > 0 {
 		fmt.Fprintf(b, "\nNot held up by its own core, but by the load or by what else ran here: %s. It could do more than the table says.\n", strings.Join(held, "; "))

@@ -36,6 +36,9 @@ type LoadRow struct {
 	// CPU is what it used for each request, in microseconds. Busy is the share of time in which it ran, and LoadBusy that
 	// in which anything did on the core of the load and the upstream.
 	CPU, Busy, LoadBusy float64
+	// P99 is the 99th percentile of the time from when a request was sent to its answer, in nanoseconds; 0 if it is not
+	// known.
+	P99 float64
 }
 
 // Full reports whether the front ran nearly all the time, and not something else held it up.

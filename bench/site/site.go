@@ -148,6 +148,7 @@ type Load struct {
 	Took     time.Duration
 	CPU      time.Duration // that the front has used
 	LoadBusy float64       // which part of the time the core of the load and the upstream was busy
+	P99      time.Duration // from when a request was sent to its answer; 0 if the load does not tell
 }
 
 // Load measures a front for so long.
@@ -192,6 +193,7 @@ func (s *Site) measure(
 	return Load{
 		Rate: run.PerSecond(), Requests: run.Requests, Took: time.Duration(run.Micros) * time.Microsecond,
 		CPU: after.Cpu - before.Cpu, LoadBusy: after.Load.Since(before.Load).Share(),
+		P99: time.Duration(run.P99) * time.Microsecond,
 	}, nil
 }
 
