@@ -25,11 +25,11 @@ func Bars(r *harness.Results) []harness.Bar {
 		fasterThan(proxies, "nginx", "passing on", 0.5, ""),
 		fasterThan(proxies, "nginx", "passing on", 0.65, " (to reach for)"),
 		fasterThan(proxies, "caddy", "passing on", 3, ""),
-		cheaper(proxies, oneLimitName, "nginx", "passing on, one of 100 rules applies, CPU time of a request", 1.1, ""),
-		cheaper(r.LoadNamed("http2"), "headgate", "nginx", "HTTP/2 over TLS, CPU time of a request", 1.4, ""),
-		cheaper(r.LoadNamed("http2"), "headgate", "nginx", "HTTP/2 over TLS, CPU time of a request", 1.15, " (to reach for)"),
+		cheaperThanNginx(proxies, oneLimitName, "passing on, one of 100 rules applies, CPU time of a request", 1.1, ""),
+		cheaperThanNginx(r.LoadNamed("http2"), "headgate", "HTTP/2 over TLS, CPU time of a request", 1.4, ""),
+		cheaperThanNginx(r.LoadNamed("http2"), "headgate", "HTTP/2 over TLS, CPU time of a request", 1.15, " (to reach for)"),
 		fasterThan(refusals, "bare-429", "refusing everybody", 0.85, ""),
-		cheaper(refusals, "headgate", "nginx", "refusing everybody, CPU time of a request", 1, ""),
+		cheaperThanNginx(refusals, "headgate", "refusing everybody, CPU time of a request", 1, ""),
 		prompt(refusals, "refusing everybody at full load, p99", 1500*time.Microsecond),
 		disturbsLittle(r.Noise, 1.2),
 	}
@@ -69,8 +69,9 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 	return harness.JudgedBar(what, want, measured+")", judge >= times)
 }
 
-// cheaper is the bar of using at most so many times the CPU time of another for a request.
-func cheaper(t *harness.LoadTable, one, name, what string, times float64, note string) harness.Bar {
+// cheaperThanNginx is the bar of using at most so many times the CPU time of nginx for a request.
+func cheaperThanNginx(t *harness.LoadTable, one, what string, times float64, note string) harness.Bar {
+	const name = "nginx"
 	want := fmt.Sprintf("≤ %g × %s%s", times, gatewayTitles[name], note)
 	us, them := t.Row(one), t.Row(name)
 	if us == nil || them == nil {
