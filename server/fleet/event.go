@@ -7,9 +7,9 @@ type Event struct {
 	Kind EventKind
 	// Err is the latest error of the exchange.
 	Err error
-	// Down is how long the exchange was unreachable. It is set when the exchange is reachable again.
+	// Down is the time for which the exchange was unreachable. It is set when the exchange is reachable again.
 	Down time.Duration
-	// Off is how far a clock is ahead of the fleet's clock.
+	// Off is the time by which a clock is ahead of the fleet's clock.
 	Off time.Duration
 }
 

@@ -52,6 +52,6 @@ type ExchangeStats struct {
 	Unreachable bool
 	// UnreachableGroups is the number of unreachable key groups, if some are reachable.
 	UnreachableGroups int
-	// ClockAhead is how far the fleet's clock is ahead of this node's clock.
+	// ClockAhead is the time by which the fleet's clock is ahead of this node's clock.
 	ClockAhead time.Duration
 }

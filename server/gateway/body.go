@@ -209,7 +209,8 @@ func (b *body) clientFault() error {
 	return nil
 }
 
-// drainTime is how long the server may read the rest of a body that no upstream has read, to reuse the connection.
+// drainTime is the time for which the server may read the rest of a body that no upstream has read, to reuse the
+// connection.
 const drainTime = time.Second
 
 // finish ends a read in progress, waits for its end, and refuses further reads.

@@ -19,7 +19,7 @@ type TLS struct {
 	Certificates []CertificateFiles
 	// MinVersion is the minimum TLS version: tls.VersionTLS12 or tls.VersionTLS13. Default TLS 1.2.
 	MinVersion uint16
-	// CheckFilesEvery is how often the files are checked for changes. Default DefaultCheckFilesEvery.
+	// CheckFilesEvery is the time between two checks of the files. Default DefaultCheckFilesEvery.
 	CheckFilesEvery time.Duration
 }
 

@@ -44,30 +44,31 @@ type Config struct {
 	// same Identifier. Default the Identifier of the zero identity.Config, which trusts no proxy.
 	Identity *identity.Identifier
 
-	// HeaderTimeout bounds the time to receive the header of a request, and the TLS handshake. Default
+	// HeaderTimeout is the maximum time to receive the header of a request, and the TLS handshake. Default
 	// DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds how long a connection may wait for its next request. Default DefaultIdleTimeout.
+	// IdleTimeout is the maximum time for which a connection may wait for its next request. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// BodyTimeout bounds how long a client may pause while it sends a body. Default DefaultBodyTimeout.
+	// BodyTimeout is the maximum time for which a client may pause while it sends a body. Default DefaultBodyTimeout.
 	BodyTimeout time.Duration
 	// MinBodyRate is the minimum average rate in bytes per second at which a client must send a body, after an initial
 	// time of BodyTimeout. It does not apply to streams, which are gRPC calls and bodies whose response has begun.
 	// Default DefaultMinBodyRate; negative for none.
 	MinBodyRate int
-	// WriteTimeout bounds how long a client may accept no bytes of a response. Default DefaultWriteTimeout.
+	// WriteTimeout is the maximum time for which a client may accept no bytes of a response. Default DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// StreamTimeout bounds how long streams and upgraded connections may be silent. Default DefaultStreamTimeout.
+	// StreamTimeout is the maximum time for which streams and upgraded connections may be silent. Default
+	// DefaultStreamTimeout.
 	StreamTimeout time.Duration
 
-	// MaxUpgradeAge bounds the lifetime of an upgraded connection. If a concurrency limit applies to upgrades, its slots
-	// should expire after the same time. Default 0: no bound.
+	// MaxUpgradeAge is the maximum lifetime of an upgraded connection. If a concurrency limit applies to upgrades, its
+	// slots should expire after the same time. Default 0: no maximum.
 	MaxUpgradeAge time.Duration
 
 	// MaxHeader is the maximum size of a request's header in bytes, including the request line. Larger ones get a 431.
 	// Default DefaultMaxHeader.
 	MaxHeader int
-	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no bound, since bodies
+	// MaxBody is the maximum size of a request's body in bytes. Larger ones get a 413. Default 0: no maximum, since bodies
 	// are not held in memory.
 	MaxBody int64
 	// MaxConns is the maximum number of client connections, over all listeners. When it is reached, the gateway makes
@@ -77,7 +78,7 @@ type Config struct {
 	// MaxConnsPerAddress is the maximum number of connections of one address, including upgraded connections. All IPv6
 	// addresses of a /64 network count together. The limit does not apply to trusted proxies and to Unix sockets. If a
 	// load balancer sends the PROXY protocol, the limit applies to the addresses of its clients. Default a quarter of
-	// MaxConns, but at least 64; negative for no bound.
+	// MaxConns, but at least 64; negative for no maximum.
 	MaxConnsPerAddress int
 	// Descriptors is the share of the process's file descriptors that client connections may use. Default any number.
 	Descriptors conns.Share
@@ -106,15 +107,15 @@ type Config struct {
 	// DefaultRequestID.
 	RequestIDHeader string
 
-	// DrainDelay is how long Shutdown still accepts connections after Ready has become false, so that load balancers stop
-	// sending requests first. Default 0.
+	// DrainDelay is the time for which Shutdown still accepts connections after Ready has become false, so that load
+	// balancers stop sending requests first. Default 0.
 	DrainDelay time.Duration
-	// DrainLinger is how long Shutdown leaves idle connections open after DrainDelay, so that requests in transit still
-	// get a response, with Connection: close. Default DefaultDrainLinger.
+	// DrainLinger is the time for which Shutdown leaves idle connections open after DrainDelay, so that requests in
+	// transit still get a response, with Connection: close. Default DefaultDrainLinger.
 	DrainLinger time.Duration
-	// UpgradeGrace is how long upgraded connections stay open after DrainLinger. Default DefaultUpgradeGrace.
+	// UpgradeGrace is the time for which upgraded connections stay open after DrainLinger. Default DefaultUpgradeGrace.
 	UpgradeGrace time.Duration
-	// DrainTimeout bounds how long Serve drains when its context ends. Default DefaultDrainTimeout.
+	// DrainTimeout is the maximum time for which Serve drains when its context ends. Default DefaultDrainTimeout.
 	DrainTimeout time.Duration
 
 	// NetHTTP serves all clients with net/http. Default false: package downstream, which is faster, serves HTTP/2 and

@@ -33,7 +33,7 @@ func (g *Gateway) newListenerServer(l *Listener) (*listenerServer, error) {
 		ReadHeaderTimeout: g.config.HeaderTimeout,
 		IdleTimeout:       g.config.IdleTimeout,
 		// The gateway checks MaxHeader itself, so that its response is problem+json. net/http refuses only much larger
-		// headers, to bound memory.
+		// headers, to limit memory.
 		MaxHeaderBytes:               g.config.MaxHeader + max(g.config.MaxHeader, 16<<10),
 		DisableGeneralOptionsHandler: true, // limits apply to OPTIONS too
 		ErrorLog:                     errorLog,

@@ -43,16 +43,16 @@ type Route struct {
 	// SendHost is the Host header that upstreams get. Default the client's.
 	SendHost string
 
-	// DialTimeout bounds the time to connect to an upstream, including the TLS handshake. Default DefaultDialTimeout.
+	// DialTimeout is the maximum time to connect to an upstream, including the TLS handshake. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// ResponseHeaderTimeout bounds the time from the end of the request to the header of the response. Default
+	// ResponseHeaderTimeout is the maximum time from the end of the request to the header of the response. Default
 	// DefaultResponseHeaderTimeout.
 	ResponseHeaderTimeout time.Duration
-	// TotalTimeout bounds a request and its response together. It does not apply to upgraded connections. Default 0: no
-	// bound.
+	// TotalTimeout is the maximum duration of a request and its response together. It does not apply to upgraded
+	// connections. Default 0: no maximum.
 	TotalTimeout time.Duration
-	// UpstreamIdle is how long an idle connection to an upstream is kept. It should be shorter than the idle timeout of
-	// the upstream. Default DefaultUpstreamIdle.
+	// UpstreamIdle is the time for which an idle connection to an upstream is kept. It should be shorter than the idle
+	// timeout of the upstream. Default DefaultUpstreamIdle.
 	UpstreamIdle time.Duration
 	// UpstreamConns is the maximum number of connections to an upstream. If none is free, a request waits for one, at most
 	// DialTimeout. Default DefaultUpstreamConns.
@@ -106,7 +106,7 @@ type Health struct {
 	// Interval is the time between two checks of an upstream. It varies randomly by a tenth, so that many gateways do not
 	// check at the same time. Default DefaultHealthInterval.
 	Interval time.Duration
-	// Timeout bounds a check. Default DefaultHealthTimeout, or Interval if that is shorter.
+	// Timeout is the maximum duration of a check. Default DefaultHealthTimeout, or Interval if that is shorter.
 	Timeout time.Duration
 	// Failures is the number of consecutive failed checks after which an upstream is down. Default DefaultFailures.
 	Failures int

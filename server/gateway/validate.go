@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// Upper bounds of durations and counts. They are far above useful values, and prevent overflow of sums.
+// The maximum values of durations and counts. They are far above useful values, and prevent overflow of sums.
 const (
 	maxDuration = 30 * 24 * time.Hour
 	maxCount    = 1 << 30
@@ -103,7 +103,7 @@ func (c *Config) validateRoutes(errs *configErrors) {
 	}
 }
 
-// validateRange adds an error if a value is out of bounds.
+// validateRange adds an error if a value is too small or too large.
 func validateRange[T cmp.Ordered](errs *configErrors, field string, value, minimum, maximum T) {
 	if value < minimum || value > maximum {
 		errs.add(field, fmt.Sprint(value), fmt.Sprintf("%v to %v", minimum, maximum))

@@ -40,7 +40,7 @@ var waits = [numStages]time.Duration{
 }
 
 const (
-	// interval is how often the load is measured.
+	// interval is the time between two measurements of the load.
 	interval = 100 * time.Millisecond
 	// highIntervals is the number of consecutive intervals with a long wait after which a stage begins. A single long
 	// wait may be caused by a pause of the process.
@@ -176,7 +176,7 @@ func (m *Monitor) Refuses() bool {
 // Stats are figures of a Monitor.
 type Stats struct {
 	Stage Stage
-	// Wait is how long goroutines waited for a core in the last interval.
+	// Wait is the time for which goroutines waited for a core in the last interval.
 	Wait time.Duration
 	// Share is the share of requests that are refused.
 	Share float64

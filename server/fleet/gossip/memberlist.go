@@ -24,7 +24,7 @@ const (
 	// streamTimeout is the time limit for joining a host or exchanging state with it.
 	streamTimeout = 2 * time.Second
 	leaveTimeout  = time.Second
-	// bindTries is how many free ports are tried. A port that is free for TCP may be in use for UDP.
+	// bindTries is the number of free ports that are tried. A port that is free for TCP may be in use for UDP.
 	bindTries = 10
 	// nameTakenProbes is the number of probe intervals for which a conflict about this host's name is remembered. While
 	// the conflict lasts, it is noticed again about every ten intervals.

@@ -22,8 +22,8 @@ const (
 	hotRate = 1
 	// coldAfter is the time without consumption after which a key is no longer hot.
 	coldAfter = 5 * time.Second
-	// minAliasSends is how often a tally is sent whole, with its alias, before it is sent short. Hosts may miss all of
-	// these, so the tally is sent whole again after secondWhole, and then every wholeInterval.
+	// minAliasSends is the number of times that a tally is sent whole, with its alias, before it is sent short. Hosts may
+	// miss all of these, so the tally is sent whole again after secondWhole, and then every wholeInterval.
 	minAliasSends = 3
 	secondWhole   = time.Second
 	wholeInterval = 5 * time.Second
@@ -31,7 +31,7 @@ const (
 	aliasSpan = 4096
 	// The approximate sizes of tallies in a packet, in bytes.
 	wholeSize, shortSize = 38, 13
-	// finishedFor is how long a key that is not hot stays in the outbox after the last resend of its total.
+	// finishedFor is the time for which a key that is not hot stays in the outbox after the last resend of its total.
 	finishedFor = time.Second
 )
 

@@ -41,8 +41,8 @@ const (
 	// maxPacket is so small that a packet fits into an Ethernet frame. The label, checksum and encryption of memberlist
 	// take up to 100 bytes; the headers of IPv6 and UDP take 48.
 	maxPacket = 1300
-	// maxLimits and maxTallies are upper bounds of the numbers that fit into a packet. A packet that announces more is
-	// refused before any is read.
+	// maxLimits and maxTallies are the maximum numbers that fit into a packet. A packet that announces more is refused
+	// before any is read.
 	maxLimits  = maxPacket / 4
 	maxTallies = maxPacket / 3
 
@@ -114,8 +114,8 @@ func (w *packetWriter) start(h *header) {
 	}
 }
 
-// size returns an upper bound of the size of the packet. The numbers of limits, whole tallies and short tallies take at
-// most two bytes each.
+// size returns the maximum size of the packet. The numbers of limits, whole tallies and short tallies take at most two
+// bytes each.
 func (w *packetWriter) size() int {
 	return len(w.head) + len(w.limitBytes) + len(w.wholeBytes) + len(w.shortBytes) + 6
 }

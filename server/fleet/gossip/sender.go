@@ -219,9 +219,9 @@ func (s *sender) talliesOf(keys []tally.Key) (uptime time.Duration, tallies []ta
 	return uptime, s.gossip.ledger.Tallies(nil, keys)
 }
 
-// spread returns how a packet reaches all other hosts. hops is how often the packet may be forwarded, and copies the
-// number of hosts to which each host sends it. cost is the number of bytes that all hosts together send for each byte
-// of the packet.
+// spread returns how a packet reaches all other hosts. hops is the number of times that the packet may be forwarded,
+// and copies the number of hosts to which each host sends it. cost is the number of bytes that all hosts together send
+// for each byte of the packet.
 func (s *sender) spread(others int) (hops uint8, copies, cost int) {
 	o := &s.gossip.options
 	if others < o.MeshSize {
@@ -391,5 +391,6 @@ func (s *sender) close() {
 	s.send(others, len(others), len(others), now)
 }
 
-// leaveRepeats is how often a leave packet is sent. If all of them are lost, other hosts consider this host lost.
+// leaveRepeats is the number of times that a leave packet is sent. If all of them are lost, other hosts consider this
+// host lost.
 const leaveRepeats = 3

@@ -26,13 +26,13 @@ func maxSilenceInLarge(others int) time.Duration {
 	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 
-// missedAfter returns the time after which updates were probably missed. This is how long another host was silent, or
-// how long this host was stopped.
+// missedAfter returns the time after which updates were probably missed. This is the time for which another host was
+// silent, or this host was stopped.
 func (g *Limiter) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (
 	// missedRounds is the number of rounds without a packet of a host after which updates were probably missed.
 	missedRounds = 5
-	// requestRepeats is how often a request for all keys is sent, because packets may be lost.
+	// requestRepeats is the number of times that a request for all keys is sent, because packets may be lost.
 	requestRepeats = 3
 )

@@ -36,8 +36,8 @@ type Stats struct {
 	StreamsRefused int64
 	// EventsDropped counts events that were dropped because OnEvent was too slow.
 	EventsDropped int64
-	// ClockAhead is how far the fleet's clock is ahead of this host's clock. ClocksOff is the number of hosts, including
-	// this one, whose clock differs from the fleet's by more than fleet.MaxClockSkew.
+	// ClockAhead is the time by which the fleet's clock is ahead of this host's clock. ClocksOff is the number of hosts,
+	// including this one, whose clock differs from the fleet's by more than fleet.MaxClockSkew.
 	ClockAhead time.Duration
 	ClocksOff  int
 	// Ledger has the figures of the ledger. Its Lag and LagMax are the sum of an interval, the longest network delay, and

@@ -338,7 +338,7 @@ func (l *Limiter) degrade(ctx context.Context, h *holding, c *headgate.Check) (h
 	return headgate.Decision{}, h.lastError()
 }
 
-// withTimeout returns the context for a call of the source, which a Degrader bounds by itself.
+// withTimeout returns the context for a call of the source, which a Degrader limits itself.
 func (l *Limiter) withTimeout(ctx context.Context) (context.Context, func()) {
 	if l.guard != nil {
 		return ctx, func() {}

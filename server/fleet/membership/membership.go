@@ -74,7 +74,7 @@ func (h *heldCounts) count(live, known int, now time.Duration) (int, int) {
 type Options struct {
 	// Name is the unique name of this node, of at most 64 bytes.
 	Name string
-	// Interval is how often the entry is refreshed. 10 ms to 1 min. Default DefaultInterval.
+	// Interval is the time between two refreshes of the entry. 10 ms to 1 min. Default DefaultInterval.
 	Interval time.Duration
 	// LostAfter is the time without a refresh after which a node is not live. At least two intervals. Default four.
 	LostAfter time.Duration

@@ -279,7 +279,7 @@ type Stats struct {
 	Owed int64
 	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
 	SentKeys int64
-	// StoreClockOff is how far the clock of the region's store is ahead of the fleet's.
+	// StoreClockOff is the time by which the clock of the region's store is ahead of the fleet's.
 	StoreClockOff time.Duration
 }
 

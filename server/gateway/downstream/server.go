@@ -25,20 +25,20 @@ type Server struct {
 	NetHTTP *http.Server
 	// OnlyNetHTTP makes NetHTTP serve all requests, for comparison.
 	OnlyNetHTTP bool
-	// HeaderTimeout bounds the time to receive the header of a request, and the TLS handshake. 0: no bound.
+	// HeaderTimeout is the maximum time to receive the header of a request, and the TLS handshake. 0: no maximum.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds how long a connection may wait for its next request. 0: no bound.
+	// IdleTimeout is the maximum time for which a connection may wait for its next request. 0: no maximum.
 	IdleTimeout time.Duration
-	// WriteTimeout bounds how long a client may accept no bytes of a response, unless the handler sets a deadline. 0: no
-	// bound.
+	// WriteTimeout is the maximum time for which a client may accept no bytes of a response, unless the handler sets a
+	// deadline. 0: no maximum.
 	WriteTimeout time.Duration
 	// Turns limits how many connections are served at the same time. Default: a queue without a limit.
 	Turns *turns.Queue
 	// ErrorLog logs panics of handlers and errors of Accept. Default the standard logger.
 	ErrorLog *log.Logger
 
-	// handOverAfter is how long a connection waits for its next request before a new goroutine waits instead. Default
-	// defaultHandOverAfter; other values are for tests.
+	// handOverAfter is the time for which a connection waits for its next request before a new goroutine waits instead.
+	// Default defaultHandOverAfter; other values are for tests.
 	handOverAfter time.Duration
 	epoch         time.Time // the time 0 of now
 	tls           *tls.Config
@@ -166,8 +166,8 @@ func (s *Server) forget(c *conn) {
 
 func (s *Server) now() time.Duration { return time.Since(s.epoch) + 1 }
 
-// freshTime is how long Shutdown waits for the first request of a new connection, because the client may have already
-// sent it. net/http waits for the same time.
+// freshTime is the time for which Shutdown waits for the first request of a new connection, because the client may have
+// already sent it. net/http waits for the same time.
 const freshTime = 5 * time.Second
 
 // Shutdown closes the listener and idle connections, and waits until all other connections have become idle and are

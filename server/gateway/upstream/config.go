@@ -35,20 +35,21 @@ type Config struct {
 	// Dial connects to the upstream. Default: DialContext of a zero net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// DialTimeout bounds connecting, including the TLS handshake. Default DefaultDialTimeout.
+	// DialTimeout is the maximum time to connect, including the TLS handshake. Default DefaultDialTimeout.
 	DialTimeout time.Duration
-	// HeaderTimeout bounds the wait for the head of the response once the request is sent. Default DefaultHeaderTimeout.
-	// If it is negative, only the context bounds the wait.
+	// HeaderTimeout is the maximum wait for the head of the response once the request is sent. Default
+	// DefaultHeaderTimeout. If it is negative, only the context limits the wait.
 	HeaderTimeout time.Duration
-	// ExpectTimeout bounds the wait for 100 Continue, after which the body is sent anyway. Default DefaultExpectTimeout.
+	// ExpectTimeout is the maximum wait for 100 Continue, after which the body is sent anyway. Default
+	// DefaultExpectTimeout.
 	ExpectTimeout time.Duration
-	// StallTimeout bounds how long the upstream may pause while it sends a body, or while it receives one. Default
-	// DefaultStallTimeout. If it is negative, only the context bounds such a pause.
+	// StallTimeout is the maximum time for which the upstream may pause while it sends a body, or while it receives one.
+	// Default DefaultStallTimeout. If it is negative, only the context limits such a pause.
 	StallTimeout time.Duration
-	// IdleTimeout is how long an idle connection is kept. A shorter time in the upstream's Keep-Alive header takes
-	// precedence. Default DefaultIdleTimeout.
+	// IdleTimeout is the time for which an idle connection is kept. A shorter time in the upstream's Keep-Alive header
+	// takes precedence. Default DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// WaitTimeout bounds the wait for a connection when MaxConns are in use. Default DefaultWaitTimeout.
+	// WaitTimeout is the maximum wait for a connection when MaxConns are in use. Default DefaultWaitTimeout.
 	WaitTimeout time.Duration
 
 	// MaxConns is the maximum number of connections. Default DefaultMaxConns.

@@ -40,9 +40,10 @@
 //   - too many interim responses precede the response
 //   - the status is 101 Switching Protocols
 //
-// Config.MaxHeaderBytes bounds the head and the trailers. Forward removes hop-by-hop fields, and trailers that may not
-// be merged into the header, such as Set-Cookie. It passes on interim responses (1xx), except 100 Continue. It flushes
-// a body of unknown length or of type text/event-stream each time before it waits for more of the body.
+// Config.MaxHeaderBytes limits the size of the head and the trailers. Forward removes hop-by-hop fields, and trailers
+// that may not be merged into the header, such as Set-Cookie. It passes on interim responses (1xx), except 100
+// Continue. It flushes a body of unknown length or of type text/event-stream each time before it waits for more of the
+// body.
 //
 // If a response ends early after its head was passed on, Forward returns an error, and Outcome.Sent is true. The caller
 // must then panic with http.ErrAbortHandler to abort the client's connection. If the upstream sends bytes after the end
@@ -55,14 +56,15 @@
 // This requires that its body is not streamed, and that no part of it was sent or it is idempotent (GET, HEAD, OPTIONS,
 // TRACE, PUT, DELETE, or any method with an Idempotency-Key).
 //
-// Config.MaxConns bounds the number of connections. Config.MaxWaiting bounds the number of requests that wait for a
-// connection, and Config.WaitTimeout the time that each may wait. The request that has waited longest gets the next
-// free connection.
+// Config.MaxConns is the maximum number of connections. Config.MaxWaiting is the maximum number of requests that wait
+// for a connection, and Config.WaitTimeout the time that each may wait. The request that has waited longest gets the
+// next free connection.
 //
 // # Timeouts
 //
-// Config.DialTimeout bounds connecting, Config.HeaderTimeout bounds the wait for a response, and Config.StallTimeout
-// bounds each wait within a body. The http.Server sets the timeouts of the client's connection. When the context ends,
-// Forward closes the connection to the upstream. To save work on quick responses, it calls context.AfterFunc only when
-// no response has arrived for 20 to 40 ms; with TLS or a streamed body it calls it before it sends the request.
+// Config.DialTimeout is the maximum time to connect, Config.HeaderTimeout is the maximum wait for a response, and
+// Config.StallTimeout limits each wait within a body. The http.Server sets the timeouts of the client's connection.
+// When the context ends, Forward closes the connection to the upstream. To save work on quick responses, it calls
+// context.AfterFunc only when no response has arrived for 20 to 40 ms; with TLS or a streamed body it calls it before
+// it sends the request.
 package upstream

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// sendGrace is how long stop waits for the last bytes of a body to be sent, after the response is complete. Usually
-	// this is long enough, and the connection can be reused.
+	// sendGrace is the time for which stop waits for the last bytes of a body to be sent, after the response is complete.
+	// Usually this is long enough, and the connection can be reused.
 	sendGrace = 50 * time.Millisecond
-	// lingerTime is how long net/http may read and discard the rest of an unwanted body. If it closed the connection at
-	// once, a client that is still sending might not receive the response.
+	// lingerTime is the time for which net/http may read and discard the rest of an unwanted body. If it closed the
+	// connection at once, a client that is still sending might not receive the response.
 	lingerTime = time.Second
 )
 

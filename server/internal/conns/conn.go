@@ -32,7 +32,7 @@ const (
 // claimed is the state of a connection that is being closed to make room.
 const claimed uint32 = kinds
 
-// unusedFor is how long a new connection without a request is protected.
+// unusedFor is the time for which a new connection without a request is protected.
 const unusedFor = time.Second
 
 // A Holder serves a connection and reports its kind. It replaces calls of Conn.SetKind.
@@ -213,7 +213,7 @@ func CloseWrite(c io.Writer) error {
 	return errors.ErrUnsupported
 }
 
-// lingerTime is how long Linger waits for the end of the connection.
+// lingerTime is the time for which Linger waits for the end of the connection.
 const lingerTime = 500 * time.Millisecond
 
 // Linger must be called before a connection is closed if the client may still be sending. Otherwise bytes that arrive

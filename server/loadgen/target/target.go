@@ -25,7 +25,7 @@ type Outcome struct {
 	Allowed bool
 	// Degraded reports whether a policy decided because the store or the service was unreachable.
 	Degraded bool
-	// Delay is how long to hold an allowed request.
+	// Delay is the time after which an allowed request may continue.
 	Delay time.Duration
 	// RetryAfter is the time after which a denied request may be allowed.
 	RetryAfter time.Duration

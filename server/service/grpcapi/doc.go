@@ -33,7 +33,7 @@
 //
 // # Resource limits
 //
-// Config bounds connections, streams per connection, the size of headers, messages and batches, and the rate of pings.
+// Config limits connections, streams per connection, the size of headers, messages and batches, and the rate of pings.
 // Requests on a stream are read only as fast as the client reads their responses. Received data takes at most
 // MaxMessage per open call.
 //

@@ -56,7 +56,7 @@ func (k *Link) Exchange(
 			k.warnings.Malformed(k.clock.Elapsed(), n.Author)
 			return
 		}
-		// Age is an upper bound: it includes the whole duration of this exchange.
+		// Age is a maximum: it includes the whole duration of this exchange.
 		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt
 		t.MinAge = max(0, n.Age-ageError)
 		received(i, from, uptime, t)

@@ -77,7 +77,7 @@ func (s *Settings) Pauses() func() time.Duration {
 	return func() time.Duration { return time.Duration(period - s.Rand(period/5+1)) }
 }
 
-// Patience is how long exchanges may fail until the exchange counts as unreachable.
+// Patience is the time for which exchanges may fail until the exchange counts as unreachable.
 func (s *Settings) Patience() time.Duration { return time.Duration(s.MaxMissed) * s.Interval }
 
 // ForLedger sets defaults of the ledger's options that depend on the interval.

@@ -81,7 +81,7 @@ type Ledger struct {
 	unreachable fallback.State // see SetUnreachable
 	// pullFor is the time after a request for a key in which every second call of Changes returns the key.
 	pullFor time.Duration
-	// maxLookupAge is how long a key may be unused before it has to be looked up again, in µs.
+	// maxLookupAge is the time for which a key may be unused before it has to be looked up again, in µs.
 	maxLookupAge int64
 	lookups      lookup.Waiters
 

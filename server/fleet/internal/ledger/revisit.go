@@ -15,9 +15,9 @@ import (
 const (
 	revisitGaps = 13 // number of gaps; they are 0 to 12
 	shortGap    = 1  // the gap after a request
-	// callsInLag is how often Changes is called within LedgerOptions.Lag.
+	// callsInLag is the number of times that Changes is called within LedgerOptions.Lag.
 	callsInLag = 8
-	// perRefill is how often a key is exchanged in the time in which its whole capacity refills.
+	// perRefill is the number of times that a key is exchanged in the time in which its whole capacity refills.
 	perRefill = 16
 )
 

@@ -29,7 +29,7 @@ import (
 // roundedUnits is the difference between levels that rounding can cause.
 const roundedUnits = 2
 
-// RecentFor is how long a total counts in sums and digests after its node has sent an increase.
+// RecentFor is the time for which a total counts in sums and digests after its node has sent an increase.
 const RecentFor = 5 * time.Second
 
 // digestOf returns a short hash that identifies a total of a peer.

@@ -34,7 +34,7 @@ func (l *Ledger) isUnreachable(c *headgate.Check) bool {
 	return groups>>tally.GroupOf(&key)&1 == 1
 }
 
-// localPlan returns the plan that bounds this node's own consumption; see LedgerOptions.LocalCap.
+// localPlan returns the plan that limits this node's own consumption; see LedgerOptions.LocalCap.
 func (l *Ledger) localPlan(p *quota.Plan) *quota.Plan {
 	limit := quota.Share(p.Limit, int64(l.options.LocalCap), 100)
 	plan, err := l.plans.Get(&limit, quota.NewPlan)

@@ -20,7 +20,7 @@ import (
 // consumption in that window is unknown, so all requests for the key are denied until it ends.
 
 const (
-	// ReadInterval is how often the clock is read. retryInterval is the pause after a failed read.
+	// ReadInterval is the time between two readings of the clock. retryInterval is the pause after a failed read.
 	ReadInterval  = time.Second
 	retryInterval = 10 * time.Second
 	// Drift limits how fast two clocks may drift apart: by one part in Drift of the elapsed time.

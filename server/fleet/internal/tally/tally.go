@@ -40,7 +40,7 @@ type Tally struct {
 	// AllPrevious is the number of units that all nodes consumed in the window before, as far as the node knows. It is 0
 	// unless the limit is a sliding window.
 	AllPrevious int64
-	// Offset is how many µs later the windows of this key start, if the limit is staggered.
+	// Offset is the number of µs by which the windows of this key start later, if the limit is staggered.
 	Offset int64
 	// Reset is set if Total started because the key was reset.
 	Reset bool

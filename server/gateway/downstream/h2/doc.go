@@ -27,12 +27,12 @@
 //
 // # Limits
 //
-// MaxStreams bounds the handlers of a connection, including those of streams that the client has reset. MaxHeaderBytes
-// bounds the decoded size of a header. Requests with a larger header get 431, and much larger headers end the
-// connection. Up to 1 MiB of bodies is buffered for a connection, and 64 KiB of frames to send. A write waits at most
-// WriteTimeout for flow control and the socket. Frames that an attacker can send cheaply, such as resets of streams,
-// pings, settings, priorities and empty frames, have a budget: 1,000 frames, 100 more for each second, and 4 more for
-// each other frame. A client that exceeds the budget is disconnected with ENHANCE_YOUR_CALM.
+// MaxStreams is the maximum number of handlers of a connection, including those of streams that the client has reset.
+// MaxHeaderBytes is the maximum decoded size of a header. Requests with a larger header get 431, and much larger
+// headers end the connection. Up to 1 MiB of bodies is buffered for a connection, and 64 KiB of frames to send. A write
+// waits at most WriteTimeout for flow control and the socket. Frames that an attacker can send cheaply, such as resets
+// of streams, pings, settings, priorities and empty frames, have a budget: 1,000 frames, 100 more for each second, and
+// 4 more for each other frame. A client that exceeds the budget is disconnected with ENHANCE_YOUR_CALM.
 //
 // # End of a connection
 //

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// drainTime is how long a client may take to acknowledge the ping of Drain.
+// drainTime is the maximum time in which a client must acknowledge the ping of Drain.
 const drainTime = time.Second
 
 // drain is the state of a graceful end of the connection. Conn.mu guards it.

@@ -19,14 +19,14 @@ type Server struct {
 	MaxStreams int
 	// MaxHeaderBytes is the maximum size of a header, with 32 bytes for each field. Required.
 	MaxHeaderBytes int
-	// HeaderTimeout bounds the time to receive the preface and the first frame of a connection, and the time to receive
-	// each header block. 0: no bound.
+	// HeaderTimeout is the maximum time to receive the preface and the first frame of a connection, and the time to
+	// receive each header block. 0: no maximum.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds the time that a connection has no streams. A client that has streams but sends nothing for
-	// IdleTimeout gets a ping, which it must acknowledge within PingTimeout. 0: no bound.
+	// IdleTimeout is the maximum time that a connection has no streams. A client that has streams but sends nothing for
+	// IdleTimeout gets a ping, which it must acknowledge within PingTimeout. 0: no maximum.
 	IdleTimeout, PingTimeout time.Duration
-	// WriteTimeout bounds the time that a write of a handler waits for the client. A handler can set another deadline. 0:
-	// no bound.
+	// WriteTimeout is the maximum time that a write of a handler waits for the client. A handler can set another deadline.
+	// 0: no maximum.
 	WriteTimeout time.Duration
 	// Date returns the value of the Date header. Required.
 	Date func() string

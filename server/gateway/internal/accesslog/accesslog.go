@@ -66,8 +66,8 @@ func (l *Logger) Add(line Line) {
 	}
 }
 
-// gatherTime is how long Run waits for more lines after the first, so that it writes many lines at once. Otherwise
-// waking the goroutine and calling the system for each line would cost more than formatting it.
+// gatherTime is the time for which Run waits for more lines after the first, so that it writes many lines at once.
+// Otherwise waking the goroutine and calling the system for each line would cost more than formatting it.
 const gatherTime = 5 * time.Millisecond
 
 // Run writes lines until the context ends. Then it writes the lines that are still queued and returns.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Patience is how long tests wait for something that usually happens immediately, because the machine may be
+// Patience is the time for which tests wait for something that usually happens immediately, because the machine may be
 // busy.
 const Patience = time.Minute
 

@@ -29,7 +29,7 @@ func New() []string {
 	return created.lines[:]
 }
 
-// maxLength bounds the length of an id from a proxy.
+// maxLength is the maximum length of an id from a proxy.
 const maxLength = 128
 
 // IsValid reports whether an id from a proxy is safe in logs and headers.

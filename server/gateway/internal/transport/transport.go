@@ -25,10 +25,10 @@ type Options struct {
 	Target Target
 	// TLS is the configuration for a Target with TLS.
 	TLS *tls.Config
-	// DialTimeout bounds connecting, HeaderTimeout bounds the wait for the header of a response, and StallTimeout bounds
-	// each wait for more of its body.
+	// DialTimeout is the maximum time to connect, HeaderTimeout is the maximum wait for the header of a response, and
+	// StallTimeout limits each wait for more of its body.
 	DialTimeout, HeaderTimeout, StallTimeout time.Duration
-	// IdleTimeout is how long an idle connection is kept, and MaxIdle the maximum number of idle connections.
+	// IdleTimeout is the time for which an idle connection is kept, and MaxIdle the maximum number of idle connections.
 	IdleTimeout time.Duration
 	MaxIdle     int
 	// DisableKeepAlives opens a connection for each HTTP/1.1 request.

@@ -22,7 +22,7 @@ type Options struct {
 	Max int64
 	// IdleTimeout is the time without any bytes after which a tunnel is closed.
 	IdleTimeout time.Duration
-	// MaxAge bounds the lifetime of a tunnel. 0: no bound.
+	// MaxAge is the maximum lifetime of a tunnel. 0: no maximum.
 	MaxAge time.Duration
 }
 
