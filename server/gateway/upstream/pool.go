@@ -269,8 +269,8 @@ func (p *Pool) freeSlotLocked() {
 // because the upstream may close idle connections earlier.
 func (c *conn) isExpired(now time.Time) bool { return now.Sub(c.idleSince) >= c.idleTimeout }
 
-// sweepInterval returns the time between two calls of sweep. It is short enough to enforce IdleTimeout roughly. The pool
-// also notices soon that the upstream has closed a connection.
+// sweepInterval returns the time between two calls of sweep. It is short enough to enforce IdleTimeout roughly, and to
+// notice soon that an upstream has closed a connection.
 func (p *Pool) sweepInterval() time.Duration {
 	return min(p.config.IdleTimeout/2+time.Millisecond, 10*time.Second)
 }
