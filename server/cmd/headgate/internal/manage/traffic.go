@@ -16,7 +16,7 @@ func (p *program) trafficCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
 		Use:   "traffic",
-		Short: "Show the last decisions, or erase the statistics of a client",
+		Short: "Show the last decisions, or erase the statistics of a client; headgate top shows statistics",
 		Example: `  headgate traffic decisions user=noisy
   headgate traffic erase user=noisy
   headgate top`,
@@ -32,8 +32,8 @@ func (p *program) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
 		Use:   "erase ATTRIBUTE=VALUE...",
 		Short: "Erase the statistics of a client",
 		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes.
-If several attributes are given, the client must have all of them. If the client sends more requests, they are counted again. The
-command does not reset the client's limits: "headgate keys reset" does.`,
+If several attributes are given, the client must have all of them. If the client sends more requests, they are counted
+again. The command does not reset the client's limits: "headgate keys reset" does.`,
 		Example: `  headgate traffic erase user=noisy
   headgate traffic erase ip=192.0.2.7 --note "request of the data subject"`,
 		Args: cobra.MinimumNArgs(1),
