@@ -139,7 +139,7 @@ var (
 	uploadsRefusedDesc = desc("gateway_uploads_refused_total",
 		"Requests refused because their client had too many open uploads.")
 	turnsWaitingDesc = desc("gateway_turns_waiting", "Connections waiting for their turn because the cores are busy.")
-	turnWaitsDesc    = desc("gateway_turn_waits_total", "Requests that waited for a turn, by the end of the wait: turn, or overdue after 150 ms without one.", "result")
+	turnWaitsDesc    = desc("gateway_turn_waits_total", "Requests that waited for a turn, by the end of the wait: turn, or overdue after 200 ms without one.", "result")
 	inFlightDesc     = desc("gateway_requests_in_flight", "Requests being served.")
 	responsesDesc    = desc("gateway_responses_total",
 		"Responses by status class; none if the connection was closed without one.", "class")

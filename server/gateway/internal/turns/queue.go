@@ -10,7 +10,7 @@ import (
 const (
 	// perCore is the limit of turns for each core. This number of connections keeps a core busy, if clients and upstreams
 	// respond promptly.
-	perCore = 100
+	perCore = 64
 	// The cores count as busy if at least busyShare of their time is used, and as idle if less than idleShare is
 	// used.
 	busyShare = 0.9
@@ -24,7 +24,7 @@ const (
 	freeTime = 30 * time.Second
 
 	// maxRequests is the number of requests in a turn.
-	maxRequests = 6
+	maxRequests = 8
 	// maxTime is the maximum duration of a turn. A request that takes longer continues without a turn.
 	maxTime = 50 * time.Millisecond
 	// quickTime is the duration above which a request is slow. After a slow request, the next request of the connection
@@ -33,9 +33,9 @@ const (
 	// promptTime is the time after a response in which the client must send its next request to keep the turn.
 	promptTime = 15 * time.Millisecond
 	// fairWait is a wait of the first connection in the queue. If it has waited for so long, turns end after one request.
-	fairWait = 100 * time.Millisecond
+	fairWait = 150 * time.Millisecond
 	// maxWait is the longest wait of a connection. After this time, the connection is served without a turn.
-	maxWait = 150 * time.Millisecond
+	maxWait = 200 * time.Millisecond
 	// sweepInterval is the time between two sweeps, which end turns and waits that have lasted too long.
 	sweepInterval = 5 * time.Millisecond
 )

@@ -91,7 +91,7 @@ func TestAPromptConnectionKeepsItsTurn(t *testing.T) {
 		otherBegins := begin(q, &other)
 		for i := range maxRequests - 1 {
 			prompt.End(q)
-			time.Sleep(promptTime / 2)
+			time.Sleep(promptTime / 4)
 			if returned(otherBegins) {
 				t.Fatalf("the turn ended after %d requests, want %d", i+1, maxRequests)
 			}
