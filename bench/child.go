@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// runChild is a child's main. What it prints is JSON.
+// runChild is the main function of a child process. It prints its result as JSON.
 func runChild(f harness.ChildFlags, in io.Reader, out io.Writer) error {
 	printed := json.NewEncoder(out)
 	list := slices.Concat(limiters.Entries(), redis.Entries(), redis.HalfEntries())

@@ -1,8 +1,9 @@
-// Command bench runs Headgate beside its peers and beside a floor, the least that such a thing can cost on the machine,
-// and writes what it measured to RESULTS.md: limiters in memory and in Redis, and proxies.
+// Command bench compares Headgate with its peers and with a floor, which is the least work that a correct
+// implementation needs on this machine. It measures limiters in memory and in Redis, and proxies, and writes the
+// results to RESULTS.md.
 //
-// Every contender lives in a process of its own, so that nobody pays for another's garbage collection; all of them stay
-// alive while they take turns. It reads /proc and therefore runs on Linux.
+// Every contender runs in its own process, so that the garbage of one does not slow down another. All processes stay
+// alive while they take turns. The command reads /proc, so it needs Linux.
 //
 //	go run .                    everything, into RESULTS.md
 //	go run . -only 'uniform|gc' some scenarios, to standard output

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// flags are the command line.
+// flags are the command-line flags.
 type flags struct {
 	rounds int
 	part   string
@@ -124,7 +124,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer, 
 	return nil
 }
 
-// measure runs the scenarios of a part and shows how far it is.
+// measure runs the scenarios of a part and shows the progress.
 func measure(ctx context.Context, f flags, p selectedPart, stderr *os.File) (*harness.Results, error) {
 	size := harness.FullSizes(f.rounds)
 	if f.quick {
@@ -169,7 +169,7 @@ func write(f flags, p harness.Part, r *harness.Results, stdout io.Writer) error 
 	return nil
 }
 
-// writeNumbers writes the numbers of all parts if they are wanted.
+// writeNumbers writes the figures of all parts if a file for them was given.
 func writeNumbers(f flags, all []*harness.Results) error {
 	if f.json == "" {
 		return nil

@@ -38,7 +38,7 @@ func partMarks(name string) (begin, end string) {
 	return "\n<!-- begin " + name + " -->\n", "<!-- end " + name + " -->\n"
 }
 
-// publish puts the report of a part in the place of the one before it in a file. The other parts stay as they are.
+// publish replaces the report of a part in a file. The reports of other parts stay unchanged.
 func publish(path, name, report string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {

@@ -7,13 +7,13 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// A selectedPart is a part and those of its scenarios that are wanted.
+// A selectedPart is a part with its selected scenarios.
 type selectedPart struct {
 	harness.Part
 	list []harness.Scenario
 }
 
-// selectParts returns the scenarios that a pattern names, of the part of that name or of all parts.
+// selectParts returns the scenarios that match a pattern, from the part with the given name or from all parts.
 func selectParts(only *regexp.Regexp, in string) ([]selectedPart, error) {
 	var found []selectedPart
 	var names, partNames []string

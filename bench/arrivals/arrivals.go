@@ -1,5 +1,5 @@
-// Package arrivals generates load for latency measurements: requests arrive at random times, as at a server, whether
-// or not earlier ones are done.
+// Package arrivals generates load for latency measurements. Requests arrive at random times, as at a server, even if
+// earlier requests are still running.
 package arrivals
 
 import (
@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// tick is the interval between checks for arrivals. Calls that arrived in between begin at once.
+// tick is the interval between checks for arrivals. Calls that arrived since the last check begin immediately.
 const tick = 200 * time.Microsecond
 
-// Offer calls do at a rate per second for a while, at random intervals, and returns the durations of all calls,
-// sorted. If a call takes long, or the machine stalls, no calls are skipped: the missed ones are made at once.
+// Offer calls do at a rate per second for a while, at random intervals, and returns the durations of all calls, sorted.
+// If a call takes long or the machine stalls, no calls are skipped: missed calls are made immediately.
 //
-// A call is timed from its own beginning. Calls are made by goroutines that have made some before, as in a server, and
-// by a new one if all are busy: a new goroutine per call would have to grow its stack, which takes longer than most
-// calls.
+// The duration of a call begins when the call begins. Goroutines are reused, as in a server, and a new one is started
+// only if all are busy. With a new goroutine per call, the growth of its stack would take longer than most calls.
 func Offer(rate float64, lasting time.Duration, do func()) ([]time.Duration, error) {
 	if rate <= 0 || lasting <= 0 {
 		return nil, fmt.Errorf("offer %g calls a second for %s: want more than 0", rate, lasting)
@@ -40,7 +39,7 @@ func Offer(rate float64, lasting time.Duration, do func()) ([]time.Duration, err
 	return c.wait(), err
 }
 
-// A workers is the set of goroutines that make calls.
+// workers is the set of goroutines that make calls.
 type workers struct {
 	do    func()
 	calls chan struct{}
@@ -50,7 +49,7 @@ type workers struct {
 	durations [][]time.Duration
 }
 
-// call lets a free goroutine make a call, or a new one.
+// call lets an idle goroutine make a call, or starts a new one.
 func (c *workers) call() {
 	select {
 	case c.calls <- struct{}{}:
@@ -81,7 +80,8 @@ func (c *workers) wait() []time.Duration {
 	return all
 }
 
-// Quantile returns the value that a share of the sorted durations does not exceed; 0 for none.
+// Quantile returns the value that the given share of the sorted durations does not exceed. It returns 0 if there are
+// none.
 func Quantile(sorted []time.Duration, share float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTicker returns functions that wait for the next tick of a kernel timer, and that close it. Timers of the runtime
-// are up to a millisecond late on an idle processor, and then all missed calls would begin at once.
+// newTicker returns a function that waits for the next tick of a kernel timer, and a function that closes the timer.
+// The timers of the Go runtime are up to a millisecond late on an idle processor, and all missed calls would then begin
+// at once.
 func newTicker(every time.Duration) (next, end func() error, err error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// A clientKind is a kind of identifier that clients are registered with and looked up by. Identifiers of another kind
-// stand for clients that are not registered.
+// A clientKind is a kind of identifier by which clients are registered. Identifiers of another kind belong to clients
+// that are not registered.
 type clientKind struct {
 	harness.Series
 
@@ -36,7 +36,7 @@ func clientKinds() []clientKind {
 	}
 }
 
-// runClients has a child measure decisions for registered clients.
+// runClients starts a child that measures decisions for registered clients.
 func runClients(ctx context.Context, b *harness.Bench) error {
 	b.Progress.At(0, "clients", harness.HumanCount(b.Sizes.Clients)+" of them")
 	answer, err := harness.RunChildOnce[harness.ClientsResult](ctx, harness.ChildFlags{
@@ -62,7 +62,7 @@ func runClients(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// clientBars holds registered clients against their bars.
+// clientBars compares the results for registered clients with their bars.
 func clientBars(r *harness.Results) []harness.Bar {
 	const most, times = 200, 1.5
 	wantMemory := fmt.Sprintf("≤ %d MB", most)
@@ -85,7 +85,7 @@ func clientBars(r *harness.Results) []harness.Bar {
 	return append(list, harness.JudgedBar(whatMemory, wantMemory, fmt.Sprintf("%.0f MB", megabytes), megabytes <= most))
 }
 
-// timesBar holds the time of one row against that of another, round by round.
+// timesBar compares the time of one row with that of another, round by round.
 func timesBar(t *harness.SpeedTable, what, want, with, without string, most float64) harness.Bar {
 	a, b := t.Row(with), t.Row(without)
 	if a == nil || b == nil {
@@ -101,13 +101,13 @@ func timesBar(t *harness.SpeedTable, what, want, with, without string, most floa
 		harness.HumanNs(a.Spread.Median), harness.HumanNs(b.Spread.Median)), ratio.Median <= most)
 }
 
-// A deciding is an engine and those who ask it.
+// A deciding is an engine and its clients.
 type deciding struct {
 	engine  *engine.Engine
 	verdict engine.Verdict
 }
 
-// A knownUser is a request of which nothing is known but its user.
+// A knownUser is a request that has only a user.
 type knownUser struct{ name string }
 
 func (u *knownUser) Get(a headgate.Attribute) (string, bool) { return u.name, a == harness.ByUser }
@@ -130,7 +130,7 @@ func newDeciding() (*deciding, error) {
 	return &deciding{engine: e}, err
 }
 
-// decide decides for users one after the other and returns the nanoseconds of a decision.
+// decide makes decisions for the users one after the other, and returns the nanoseconds per decision.
 func (d *deciding) decide(users []string) (float64, error) {
 	ctx := context.Background()
 	var user knownUser
@@ -146,7 +146,8 @@ func (d *deciding) decide(users []string) (float64, error) {
 	return float64(time.Since(start)) / float64(len(users)), nil
 }
 
-// MeasureClients is a child: it registers clients, and decides for them and for as many others in turns.
+// MeasureClients runs in a child process. It registers clients, and takes turns deciding for them and for the same
+// number of unregistered clients.
 func MeasureClients(clients, ops, rounds int, out *json.Encoder) error {
 	result := harness.ClientsResult{Clients: clients}
 	var engines []*deciding

@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate/internal/bars"
 )
 
-// This file is the frame of the part "control": the rules service and its nodes. What needs processes, databases and
-// hundreds of nodes is measured by tests of the packages themselves, which know their bars; a registered client's
-// decision stands in control_clients.go.
+// This file has the part "control": the rules service and its nodes. Measurements that need processes, databases or
+// hundreds of nodes are tests of the packages, which check their own bars. Decisions for registered clients are
+// measured in clients.go.
 
 func controlScenarios() []harness.Scenario {
 	return []harness.Scenario{
@@ -20,7 +20,7 @@ func controlScenarios() []harness.Scenario {
 	}
 }
 
-// controlTests are run one after the other, with the machine to themselves.
+// controlTests run one after the other, and nothing else runs on the machine.
 func controlTests() []harness.GoTest {
 	return []harness.GoTest{
 		{
@@ -75,7 +75,7 @@ func controlMethod(b *strings.Builder, r *harness.Results) {
 `, r.Sizes.Rounds, harness.Grouped(fmt.Sprint(r.Sizes.ClientOps)), harness.HumanCount(r.Sizes.Clients))
 }
 
-// reportControl writes what the tests said besides their bars.
+// reportControl writes the results of the tests, except their bars.
 func reportControl(b *strings.Builder, r *harness.Results) {
 	if r.Clients != nil {
 		fmt.Fprintf(b, "\n%s registered clients, each with a limit of its own, take %.0f MiB of a node's memory, %.0f bytes each (%.0f MiB of its heap).\n",
@@ -101,7 +101,7 @@ func reportControl(b *strings.Builder, r *harness.Results) {
 	}
 }
 
-// controlBars holds the results of the rules service against its bars.
+// controlBars compares the results of the rules service with its bars.
 func controlBars(r *harness.Results) []harness.Bar {
 	list := clientBars(r)
 	passed := 0

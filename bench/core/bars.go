@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// Bars holds the results of the core against its bars.
+// Bars compares the results of the core with its bars.
 func Bars(r *harness.Results) []harness.Bar {
 	var bars []harness.Bar
 	bars = append(bars, speedBars(r)...)
@@ -173,9 +173,9 @@ func growthBars(r *harness.Results) []harness.Bar {
 	return append(bars, stepBar(r, what+"steps of rehashing and sweeping over 100 µs"))
 }
 
-// stepBar is the bar that no single step of growing takes over 100 µs. The machine takes longer breaks than that by
-// itself, most of all from who works on much memory, and the clock cannot tell whose a break is. So the steps are held
-// against the decisions of the floor, which has no steps and is done sooner.
+// stepBar is the bar that no single step of table growth takes more than 100 µs. The machine itself causes longer
+// interruptions, most often for processes that use much memory, and the clock cannot tell their cause. So the steps are
+// compared with the decisions of the floor, which has no steps and runs for a shorter time.
 func stepBar(r *harness.Results, what string) harness.Bar {
 	const want = "no more than decisions of the floor, which has no such steps"
 	var us, still *harness.GrowthRow

@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// coreScenarios are those of limiters in one process.
+// coreScenarios are the scenarios of limiters in one process.
 func coreScenarios() []harness.Scenario {
 	list := []harness.Scenario{}
 	for _, g := range SpeedGroups() {

@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// Collected are those whose garbage collection is measured, besides a process with nothing in it.
+// Collected are the contenders whose garbage collection is measured, in addition to an empty process.
 var Collected = []string{"headgate", "go-limiter", "xtime-shards"}
 
-// runGC measures full collections in processes that hold many keys, taking turns with one that holds none.
+// runGC measures full garbage collections in processes with many keys. They take turns with a process without keys.
 func runGC(ctx context.Context, b *harness.Bench) error {
 	var workers []*Worker
 	defer func() { StopAll(workers) }()

@@ -8,14 +8,14 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// A collection is what one full garbage collection cost.
+// A collection is the cost of one full garbage collection.
 type collection struct {
 	CPU   time.Duration // that the system charged to the process; marking and sweeping
 	Pause time.Duration // all stops of the world of this cycle together
 }
 
-// measureCollection runs one collection with the contender alive. The runtime's own account of its time is not asked:
-// it takes a worker that waits for a processor for one that works.
+// measureCollection runs one garbage collection while the contender is in use. It does not use the runtime's own
+// figures, because they count a worker that waits for a processor as a running one.
 func measureCollection(c limiters.Limiter) (collection, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

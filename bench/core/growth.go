@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// Growers returns who grows: headgate, the two fastest peers of the uniform scenario, or two that are fast as a rule if
-// that was not run, the floor, whose table is made in one piece and never moves, and last the loop alone, which has to
-// know how long headgate took.
+// Growers returns the contenders whose growth is measured: headgate, the two fastest peers of the uniform scenario (or
+// two that are usually fast, if that was not run), the floor, whose table never grows, and finally the empty loop,
+// which runs for as long as headgate did.
 func Growers(r *harness.Results) []string {
 	peers := []string{"throttled", "go-limiter"}
 	if t := r.SpeedNamed("uniform-1"); t != nil {
@@ -25,7 +25,7 @@ func Growers(r *harness.Results) []string {
 	return append(append([]string{"headgate"}, peers...), "floor", "loop")
 }
 
-// runGrowth times every insertion while tables grow from nothing, everyone once a round and each time in a new process.
+// runGrowth times every insertion while tables grow from empty. Each contender runs once per round, in a new process.
 func runGrowth(ctx context.Context, b *harness.Bench) error {
 	names := Growers(b.Results)
 	rows := make([]harness.GrowthRow, len(names))

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// grow times every first decision on so many fresh keys. The time includes two halves of a reading of the clock. The
-// loop alone goes on until as many seconds have passed as a contender needed, so that it is held up as often.
+// grow times the first decision on each of many new keys. Each time includes two halves of a clock reading. The empty
+// loop runs for as many seconds as a contender needed, so that it is interrupted as often.
 func grow(e limiters.Entry, q limiters.Quota, keys int, seconds float64) (harness.Growth, error) {
 	c, err := e.Make(q, keys)
 	if err != nil {
@@ -46,7 +46,8 @@ func grow(e limiters.Entry, q limiters.Quota, keys int, seconds float64) (harnes
 	return g, nil
 }
 
-// growTable fills a contender up to keys keys and looks at its table at the sizes in at, separated by commas.
+// growTable fills a contender with the given number of keys, and records the size of its table at the numbers of keys
+// in at, which are separated by commas.
 func growTable(e limiters.Entry, q limiters.Quota, keys int, at string) (harness.TableGrowth, error) {
 	var stops []int
 	for word := range strings.SplitSeq(at, ",") {

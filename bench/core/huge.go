@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// runHuge compares headgate with the floors at the largest size, all alive and taking turns.
+// runHuge compares headgate with the floors at the largest size. All processes stay alive and take turns.
 func runHuge(ctx context.Context, b *harness.Bench) error {
 	keys := b.Sizes.Huge
 	result := &harness.HugeResult{Keys: keys, Fillings: map[string]harness.Filling{}}

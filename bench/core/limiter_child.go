@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// RunLimiter is the main of a child with a limiter in it.
+// RunLimiter is the main function of a child process with a limiter.
 func RunLimiter(f harness.ChildFlags, list []limiters.Entry, in io.Reader, printed *json.Encoder) error {
 	e, err := limiters.EntryNamed(list, f.Contender)
 	if err != nil {
@@ -83,13 +83,13 @@ type response struct {
 	Error   string
 }
 
-// A server is a child's contender and what it knows.
+// A server is the contender of a child process and its state.
 type server struct {
 	contender limiters.Limiter
 	work      *workload
 }
 
-// newServer makes a contender and lets it see every key once.
+// newServer creates a contender and makes one decision on every key.
 func newServer(e limiters.Entry, q limiters.Quota, work *workload) (*server, harness.Filling, error) {
 	filled := harness.Filling{Keys: work.total}
 	harness.FreeMemory()
@@ -135,7 +135,7 @@ func checkComplete(e limiters.Entry, size harness.TableSize, keys int) error {
 	return nil
 }
 
-// serve answers requests until there are no more.
+// serve responds to requests until the input ends.
 func (s *server) serve(in io.Reader, out *json.Encoder) error {
 	requests := json.NewDecoder(bufio.NewReader(in))
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// runMemory fills every contender with fresh keys, each number of keys in a process of its own.
+// runMemory fills every contender with new keys. Each number of keys is measured in a new process.
 func runMemory(ctx context.Context, b *harness.Bench) error {
 	staff := slices.DeleteFunc(limiters.Entries(), func(e limiters.Entry) bool {
 		return e.Single || e.Variant ||
@@ -36,7 +36,7 @@ func runMemory(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// runTable looks at headgate's table while it grows.
+// runTable records the size of headgate's table while it grows.
 func runTable(ctx context.Context, b *harness.Bench) error {
 	b.Progress.At(0, "table, headgate", "")
 	var at []string

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// coreMethod says how limiters in one process are compared.
+// coreMethod describes how limiters in one process are compared.
 func coreMethod(b *strings.Builder, r *harness.Results) {
 	s := r.Sizes
 	fmt.Fprintf(b, `- Every contender is in a process of its own, so that each pays for its own garbage and nobody for another's. All are

@@ -104,7 +104,7 @@ func reportGrowth(b *strings.Builder, r *harness.Results) {
 	}
 }
 
-// reportCore writes the tables of limiters in one process, besides those of their speed.
+// reportCore writes the tables of limiters in one process, except those of their speed.
 func reportCore(b *strings.Builder, r *harness.Results) {
 	reportMemory(b, r)
 	reportTable(b, r)

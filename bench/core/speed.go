@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// A speedGroup is scenarios of speed that share their workers.
+// A speedGroup is a list of speed scenarios that share their workers.
 type speedGroup struct {
 	Name    string
 	seconds float64
@@ -28,7 +28,7 @@ type SpeedCase struct {
 	Title      string // with a verb for the number of keys
 }
 
-// many is how many goroutines crowd a hot key.
+// many is the number of goroutines that use one hot key at the same time.
 func many() int { return 8 * runtime.GOMAXPROCS(0) }
 
 // SpeedGroups returns the groups of speed scenarios.
@@ -66,10 +66,11 @@ func SpeedGroups() []speedGroup {
 	}
 }
 
-// TakesPart tells who is measured in a group: those that know keys, and on one key also those that know only one.
+// TakesPart reports whether a contender is measured in a group. Contenders with a single counter are measured only on a
+// hot key. Contenders that make callers wait are measured only with a quota for which nobody waits.
 func (g speedGroup) TakesPart(e limiters.Entry) bool {
 	if e.Waits {
-		return g.quota == "open" // nobody has to wait
+		return g.quota == "open" // no caller has to wait
 	}
 	return g.hot || !e.Single
 }
@@ -110,8 +111,8 @@ func runSpeed(ctx context.Context, b *harness.Bench, g speedGroup) error {
 	return nil
 }
 
-// Turns are measurements of several workers in several cases, round by round, in every round everyone once and in a
-// new random order. A first round only warms and is not counted.
+// Turns measures several workers in several cases, round by round. In each round every worker runs once, in a new
+// random order. The first round is a warm-up and is not counted.
 type Turns struct {
 	Workers []*Worker
 	Cases   []SpeedCase

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// A Worker is a child that keeps a contender alive between measurements. While it is not asked it sleeps.
+// A Worker is a child process that keeps a contender alive between measurements. It sleeps while it has no request.
 type Worker struct {
 	Entry      limiters.Entry
 	filled     harness.Filling
@@ -22,7 +22,7 @@ type Worker struct {
 	complaints bytes.Buffer
 }
 
-// StartWorker starts a worker and waits until its contender knows its keys.
+// StartWorker starts a worker and waits until its contender has all keys.
 func StartWorker(ctx context.Context, e limiters.Entry, quotaName string, keys, picks int) (*Worker, error) {
 	cmd, err := harness.ChildCommand(ctx, harness.ChildFlags{
 		Mode: harness.ChildServe, Contender: e.Name, Quota: quotaName,
@@ -56,7 +56,7 @@ func StartWorkerCommand(cmd *exec.Cmd, e limiters.Entry, keys int) (w *Worker, e
 	return w, nil
 }
 
-// Do asks for one measurement.
+// Do requests one measurement.
 func (w *Worker) Do(r Request) (response, error) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -75,13 +75,13 @@ func (w *Worker) Do(r Request) (response, error) {
 	return answer, nil
 }
 
-// dismiss ends the worker and waits for it. What it measured is told already, so how it ends does not matter.
+// dismiss ends the worker and waits for it. Its exit status is ignored, because it has reported its results already.
 func (w *Worker) dismiss() {
 	w.requests.Close()
 	_ = w.Cmd.Wait()
 }
 
-// StopAll ends workers.
+// StopAll stops workers.
 func StopAll(workers []*Worker) {
 	for _, w := range workers {
 		w.dismiss()

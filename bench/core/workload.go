@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// offer lets requests come at a rate for a while.
+// offer makes requests at a rate for a while.
 func (w *workload) offer(c limiters.Limiter, r Request) response {
 	sequence := w.sequence(r.Order)
 	var denied atomic.Int64
@@ -35,9 +35,9 @@ func (w *workload) offer(c limiters.Limiter, r Request) response {
 	}}
 }
 
-// A workload is what is asked of a contender in its process: sequences of requests, made outside of timing and the same
-// in every process. Each request has its own copy of its key, in the order in which they are asked, as a server has
-// read it a moment ago.
+// A workload has the sequences of requests for a contender. They are created before the measurement, and are the same
+// in every process. Each request has its own copy of its key, in the order of the requests, as in a server that has
+// just read the key.
 type workload struct {
 	total     int // how many keys the contender knows
 	picks     int // the length of a sequence, a power of two
@@ -66,8 +66,8 @@ type timing struct {
 	Mallocs     int64
 }
 
-// measure has goroutines decide ops times in all, and measures from the moment all may go until the last has finished.
-// Round after round goes on in the sequence where the one before ended.
+// measure lets goroutines make ops decisions in total. It measures from the moment when all may start until the last
+// has finished. Each round continues in the sequence where the previous one ended.
 func (w *workload) measure(c limiters.Limiter, order string, goroutines, ops, round int) timing {
 	sequence := w.sequence(order)
 	share := ops / goroutines
@@ -104,7 +104,7 @@ func (w *workload) measure(c limiters.Limiter, order string, goroutines, ops, ro
 	return t
 }
 
-// decide asks n times, from a place in the sequence on, and returns how often it was admitted.
+// decide makes n decisions, beginning at a position in the sequence, and returns how many were allowed.
 func decide(c limiters.Limiter, sequence []string, from, n int) (admitted int64) {
 	mask := len(sequence) - 1
 	for i := from; i < from+n; i++ {

@@ -9,15 +9,15 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// A faultBar is a time that a test says, and may be at most. If the test says it several times, the longest counts.
+// A faultBar is a time that a test logs, and its maximum. If the test logs it several times, the longest time counts.
 type faultBar struct {
 	test, what string
 	said       *regexp.Regexp // with the time in its first group
 	most       time.Duration
 }
 
-// The tests say these on the machine that they run on. What they insist on themselves is more lenient, for machines
-// that have other things to do.
+// The tests log these times on the machine on which they run. The tests themselves accept longer times, because
+// machines may be busy.
 func faultTimes() []faultBar {
 	const (
 		hot     = "TestDeniedHotKeyHardlyCallsTheServer"
@@ -49,7 +49,7 @@ func faultTimes() []faultBar {
 	}
 }
 
-// bar holds what the test said against the bar.
+// bar compares the logged time with the bar.
 func (f *faultBar) bar(r *harness.Results) harness.Bar {
 	want := fmt.Sprintf("≤ %s", f.most)
 	longest, ok := longest(r, f.test, f.said)
@@ -59,7 +59,7 @@ func (f *faultBar) bar(r *harness.Results) harness.Bar {
 	return harness.JudgedBar(f.what, want, humanLongest(longest), longest <= f.most)
 }
 
-// longest returns the longest of the times that a test says, which are in the first group of the pattern.
+// longest returns the longest time that a test has logged. The first group of the pattern matches a time.
 func longest(r *harness.Results, test string, said *regexp.Regexp) (longest time.Duration, ok bool) {
 	for _, row := range r.Faults {
 		if row.Test != test {
@@ -78,7 +78,7 @@ func longest(r *harness.Results, test string, said *regexp.Regexp) (longest time
 	return longest, ok
 }
 
-// humanLongest writes a time that may be close to a bar of some seconds.
+// humanLongest formats a time with enough digits to compare it with a bar of some seconds.
 func humanLongest(d time.Duration) string {
 	if d >= time.Second {
 		return fmt.Sprintf("%.2f s", d.Seconds())
@@ -86,7 +86,7 @@ func humanLongest(d time.Duration) string {
 	return harness.HumanDuration(float64(d))
 }
 
-// faultBars holds that all tests passed, and what they said.
+// faultBars checks that all tests passed, and compares their times with the bars.
 func faultBars(r *harness.Results) []harness.Bar {
 	const want = "all tests pass"
 	if len(r.Faults) == 0 {
@@ -100,7 +100,7 @@ func faultBars(r *harness.Results) []harness.Bar {
 	}
 	bars := []harness.Bar{harness.JudgedBar("faults", want, fmt.Sprintf("%d of %d", passed, len(r.Faults)),
 		passed == len(r.Faults))}
-	// A quick run has but some of the tests.
+	// A quick run has only some of the tests.
 	asked := func(test string) bool {
 		return !r.Quick || slices.ContainsFunc(r.Faults, func(f harness.TestRow) bool { return f.Test == test })
 	}

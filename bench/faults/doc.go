@@ -1,3 +1,3 @@
-// Package faults is the part "faults" of the benchmark: tests of guard and redisstore that break Redis, and what they
-// measure meanwhile.
+// Package faults is the part "faults" of the benchmark: tests of guard and redisstore that break Redis, and the times
+// that they measure.
 package faults

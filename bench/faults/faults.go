@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// faultTests are run one after the other, with the machine to themselves. What they must show, they check themselves.
+// faultTests run one after the other, and nothing else runs on the machine. The tests check their results themselves.
 func faultTests() []harness.GoTest {
 	return []harness.GoTest{
 		{Pkg: "redisstore", Name: "TestLuaDecidesAsGo", What: "scripts against Go, random steps"},
@@ -57,13 +57,13 @@ func runFaults(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// faultsMethod says how faults are shown.
+// faultsMethod describes how faults are tested.
 func faultsMethod(b *strings.Builder, _ *harness.Results) {
 	b.WriteString("- These are the tests of `guard` and `redisstore` with real servers, each run on its own. They load what they break from many\n" +
 		"  goroutines, and fail if more passes than may, an error reaches a caller, or somebody waits for too long. Here is what they say of it.\n")
 }
 
-// reportFaults writes what the tests said.
+// reportFaults writes the results of the tests.
 func reportFaults(b *strings.Builder, r *harness.Results) {
 	if len(r.Faults) == 0 {
 		return

@@ -8,19 +8,19 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// fleetScenarios are those of limits that hosts share, mode by mode.
+// fleetScenarios are the scenarios of limits that hosts share, by mode.
 func fleetScenarios() []harness.Scenario {
 	return slices.Concat(leaseScenarios(), gossipScenarios(), soakScenarios())
 }
 
-// fleetMethod says how they are measured.
+// fleetMethod describes how shared limits are measured.
 func fleetMethod(b *strings.Builder, r *harness.Results) {
 	leaseMethod(b, r)
 	gossipMethod(b, r)
 	soakMethod(b, r)
 }
 
-// fleetBars are the bars of all scenarios. One that was not run says so.
+// fleetBars returns the bars of all scenarios. The bar of a scenario that was not run is unmeasured.
 func fleetBars(r *harness.Results) []harness.Bar {
 	var bars []harness.Bar
 	for _, s := range fleetScenarios() {

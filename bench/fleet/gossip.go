@@ -30,14 +30,14 @@ func gossipMethod(b *strings.Builder, _ *harness.Results) {
 		"  count yet; samples are of keys and hosts in turn.\n")
 }
 
-// A gossipLoad says what is done to the hosts.
+// A gossipLoad describes the load of the hosts.
 type gossipLoad struct {
 	hosts, keys    int
 	perHost        int // decisions a second
 	warmup, length time.Duration
 }
 
-// A gossipOutcome is what that comes to.
+// A gossipOutcome is the result of a gossipLoad.
 type gossipOutcome struct {
 	bytes     []float64 // a second, host by host
 	hot, cold []time.Duration
@@ -45,10 +45,10 @@ type gossipOutcome struct {
 	stats     []gossip.Stats
 }
 
-// gossipLimit gives next to nothing back while it is measured, so that counters tell how much they know.
+// gossipLimit restores almost nothing during a measurement, so that a counter shows how many decisions it knows of.
 var gossipLimit = headgate.Per(100_000, 300*24*time.Hour)
 
-// A countedTransport counts what a host sends.
+// A countedTransport counts the messages that a host sends.
 type countedTransport struct {
 	*memberlist.NetTransport
 	sent *atomic.Int64
@@ -88,14 +88,14 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A watchedKey is one whose every decision is noted.
+// A watchedKey is a key for which every decision is recorded.
 type watchedKey struct {
 	key string
 	mu  sync.Mutex
 	at  []time.Time
 }
 
-// age returns for how long a counter that knows of so many decisions has been behind.
+// age returns how long a counter that knows of the given number of decisions has been behind.
 func (w *watchedKey) age(known int64, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *watchedKey) age(known int64, now time.Time) time.Duration {
 	return now.Sub(w.at[max(known, 0)])
 }
 
-// A gossipFleet is hosts under load.
+// A gossipFleet is a group of hosts under load.
 type gossipFleet struct {
 	load    gossipLoad
 	hosts   []*gossip.Limiter

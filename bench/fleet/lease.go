@@ -71,7 +71,7 @@ func (n *leaseNode) close() error {
 	return errors.Join(n.lease.Close(ctx), n.guard.Close(), n.store.Close())
 }
 
-// withNodes runs something with nodes on a server of its own.
+// withNodes calls a function with nodes that use a Redis server of their own.
 func withNodes(ctx context.Context, nodes int, run func(*redistest.Server, []*leaseNode) error) (err error) {
 	server, stop, err := harness.StartRedis()
 	if err != nil {
@@ -94,7 +94,7 @@ func withNodes(ctx context.Context, nodes int, run func(*redistest.Server, []*le
 	return run(server, list)
 }
 
-// leaseRate has goroutines ask as fast as they can, and returns how many decisions there were in a second.
+// leaseRate lets goroutines make decisions as fast as they can, and returns the number of decisions per second.
 func leaseRate(
 	ctx context.Context, l headgate.Limiter, limit headgate.Limit, keys []string, goroutines int, lasting time.Duration,
 ) (float64, error) {
@@ -190,7 +190,7 @@ func runLeaseSpeed(ctx context.Context, b *harness.Bench) error {
 	return err
 }
 
-// runLeaseCalls offers a hot key more and more on four nodes, and counts what the server hears of it.
+// runLeaseCalls increases the load on a hot key on four nodes, and counts the calls that reach the server.
 func runLeaseCalls(ctx context.Context, b *harness.Bench) error {
 	const nodes = 4
 	lasting := 20 * time.Second
@@ -237,7 +237,7 @@ func runLeaseCalls(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// offerAll has every node asked at a rate.
+// offerAll sends requests to every node at a rate.
 func offerAll(
 	list []*leaseNode, limit headgate.Limit, rate float64, lasting time.Duration, admitted, denied *atomic.Int64,
 ) error {
@@ -271,7 +271,7 @@ func offerAll(
 	return <-failed
 }
 
-// The surge: from so many requests a second to so many, within a second.
+// The request rates before and after the surge, in requests per second. The rate rises within a second.
 const (
 	surgeFrom, surgeTo = 22_000, 367_000
 	surgeLimit         = 200_000

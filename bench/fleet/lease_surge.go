@@ -68,7 +68,7 @@ func runLeaseSurge(ctx context.Context, b *harness.Bench) error {
 	return err
 }
 
-// A surgeCount is what came of the requests of a phase.
+// A surgeCount counts the results of the requests of a phase.
 type surgeCount struct {
 	asked    int64
 	admitted harness.Histogram
@@ -83,7 +83,7 @@ func (n *surgeCount) merge(other *surgeCount) {
 	h.Total, h.Sum, h.Max = h.Total+o.Total, h.Sum+o.Sum, max(h.Max, o.Max)
 }
 
-// surge has two goroutines ask, evenly spaced by what the phases say.
+// surge lets two goroutines send requests at even intervals, at the rates of the phases.
 func surge(l headgate.Limiter, limit headgate.Limit, phases []surgePhase) ([]surgeCount, error) {
 	const askers = 2
 	all := make([]surgeCount, len(phases))

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// fleetSoaks are the long tests of limits that hosts share: with processes that are killed, a cluster of Redis, and a
-// network that loses packets. What they must show, they check themselves, as they do in make soak.
+// fleetSoaks are the long tests of limits that hosts share: with processes that are killed, a Redis Cluster, and a
+// network that loses packets. The tests check their results themselves, as in make soak.
 func fleetSoaks() []soakTest {
 	return []soakTest{
 		{
@@ -35,7 +35,7 @@ func fleetSoaks() []soakTest {
 	}
 }
 
-// A soakTest is a long test, and what it insists on.
+// A soakTest is a long test, and the results that it requires.
 type soakTest struct {
 	harness.GoTest
 	want string
@@ -50,7 +50,7 @@ func soakMethod(b *strings.Builder, _ *harness.Results) {
 		"  when it was answered, and fail if more pass than may, at any time. Here is what they say of it.\n")
 }
 
-// runFleetSoaks runs the long tests; a quick run has but one, and a short one.
+// runFleetSoaks runs the long tests. A quick run has only one test, which is shorter.
 func runFleetSoaks(ctx context.Context, b *harness.Bench) error {
 	list, env := fleetSoaks(), []string{"HEADGATE_SOAK=1"}
 	if b.Results.Quick {
@@ -69,7 +69,7 @@ func runFleetSoaks(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// addSoak notes what a long test said.
+// addSoak records the log of a long test.
 func addSoak(t *harness.FleetTable, test soakTest, row *harness.TestRow) {
 	said := strings.ReplaceAll(strings.Join(row.Said, "<br>"), "|", `\|`)
 	t.Rows = append(t.Rows, []string{test.What, said})

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// Bars holds the results at the gateway against their bars.
+// Bars compares the results of the gateway with its bars.
 func Bars(r *harness.Results) []harness.Bar {
 	proxies, price, refusals := r.LoadNamed("proxies"), r.LoadNamed("price"), r.LoadNamed("refusals")
 	return []harness.Bar{
@@ -35,7 +35,7 @@ func Bars(r *harness.Results) []harness.Bar {
 	}
 }
 
-// gatewayTitles are how bars call those that headgate is held against.
+// gatewayTitles are the names that bars use for the servers with which headgate is compared.
 var gatewayTitles = map[string]string{
 	noRulesName:     "the same gateway without limits",
 	openGatewayName: "the same gateway with nothing but the proxy in it",
@@ -45,7 +45,7 @@ var gatewayTitles = map[string]string{
 	"bare-429":      "a bare handler that writes 429",
 }
 
-// fasterThan is the bar of answering so many times as many requests as another.
+// fasterThan is the bar of serving a multiple of the requests of another server.
 func fasterThan(t *harness.LoadTable, name, what string, times float64, note string) harness.Bar {
 	return faster(t, "headgate", name, what, times, note)
 }
@@ -61,7 +61,7 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 		harness.HumanRate(us.Rate.Median), harness.HumanRate(them.Rate.Median))
 	judge := ratio.Median
 	if !them.Full() {
-		// The peer was not saturated and could have answered more. Its CPU time for each response says how many.
+		// The peer was not saturated and could have served more. Its CPU time per response shows how many.
 		byCPU := them.CPU / us.CPU
 		measured += fmt.Sprintf("; it was not at its end, by CPU %.2f ×", byCPU)
 		judge = min(judge, byCPU)
@@ -69,7 +69,7 @@ func faster(t *harness.LoadTable, one, name, what string, times float64, note st
 	return harness.JudgedBar(what, want, measured+")", judge >= times)
 }
 
-// cheaperThanNginx is the bar of using at most so many times the CPU time of nginx for a request.
+// cheaperThanNginx is the bar of using at most a multiple of nginx's CPU time per request.
 func cheaperThanNginx(t *harness.LoadTable, one, what string, times float64, note string) harness.Bar {
 	const name = "nginx"
 	want := fmt.Sprintf("≤ %g × %s%s", times, gatewayTitles[name], note)
@@ -82,7 +82,7 @@ func cheaperThanNginx(t *harness.LoadTable, one, what string, times float64, not
 	return harness.JudgedBar(what, want, measured, ratio <= times)
 }
 
-// prompt is the bar of answering 99 of 100 requests within a time.
+// prompt is the bar of responding to 99 of 100 requests within a given time.
 func prompt(t *harness.LoadTable, what string, most time.Duration) harness.Bar {
 	want := "≤ " + harness.HumanDuration(float64(most))
 	us := t.Row("headgate")
@@ -92,8 +92,8 @@ func prompt(t *harness.LoadTable, what string, most time.Duration) harness.Bar {
 	return harness.JudgedBar(what, want, harness.HumanDuration(us.P99), us.P99 <= float64(most))
 }
 
-// addsLittle is the bar of adding no more than that to another's p99. It is held against the requests that no stall has
-// touched, if stalls were watched for, and what all requests say stands beside it.
+// addsLittle is the bar of adding at most a given time to another server's p99. If stalls were watched for, it is
+// checked for the requests that no stall has touched, and the figure for all requests is reported too.
 func addsLittle(t *harness.PaceTable, name string, most time.Duration) harness.Bar {
 	what := "half load, p99"
 	want := fmt.Sprintf("≤ %d µs more than %s", most.Microseconds(), gatewayTitles[name])
@@ -118,8 +118,8 @@ func addsLittle(t *harness.PaceTable, name string, most time.Duration) harness.B
 		added.Median <= float64(most))
 }
 
-// disturbsLittle is the bar of keeping others' p99 within so many times what it is when nobody floods. It is held
-// against the requests that no stall has touched, if stalls were watched for.
+// disturbsLittle is the bar that a flooding client increases the p99 of other clients by at most a given factor. If
+// stalls were watched for, it is checked for the requests that no stall has touched.
 func disturbsLittle(t *harness.PaceTable, times float64) harness.Bar {
 	what := "one client floods, p99 of the others"
 	want := fmt.Sprintf("≤ %g × what it is without the flood", times)

@@ -9,13 +9,13 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// oneLimitName is the gateway with one limit for every request, as the peers have.
+// oneLimitName is the gateway with one limit for every request, like the peers.
 const oneLimitName = "headgate-one"
 
 // noRulesName is the same program without a rule.
 const noRulesName = "headgate-norules"
 
-// ProxyFronts are those that bring everybody the upstream's answer, and what they are measured by.
+// ProxyFronts are the proxies that are compared, with a floor and the upstream without a proxy.
 func ProxyFronts() []site.Front {
 	return []site.Front{
 		{
@@ -40,7 +40,7 @@ func ProxyFronts() []site.Front {
 	}
 }
 
-// PriceFronts are those that tell what limits cost.
+// PriceFronts are the servers whose comparison shows the cost of limits.
 func PriceFronts() []site.Front {
 	return slices.DeleteFunc(ProxyFronts(), func(f site.Front) bool {
 		return f.Role != harness.Ours &&
@@ -48,19 +48,19 @@ func PriceFronts() []site.Front {
 	})
 }
 
-// openNobody lets the upstream be asked directly.
+// openNobody opens a front without a proxy: requests go directly to the upstream.
 func openNobody(_ context.Context, s *site.Site) (site.RunningServer, error) {
 	return site.RunningServer{Address: s.Upstream}, nil
 }
 
-// PacedFronts are those whose answers are timed, ours first.
+// PacedFronts are the servers whose response times are measured. Headgate is first.
 func PacedFronts() []site.Front {
 	return slices.DeleteFunc(ProxyFronts(), func(f site.Front) bool {
 		return f.Name == oneLimitName || f.Name == noRulesName || f.Role != harness.Ours && f.Role != harness.Loop
 	})
 }
 
-// RefusingFronts are those that refuse everybody.
+// RefusingFronts are the servers that deny all requests.
 func RefusingFronts() []site.Front {
 	return []site.Front{
 		{

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// openCaddy starts Caddy as a plain proxy: its limiter is not part of it.
+// openCaddy starts Caddy as a plain proxy, because it has no limiter of its own.
 func openCaddy(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	path, err := site.Program("caddy")
 	if err != nil {
@@ -31,7 +31,8 @@ func openCaddy(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 			return nil, err
 		}
 		cmd := exec.Command(path, "run", "--config", file, "--adapter", "caddyfile")
-		// It cannot be given ballast. With this its garbage is collected about as rarely as that of those who have some.
+		// Caddy cannot have ballast. With this setting, its garbage is collected about as rarely as that of servers with
+		// ballast.
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir, "GOGC="+caddyGOGC)
 		return cmd, nil
 	})

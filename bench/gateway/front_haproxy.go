@@ -10,12 +10,13 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// openHAProxy starts HAProxy with a limit by address that nobody meets, or that everybody does.
+// openHAProxy starts HAProxy with a limit by address. Depending on the front, no request exceeds it, or all requests
+// do.
 func openHAProxy(refuses bool) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return openHAProxyWith(refuses, func(*site.Site) (string, error) { return "", nil })
 }
 
-// openHAProxyHTTP2 starts HAProxy with HTTP/2 over TLS and a limit that nobody meets.
+// openHAProxyHTTP2 starts HAProxy with HTTP/2 over TLS and a limit that no request exceeds.
 func openHAProxyHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	return openHAProxyWith(false, func(s *site.Site) (string, error) {
 		files, err := s.Certificate()
@@ -23,7 +24,7 @@ func openHAProxyHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, er
 	})(ctx, s)
 }
 
-// openHAProxyWith starts HAProxy with more behind the address that it listens on.
+// openHAProxyWith starts HAProxy with further options after the address that it listens on.
 func openHAProxyWith(
 	refuses bool, more func(s *site.Site) (string, error),
 ) func(context.Context, *site.Site) (site.RunningServer, error) {

@@ -14,7 +14,7 @@ import (
 // RuleCount is how many rules the gateway has.
 const RuleCount = 100
 
-// openHeadgate starts the program that users run, with a rules file.
+// openHeadgate starts the headgate program with a rules file.
 func openHeadgate(rules func() string) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		path, err := s.Bench.BuildHeadgate(ctx)
@@ -42,27 +42,27 @@ func openHeadgate(rules func() string) func(context.Context, *site.Site) (site.R
 	}
 }
 
-// noRules are none.
+// noRules is a rules file without rules.
 func noRules() string { return "rules: []\n" }
 
-// RulesThatPass are rules of which three apply to every request, with limits that nobody meets, since no proxy here
-// serves as many; larger ones would not fit a word of the store, as those of services do.
+// RulesThatPass are rules of which three apply to every request. No proxy here is fast enough to reach their limits.
+// The limits are not larger, so that their states fit a word of the store, like the limits of typical services.
 func RulesThatPass() string { return rulesFile("90000/s", "80000/s") }
 
-// rulesOfWhichOneApplies are as many, but for every request there is only the limit for its address.
+// rulesOfWhichOneApplies are the same number of rules. Only the limit by address applies to a request.
 func rulesOfWhichOneApplies() string {
 	return "rules:\n  - { id: each-address, key: [ip], limits: [90000/s] }\n" + otherRules(1)
 }
 
-// rulesThatRefuse are those of which three apply, but an address has one request an hour, and all requests come from
-// one.
+// rulesThatRefuse are rules of which three apply. Each address has one request per hour, and all requests come from one
+// address.
 func rulesThatRefuse() string { return rulesFile("1/h", "80000/s") }
 
-// rulesForNeighbours are the same, but each client has a limit that one who floods is far above.
+// rulesForNeighbours are the same rules, but each client has a limit. The flooding client is far above its limit.
 func rulesForNeighbours() string { return rulesFile("90000/s", fmt.Sprintf("%d/s", neighbourLimit)) }
 
-// rulesFile is three rules for every request, of which the first has a limit for each address and the second one for
-// each client, and others for other services.
+// rulesFile returns a file with three rules for every request, and rules for other services. The first rule has a limit
+// for each address, and the second one a limit for each client.
 func rulesFile(address, client string) string {
 	return fmt.Sprintf(`rules:
   - { id: each-address, key: [ip], limits: [%s] }
@@ -71,8 +71,8 @@ func rulesFile(address, client string) string {
 `, address, client, site.LoadHost) + otherRules(3)
 }
 
-// otherRules are as many as there are beside the first, for other services: a third by path, a third by host and path,
-// a third by header.
+// otherRules are the remaining rules, which are for other services: a third by path, a third by host and path, and a
+// third by header.
 func otherRules(first int) string {
 	var b strings.Builder
 	for i := first; i < RuleCount; i++ {

@@ -21,14 +21,14 @@ import (
 	"github.com/headgate/headgate/server/gateway"
 )
 
-// handlers are the fronts that are written here, by name. Each is made for an upstream.
+// handlers are the fronts that are implemented in this package, by name. Each is created for an upstream.
 var handlers = map[string]func(upstream string) http.Handler{
 	"reverse-proxy": newReverseProxy,
 	"bare":          newBare,
 	"bare-429":      newBareRefusal,
 }
 
-// openHere starts one of them in a process of its own.
+// openHere starts one of the handlers in a new process.
 func openHere(name string) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		return s.StartChild(ctx, s.FrontCore, harness.ChildFlags{
@@ -38,7 +38,7 @@ func openHere(name string) func(context.Context, *site.Site) (site.RunningServer
 	}
 }
 
-// RunFront is that process. It says where it listens and serves until in ends.
+// RunFront is the main function of that process. It prints its address, and serves until in ends.
 func RunFront(name, upstream string, in io.Reader, out *json.Encoder) error {
 	if name == openGatewayName {
 		return runOpenGateway(upstream, in, out)
@@ -66,7 +66,7 @@ func RunFront(name, upstream string, in io.Reader, out *json.Encoder) error {
 // openGatewayName is headgate's gateway without a limiter.
 const openGatewayName = "headgate-open"
 
-// runOpenGateway runs it as the program does, but for the limiter: requests pass as if that were not there.
+// runOpenGateway runs the gateway as the headgate program does, but without a limiter.
 func runOpenGateway(upstream string, in io.Reader, out *json.Encoder) error {
 	g, err := gateway.New(gateway.Config{
 		Listeners: []gateway.Listener{{Address: "127.0.0.1:0"}},
@@ -90,11 +90,11 @@ func runOpenGateway(upstream string, in io.Reader, out *json.Encoder) error {
 	return errors.Join(err, <-served)
 }
 
-// idleConnections is how many connections to the upstream a proxy keeps for later.
+// idleConnections is the number of idle connections to the upstream that a proxy keeps.
 const idleConnections = 1024
 
-// newReverseProxy is the standard library's proxy at its best: enough idle connections for all clients, buffers used
-// again, nothing compressed, nothing logged.
+// newReverseProxy returns the standard library's proxy with the fastest settings: enough idle connections for all
+// clients, reused buffers, no compression and no logs.
 func newReverseProxy(upstream string) http.Handler {
 	target := &url.URL{Scheme: "http", Host: upstream}
 	return &httputil.ReverseProxy{
@@ -113,7 +113,7 @@ func newReverseProxy(upstream string) http.Handler {
 	}
 }
 
-// A bufferPool lends what bodies are copied through.
+// A bufferPool has the buffers through which bodies are copied.
 type bufferPool struct{ pool sync.Pool }
 
 const bufferSize = 32 << 10
@@ -127,7 +127,7 @@ func (p *bufferPool) Get() []byte {
 
 func (p *bufferPool) Put(b []byte) { p.pool.Put((*[bufferSize]byte)(b)) }
 
-// newBare answers as the upstream would: the most that anything behind net/http can serve.
+// newBare responds like the upstream, without a proxy. Nothing that uses net/http can serve more.
 func newBare(string) http.Handler {
 	length, body := []string{strconv.Itoa(len(site.UpstreamBody))}, []byte(site.UpstreamBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +138,7 @@ func newBare(string) http.Handler {
 	})
 }
 
-// newBareRefusal only writes 429.
+// newBareRefusal only responds with status 429.
 func newBareRefusal(string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// nginxRefusing is the lowest rate that nginx knows: after the first request everybody is refused for a minute.
+// nginxRefusing is the lowest rate that nginx supports. After the first request, all requests are denied for a minute.
 const (
 	nginxPassing  = "rate=1000000r/s"
 	nginxRefusing = "rate=1r/m"
 )
 
-// openNginx starts nginx with a limit by address that nobody meets, or that everybody does.
+// openNginx starts nginx with a limit by address. Depending on the front, no request exceeds it, or all requests do.
 func openNginx(refuses bool) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return openNginxWith(refuses, func(*site.Site) (string, error) { return "", nil })
 }
 
-// openNginxHTTP2 starts nginx with HTTP/2 over TLS and a limit that nobody meets.
+// openNginxHTTP2 starts nginx with HTTP/2 over TLS and a limit that no request exceeds.
 func openNginxHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	return openNginxWith(false, func(s *site.Site) (string, error) {
 		files, err := s.Certificate()
@@ -29,7 +29,7 @@ func openNginxHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, erro
 	})(ctx, s)
 }
 
-// openNginxWith starts nginx with more behind the address that it listens on.
+// openNginxWith starts nginx with further options after the address that it listens on.
 func openNginxWith(
 	refuses bool, more func(s *site.Site) (string, error),
 ) func(context.Context, *site.Site) (site.RunningServer, error) {

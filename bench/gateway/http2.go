@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// http2Connections is how many connections of HTTP/2 there are, each with site.HTTP2Streams requests in flight.
+// http2Connections is the number of HTTP/2 connections. Each has site.HTTP2Streams requests in flight.
 const http2Connections = 16
 
-// HTTP2Fronts are those that are measured over HTTP/2 and TLS.
+// HTTP2Fronts are the servers that are measured with HTTP/2 over TLS.
 func HTTP2Fronts() []site.Front {
 	return []site.Front{
 		{
@@ -32,7 +32,7 @@ func HTTP2Fronts() []site.Front {
 	}
 }
 
-// runHTTP2 compares proxies that get as many requests over HTTP/2 and TLS as they can pass on.
+// runHTTP2 compares proxies at full load with HTTP/2 over TLS.
 func runHTTP2(ctx context.Context, b *harness.Bench) error {
 	const id = "http2"
 	s, err := site.OpenSite(ctx, b)
@@ -66,7 +66,7 @@ func runHTTP2(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// openHeadgateHTTP2 starts the program that users run, with a certificate.
+// openHeadgateHTTP2 starts the headgate program with a certificate.
 func openHeadgateHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	path, err := s.Bench.BuildHeadgate(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/bench/stalls"
 )
 
-// gatewayMethod says how proxies are compared.
+// gatewayMethod describes how proxies are compared.
 func gatewayMethod(b *strings.Builder, r *harness.Results) {
 	s := r.Sizes
 	fmt.Fprintf(b, `- One core is the measured server's alone; wrk, with one thread, and the upstream share another. All of them have the highest

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// gatewayScenarios are those of servers that stand before a service.
+// gatewayScenarios are the scenarios of servers in front of a service.
 func gatewayScenarios() []harness.Scenario {
 	return []harness.Scenario{
 		{Name: "proxies", Seconds: 320, Run: runProxies},
@@ -22,24 +22,24 @@ func gatewayScenarios() []harness.Scenario {
 	}
 }
 
-// runProxies compares proxies that get as many requests as they can pass on.
+// runProxies compares proxies at full load.
 func runProxies(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "proxies", "Passing requests on", ProxyFronts(), site.LoadRequests())
 }
 
-// runPrice compares the gateway with and without limits while clients repeat themselves, as wrk does if it is not told
-// what to send.
+// runPrice compares the gateway with and without limits. All requests are equal, because wrk repeats one request by
+// default.
 func runPrice(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "price", "Passing the same request on again and again", PriceFronts(), site.LoadRequests()[:1])
 }
 
-// runRefusals compares servers that refuse every request.
+// runRefusals compares servers that deny every request.
 func runRefusals(ctx context.Context, b *harness.Bench) error {
 	return runLoad(ctx, b, "refusals", "Refusing every request", RefusingFronts(), site.LoadRequests())
 }
 
-// gatewayTurns has fronts measured round by round, in every round everyone once and in a new random order. The first
-// round, 0, only warms. opening is the part of the time that is behind already.
+// gatewayTurns measures fronts round by round. In each round every front runs once, in a new random order. The first
+// round, 0, is a warm-up. opening is the share of the scenario's time that has passed already.
 func gatewayTurns(
 	b *harness.Bench, name string, fronts []*site.OpenFront, opening float64, measure func(round, i int) error,
 ) error {
@@ -91,7 +91,7 @@ func runLoad(ctx context.Context, b *harness.Bench, id, title string, list []sit
 	return nil
 }
 
-// runHalfLoad compares how long answers take at half of what the gateway could pass on.
+// runHalfLoad compares response times at half of the load that the gateway can serve.
 func runHalfLoad(ctx context.Context, b *harness.Bench) error {
 	s, err := site.OpenSite(ctx, b)
 	if err != nil {
@@ -123,13 +123,13 @@ func runHalfLoad(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// paceInto measures how long the answers of fronts take, those of a table's rows. The first windows only warm.
+// paceInto measures the response times of fronts and adds them to the rows of a table. The first windows are a warm-up.
 func paceInto(
 	ctx context.Context, s *site.Site, t *harness.PaceTable, fronts []*site.OpenFront, warming int, order site.PaceOrder,
 ) error {
 	t.First = true
 	for _, f := range fronts {
-		// A measured server leaves room on its core, so no other process starves.
+		// The load leaves a part of the core idle, so other processes on it do not starve.
 		if f.Process != nil && site.InRealTime(f.Process.Cmd.Process.Pid, site.MeasuredPriority) != nil {
 			t.First = false
 		}
@@ -154,7 +154,7 @@ const (
 	floodTimes     = 50  // the flooding client sends this multiple of its limit
 )
 
-// runNoise compares how long the answers of clients who behave take with and without one who floods.
+// runNoise compares the response times of well-behaved clients with and without a flooding client.
 func runNoise(ctx context.Context, b *harness.Bench) error {
 	s, err := site.OpenSite(ctx, b)
 	if err != nil {
@@ -189,7 +189,7 @@ func runNoise(ctx context.Context, b *harness.Bench) error {
 
 const noiseWindows = 2 // in every round
 
-// frontRate returns how many requests a second a front passes on if it gets as many as it can.
+// frontRate returns the number of requests per second that a front serves at full load.
 func frontRate(ctx context.Context, s *site.Site, b *harness.Bench, f *site.OpenFront) (float64, error) {
 	const times = 3
 	var rates []float64

@@ -5,11 +5,11 @@ import (
 	"runtime"
 )
 
-// BallastBytes is the ballast that headgate carries. Who is compared with it and written here carries as much, so that
-// nobody's garbage is collected more often than another's for the sake of a small heap.
+// BallastBytes is the size of headgate's ballast, memory that makes garbage collections rarer. Go servers in this
+// benchmark that are compared with headgate have the same ballast, so that a smaller heap is no disadvantage.
 const BallastBytes = 32 << 20
 
-// WithBallast runs a server that carries it, unless GOGC says otherwise to all.
+// WithBallast runs a server with ballast, unless GOGC is set.
 func WithBallast(run func() error) error {
 	if os.Getenv("GOGC") != "" {
 		return run()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// A Bar is a promise about the results, and whether this run kept it.
+// A Bar is a promise about the results, and whether this run met it.
 type Bar struct {
 	What, Want, Measured, Verdict string
 }
@@ -16,10 +16,10 @@ const (
 	NotMeasured = "not measured"
 )
 
-// UnmeasuredBar returns a bar that this run says nothing about.
+// UnmeasuredBar returns a bar that this run did not measure.
 func UnmeasuredBar(what, want string) Bar { return Bar{what, want, "", NotMeasured} }
 
-// JudgedBar returns a bar that this run has met or not.
+// JudgedBar returns a bar with the verdict of this run.
 func JudgedBar(what, want, measured string, ok bool) Bar {
 	if ok {
 		return Bar{what, want, measured, Met}
@@ -27,7 +27,7 @@ func JudgedBar(what, want, measured string, ok bool) Bar {
 	return Bar{what, want, measured, NotMet}
 }
 
-// FasterThanPeers is the bar of being so many times as fast as the fastest peer.
+// FasterThanPeers returns the bar that Headgate is a given number of times as fast as the fastest peer.
 func FasterThanPeers(t *SpeedTable, what string, times float64) Bar {
 	want := fmt.Sprintf("≥ %g × the fastest peer", times)
 	us, them := t.first(Ours), t.fastest(Peer)
@@ -39,7 +39,7 @@ func FasterThanPeers(t *SpeedTable, what string, times float64) Bar {
 		ratio, HumanNs(us.Spread.Median), them.Contender, HumanNs(them.Spread.Median)), ratio >= times)
 }
 
-// NearFloor returns the bar that Headgate takes at most so many times as long as the floor.
+// NearFloor returns the bar that Headgate takes at most a given multiple of the floor's time.
 func NearFloor(t *SpeedTable, what string, times float64) Bar {
 	want := fmt.Sprintf("≤ %.3g × the floor's time", times)
 	us, least := t.first(Ours), t.first(Floor)

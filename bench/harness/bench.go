@@ -11,19 +11,19 @@ type Bench struct {
 	Sizes    sizes
 	Results  *Results
 	Progress *progress
-	// headgate is the path of the program once it was built.
+	// headgate is the path of the program, set when it was built.
 	headgate string
 }
 
-// A Scenario is one question that a run answers.
+// A Scenario is one measurement of a run.
 type Scenario struct {
 	Name string
-	// Seconds is about how long it takes at full size on two cores. Only the progress bar believes it.
+	// Seconds is the approximate duration at full size on two cores. Only the progress bar uses it.
 	Seconds float64
 	Run     func(ctx context.Context, b *Bench) error
 }
 
-// RunAll runs scenarios one after the other. One that fails is noted and the others still run.
+// RunAll runs scenarios one after the other. If one fails, the failure is recorded and the others still run.
 func (b *Bench) RunAll(ctx context.Context, list []Scenario) error {
 	before := readTicks()
 	for _, s := range list {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// ChildFlags say what a child process is to be.
+// ChildFlags are the flags of a child process.
 type ChildFlags struct {
 	Mode      string
 	Contender string
@@ -37,7 +37,7 @@ const (
 	ChildServer    = "server"    // be a server of the decision service, or one that it is measured by
 )
 
-// ChildEnv tells the program that it is a child. Tests need it, whose binary has flags of its own.
+// ChildEnv is the environment variable of child processes. Tests need it, because a test binary has flags of its own.
 const ChildEnv = "HEADGATE_BENCH_CHILD"
 
 // ChildCommand returns the command that runs this program as a child.
@@ -54,7 +54,7 @@ func ChildCommand(ctx context.Context, f ChildFlags) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// RunChildOnce runs a child to its end and reads the one answer that it prints.
+// RunChildOnce runs a child to its end and reads the one result that it prints.
 func RunChildOnce[T any](ctx context.Context, f ChildFlags) (answer T, err error) {
 	cmd, err := ChildCommand(ctx, f)
 	if err != nil {

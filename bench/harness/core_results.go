@@ -1,11 +1,11 @@
 package harness
 
-// Overshoot is how many times what a contender takes once it is full its process took on the way there.
+// Overshoot is the largest memory of a process while its contender is filled, divided by the memory afterwards.
 func (f Filling) Overshoot() float64 {
 	return float64(f.After.Peak-f.Before.RSS) / float64(max(f.After.RSS-f.Before.RSS, 1))
 }
 
-// A Filling is what a child tells once its contender knows its keys.
+// A Filling is the report of a child whose contender has all keys.
 type Filling struct {
 	Keys          int
 	Seconds       float64
@@ -13,7 +13,7 @@ type Filling struct {
 	Table         *TableSize `json:",omitempty"`
 }
 
-// A Growth is how long single insertions took while a table grew from nothing, in nanoseconds.
+// A Growth has the durations of single insertions while a table grows from empty, in nanoseconds.
 type Growth struct {
 	Keys                       int
 	Seconds                    float64 // from the first to the last
@@ -23,29 +23,29 @@ type Growth struct {
 	Steps, LongSteps           int64 // of rehashing and sweeping, as the contender counts them; none if it does not
 }
 
-// A TablePoint is how large a table is at a number of keys.
+// A TablePoint is the size of a table at a number of keys.
 type TablePoint struct {
 	Keys  int64
 	Bytes int64
 }
 
-// PerKey returns bytes a key.
+// PerKey returns the bytes per key.
 func (p TablePoint) PerKey() float64 { return float64(p.Bytes) / float64(p.Keys) }
 
-// A TableGrowth is how large a table was while it grew: at the sizes asked for, and the most and least that a key took
-// from the first of them on, looked at after every hundredth more.
+// A TableGrowth has the sizes of a table while it grows: at the requested numbers of keys, and the most and least bytes
+// per key after the first of them, measured after each increase by a hundredth.
 type TableGrowth struct {
 	At         []TablePoint
 	Most, Best TablePoint
 }
 
-// A TableSize is what a contender says of its own table.
+// A TableSize is the size of a table as its contender reports it.
 type TableSize struct {
 	Keys  int64
 	Bytes int64
-	// Lost is how many keys were evicted or refused. A run in which it is not zero measures something else.
+	// Lost is the number of keys that were evicted or refused. If it is not zero, the run is not valid.
 	Lost int64
 }
 
-// PerKey returns bytes a key.
+// PerKey returns the bytes per key.
 func (f Filling) PerKey(bytes int64) float64 { return float64(bytes) / float64(max(f.Keys, 1)) }

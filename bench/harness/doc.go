@@ -1,3 +1,3 @@
-// Package harness is what all parts of the benchmark share: parts and scenarios, the results and the report made from
-// them, bars, child processes, and the statistics and figures of the tables.
+// Package harness has the code that all parts of the benchmark share: parts and scenarios, results and reports, bars,
+// child processes, and statistics.
 package harness

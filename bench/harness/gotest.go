@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A GoTest is a test that breaks something of Redis and says what it measured meanwhile.
+// A GoTest is the result of a test that logs its measurements.
 type GoTest struct{ Pkg, Name, What string }
 
 // RunGoTest runs a test of the repository and returns what it logged.
@@ -47,7 +47,7 @@ func RunGoTest(ctx context.Context, f GoTest, env ...string) (TestRow, error) {
 	return row, nil
 }
 
-// Repository returns the folder of the module that is measured.
+// Repository returns the directory of the measured module.
 func Repository() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
@@ -65,7 +65,8 @@ func Repository() (string, error) {
 // logged is a line that a test logs, with where it does.
 var logged = regexp.MustCompile(`^\s+[a-z_]+_test\.go:\d+: (.*)$`)
 
-// ReadTest reads what go test -json prints: whether the test ran, whether it passed, and what it and its parts logged.
+// ReadTest reads the output of go test -json: whether the test ran, whether it passed, and the lines that it and its
+// subtests logged.
 func ReadTest(out []byte, name string) (ran, passed bool, said []string) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<20)

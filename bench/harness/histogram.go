@@ -4,8 +4,8 @@ import (
 	"math/bits"
 )
 
-// A Histogram counts durations in nanoseconds on a logarithmic scale: exact below 64, within 1/32 above. It is of fixed
-// size and Record allocates nothing. The zero histogram is empty.
+// A Histogram counts durations in nanoseconds on a logarithmic scale. It is exact below 64 ns, and within 1/32 above.
+// Its size is fixed, and Record does not allocate. The zero Histogram is empty.
 type Histogram struct {
 	Counts [buckets]int64
 	Total  int64
@@ -27,7 +27,7 @@ func bucketOf(ns int64) int {
 	return shift<<subBits + int(v>>shift)
 }
 
-// bucketTop returns the largest value that falls into a bucket.
+// bucketTop returns the largest value of a bucket.
 func bucketTop(i int) int64 {
 	if i < 1<<(subBits+1) {
 		return int64(i)
@@ -45,7 +45,7 @@ func (h *Histogram) Record(ns int64) {
 	h.Max = max(h.Max, ns)
 }
 
-// Quantile returns a value that the share q of what was recorded does not exceed; 0 of nothing.
+// Quantile returns a value that the share q of the recorded durations does not exceed. It returns 0 if there are none.
 func (h *Histogram) Quantile(q float64) int64 {
 	if h.Total == 0 {
 		return 0
@@ -64,7 +64,7 @@ func (h *Histogram) Quantile(q float64) int64 {
 	return h.Max
 }
 
-// Above returns how many were longer, by the buckets' precision.
+// Above returns how many recorded durations are longer, within the precision of the buckets.
 func (h *Histogram) Above(ns int64) int64 {
 	var n int64
 	for _, count := range h.Counts[bucketOf(ns)+1:] {

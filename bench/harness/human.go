@@ -10,7 +10,7 @@ import (
 // HumanRate formats a rate for the report.
 func HumanRate(perSecond float64) string { return Grouped(fmt.Sprintf("%.0f", perSecond)) }
 
-// Ratio writes how many times something is, so that less than once can be told from once.
+// Ratio formats a factor with enough digits to see whether it is below 1.
 func Ratio(of float64) string {
 	if of < 10 {
 		return fmt.Sprintf("%.2f ×", of)
@@ -18,7 +18,7 @@ func Ratio(of float64) string {
 	return fmt.Sprintf("%.0f ×", of)
 }
 
-// HumanCount writes 1250000 as "1.25 M".
+// HumanCount formats 1250000 as "1.25 M".
 func HumanCount(n int) string {
 	switch {
 	case n >= 1_000_000:
@@ -30,7 +30,7 @@ func HumanCount(n int) string {
 	}
 }
 
-// HumanNs writes nanoseconds with three digits or so: "86.4", "186", "1 646".
+// HumanNs formats nanoseconds with about three digits: "86.4", "186", "1 646".
 func HumanNs(ns float64) string {
 	if ns < 100 {
 		return strconv.FormatFloat(ns, 'f', 1, 64)
@@ -38,7 +38,7 @@ func HumanNs(ns float64) string {
 	return Grouped(strconv.FormatFloat(ns, 'f', 0, 64))
 }
 
-// Grouped parts digits in threes by thin spaces.
+// Grouped separates groups of three digits by thin spaces.
 func Grouped(digits string) string {
 	var b strings.Builder
 	for i, d := range digits {
@@ -50,7 +50,7 @@ func Grouped(digits string) string {
 	return b.String()
 }
 
-// HumanDuration writes nanoseconds in the unit that suits them: "54 ns", "1.9 µs", "12.4 ms".
+// HumanDuration formats nanoseconds in a suitable unit: "54 ns", "1.9 µs", "12.4 ms".
 func HumanDuration(ns float64) string {
 	switch d := time.Duration(ns); {
 	case d < time.Microsecond:
@@ -64,7 +64,7 @@ func HumanDuration(ns float64) string {
 	}
 }
 
-// HumanAllocs writes allocations a decision; what the harness itself does once a run is not one.
+// HumanAllocs formats the allocations per decision. It ignores the few allocations of the harness itself.
 func HumanAllocs(n float64) string {
 	if n < NoAllocs {
 		return "0"
@@ -72,7 +72,7 @@ func HumanAllocs(n float64) string {
 	return strconv.FormatFloat(n, 'f', 2, 64)
 }
 
-// NoAllocs is below how many allocations a decision there are none.
+// NoAllocs is the number of allocations per decision below which they count as none.
 const NoAllocs = 0.001
 
 // Gib converts bytes to GiB.

@@ -8,7 +8,7 @@ import (
 // KeyBytes is the length of every key: "user:" and eleven hex digits.
 const KeyBytes = 16
 
-// putKey writes the name of key i, different for every i below 2^44, with neighbours that look unlike.
+// putKey writes the name of key i, for i below 2^44. All names differ, and names of consecutive keys are not similar.
 func putKey(buf *[KeyBytes]byte, i int) {
 	const digits = "0123456789abcdef"
 	copy(buf[:], "user:")
@@ -19,8 +19,8 @@ func putKey(buf *[KeyBytes]byte, i int) {
 	}
 }
 
-// EachKey calls visit with n keys that were not in memory before: fresh strings for those that
-// keep them, and for the others one buffer that is used again.
+// EachKey calls visit with n keys that were not in memory before. Contenders that keep their keys get new strings. The
+// others get the same buffer each time.
 func EachKey(n int, keep bool, visit func(key string)) {
 	var buf [KeyBytes]byte
 	shared := unsafe.String(&buf[0], KeyBytes)
@@ -34,7 +34,7 @@ func EachKey(n int, keep bool, visit func(key string)) {
 	}
 }
 
-// KeyList returns n keys, those that the numbers name, in one piece of memory.
+// KeyList returns n keys with the given numbers, in one block of memory.
 func KeyList(n int, number func(i int) int) []string {
 	arena := make([]byte, 0, n*KeyBytes)
 	keys := make([]string, n)
@@ -47,20 +47,20 @@ func KeyList(n int, number func(i int) int) []string {
 	return keys
 }
 
-// The orders in which keys are asked for.
+// The orders of requests for keys.
 const (
 	Uniform = "uniform"
 	Zipf    = "zipf"
 )
 
-// ZipfExponent is the s of 1/rank^s.
+// ZipfExponent is the exponent s of the Zipf distribution, 1/rank^s.
 const ZipfExponent = 1.05
 
-// sequenceSeed makes every contender see the same sequence.
+// sequenceSeed is the same for all contenders, so that they get the same sequence.
 const sequenceSeed = 20
 
-// NewSequence returns n picks from so many keys in an order. Under zipf, which keys are the popular ones has nothing to
-// do with when they were made.
+// NewSequence returns a sequence of n keys in an order. With zipf, the popularity of a key does not depend on when it
+// was created.
 func NewSequence(order string, keys, n int) []uint32 {
 	rng := rand.New(rand.NewPCG(sequenceSeed, uint64(keys)))
 	picks := make([]uint32, n)

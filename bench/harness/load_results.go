@@ -18,7 +18,7 @@ func P999(p Pacing) int64 { return p.P999 }
 // CalmP50 returns the median of the requests that no stall has touched.
 func CalmP50(p Pacing) int64 { return p.Calm.P50 }
 
-// A LoadTable is one scenario in which fronts get as many requests as they answer.
+// A LoadTable has the results of one scenario at full load.
 type LoadTable struct {
 	ID          string
 	Title       string
@@ -26,22 +26,22 @@ type LoadTable struct {
 	Rows        []LoadRow
 }
 
-// A LoadRow is one front in it. What stands in lists is round by round, the same rounds for all.
+// A LoadRow has the results of one front. Lists have one element per round, and the rounds are the same for all fronts.
 type LoadRow struct {
 	Contender string
 	Title     string
 	Role      Role
 	Rates     []float64 // requests a second
 	Rate      spread
-	// CPU is what it used for each request, in microseconds. Busy is the share of time in which it ran, and LoadBusy that
-	// in which anything did on the core of the load and the upstream.
+	// CPU is the CPU time per request, in microseconds. Busy is the share of time in which the front ran. LoadBusy is the
+	// share of time in which anything ran on the core of the load and the upstream.
 	CPU, Busy, LoadBusy float64
 	// P99 is the 99th percentile of the time from when a request was sent to its answer, in nanoseconds; 0 if it is not
 	// known.
 	P99 float64
 }
 
-// Full reports whether the front ran nearly all the time, and not something else held it up.
+// Full reports whether the front ran almost all the time, so that nothing else limited it.
 func (r *LoadRow) Full() bool { return r.Busy >= 0.9 }
 
 // Row returns the row of a contender, or nil.
@@ -57,7 +57,7 @@ func (t *LoadTable) Row(name string) *LoadRow {
 	return nil
 }
 
-// LoadNamed returns the table of that name, or nil.
+// LoadNamed returns the table with a name, or nil.
 func (r *Results) LoadNamed(id string) *LoadTable {
 	for i := range r.Load {
 		if r.Load[i].ID == id {
@@ -67,8 +67,8 @@ func (r *Results) LoadNamed(id string) *LoadTable {
 	return nil
 }
 
-// Against returns how many times as fast as another a front was, round by round: what slows the machine down for a
-// while slows both.
+// Against returns how many times as fast as another front this one was, round by round. If the machine is slow for a
+// while, both are affected.
 func (r *LoadRow) Against(other *LoadRow) spread {
 	var ratios []float64
 	for i := range min(len(r.Rates), len(other.Rates)) {
@@ -77,15 +77,15 @@ func (r *LoadRow) Against(other *LoadRow) spread {
 	return SpreadOf(ratios)
 }
 
-// A PaceTable is fronts that get the same number of requests every second, fewer than they can answer.
+// A PaceTable has the results of fronts that get the same rate of requests, which is less than they can serve.
 type PaceTable struct {
 	Rate        float64 // requests a second
 	Full        float64 // how many of them ours answered when it got as many as it could
 	Connections int
-	// Watched tells that stalls were watched for all the time, Stalls how many there were, Stalled how long they were
-	// together, and Took how long all of it took.
+	// Watched reports whether stalls were watched for all the time. Stalls is their number, Stalled their total duration,
+	// and Took the duration of the measurement.
 	Watched bool
-	// First tells that those who were measured came before all others on their core.
+	// First reports whether the measured fronts had priority over all other processes on their core.
 	First         bool
 	Stalls        int
 	Stalled, Took time.Duration
@@ -93,7 +93,7 @@ type PaceTable struct {
 	Rows          []PaceRow
 }
 
-// A PaceRow is one front in it, window by window.
+// A PaceRow has the results of one front, window by window.
 type PaceRow struct {
 	Contender string
 	Title     string
@@ -114,7 +114,7 @@ func (t *PaceTable) Row(name string) *PaceRow {
 	return nil
 }
 
-// Spread returns what the windows say of one figure, in nanoseconds.
+// Spread returns the spread of one figure over the windows, in nanoseconds.
 func (r *PaceRow) Spread(of func(Pacing) int64) spread {
 	var samples []float64
 	for _, run := range r.Runs {
@@ -125,7 +125,7 @@ func (r *PaceRow) Spread(of func(Pacing) int64) spread {
 	return SpreadOf(samples)
 }
 
-// Added returns by how much a figure is above that of another front, window by window, in nanoseconds.
+// Added returns the difference of a figure to that of another front, window by window, in nanoseconds.
 func (r *PaceRow) Added(other *PaceRow, of func(Pacing) int64) spread {
 	var samples []float64
 	for i := range min(len(r.Runs), len(other.Runs)) {
@@ -136,7 +136,7 @@ func (r *PaceRow) Added(other *PaceRow, of func(Pacing) int64) spread {
 	return SpreadOf(samples)
 }
 
-// Times returns how many times that of another row a figure is, window by window.
+// Times returns the ratio of a figure to that of another row, window by window.
 func (r *PaceRow) Times(other *PaceRow, of func(Pacing) int64) spread {
 	var samples []float64
 	for i := range min(len(r.Runs), len(other.Runs)) {
@@ -147,7 +147,7 @@ func (r *PaceRow) Times(other *PaceRow, of func(Pacing) int64) spread {
 	return SpreadOf(samples)
 }
 
-// Flood returns how many requests the one who floods has sent, and how many of them were refused.
+// Flood returns how many requests the flooding client has sent, and how many of them were denied.
 func (r *PaceRow) Flood() (sent, refused int64) {
 	for _, run := range r.Runs {
 		sent, refused = sent+run.Flooded, refused+run.Refused
@@ -161,7 +161,7 @@ const (
 	WhenFlooded = "flooded"
 )
 
-// Calmly returns the same row without the windows in which most requests were touched by stalls: they are empty.
+// Calmly returns the same row without windows in which stalls touched most requests.
 func (r *PaceRow) Calmly() *PaceRow {
 	made := *r
 	made.Runs = slices.Clone(r.Runs)
@@ -173,7 +173,7 @@ func (r *PaceRow) Calmly() *PaceRow {
 	return &made
 }
 
-// Touched returns which part of the requests stalls have touched.
+// Touched returns the share of requests that stalls have touched.
 func (r *PaceRow) Touched() float64 {
 	var all, calm int64
 	for _, run := range r.Runs {
@@ -182,23 +182,25 @@ func (r *PaceRow) Touched() float64 {
 	return 1 - float64(calm)/float64(max(all, 1))
 }
 
-// A Pacing is a window. Times are in nanoseconds, from when a request was due to when its answer had come.
+// A Pacing has the results of a window. Times are in nanoseconds, from the due time of a request until its response has
+// arrived.
 type Pacing struct {
 	Requests            int64
 	P50, P99, P999, Max int64
-	// Late is how much later requests were sent than they could be, p99: what the load itself adds. A request could be
-	// sent when it was due and a connection was free.
+	// Late is the p99 of the delay between the time at which a request could be sent and the time at which it was sent:
+	// the load's own share of the response times. A request could be sent when it was due and a connection was free.
 	Late int64
-	// Flooded is how many requests the one who floods has sent meanwhile, and Refused how many of them were.
+	// Flooded is the number of requests that the flooding client has sent meanwhile, and Refused how many of them were
+	// denied.
 	Flooded, Refused int64
-	// Calm is of the requests that no stall has touched.
+	// Calm has the results of the requests that no stall has touched.
 	Calm CalmPacing
 }
 
-// CalmPacing is the part of a window that no stall has touched.
+// A CalmPacing has the results of the requests of a window that no stall has touched.
 type CalmPacing struct{ Requests, P50, P99, P999 int64 }
 
-// Quantiles are the cells that tell how long answers took.
+// Quantiles returns the table cells for response times.
 func Quantiles(row *PaceRow, median, tail, far func(Pacing) int64) string {
 	ends := row.Spread(tail)
 	return fmt.Sprintf("%s | %s | %s–%s | %s", HumanDuration(row.Spread(median).Median), HumanDuration(ends.Median),

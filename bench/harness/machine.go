@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Machine is where the numbers come from.
+// A Machine describes the machine of a run.
 type Machine struct {
 	CPU       string
 	Cores     int
@@ -50,10 +50,10 @@ func readWord(path string, i int) string {
 	return ""
 }
 
-// ticks is how the processors' time was spent since boot, in ticks.
+// ticks is the time that the processors have spent since boot, in ticks.
 type ticks struct{ total, steal int64 }
 
-// readTicks returns zeros where /proc/stat cannot be read.
+// readTicks returns zeros if /proc/stat cannot be read.
 func readTicks() (t ticks) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -74,7 +74,7 @@ func readTicks() (t ticks) {
 	return t
 }
 
-// stealSince returns the share of time stolen since then.
+// stealSince returns the share of time that the hypervisor has taken since then.
 func stealSince(then ticks) float64 {
 	now := readTicks()
 	if now.total <= then.total {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A Part is scenarios that are measured, reported and published together. Ratios hold within a part: what is compared
-// was measured in the same run on the same machine.
+// A Part is a group of scenarios that are measured, reported and published together. Ratios are formed within a part
+// only, from measurements of the same run on the same machine.
 type Part struct {
 	Name      string
 	Title     string

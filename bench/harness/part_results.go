@@ -7,22 +7,23 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A ClientsResult is what registered clients cost.
+// A ClientsResult has the costs of registered clients.
 type ClientsResult struct {
 	Clients int
-	// Heap and RSS are the bytes that they take if no two have the same limit.
+	// Heap and RSS are the bytes of registered clients that all have different limits.
 	Heap, RSS int64
 	Asked     []Series // the first are not registered
 }
 
-// A Series is how long something took that was done over and over.
+// A Series has the durations of an operation, round by round.
 type Series struct {
 	Name, Title string
 	Took        []float64 // ns, round by round
 	Allocs      float64
 }
 
-// Measure adds one round of what takes so many nanoseconds each time, done so many times.
+// Measure adds a round in which the operation was executed the given number of times, with its nanoseconds per
+// execution.
 func (t *Series) Measure(times int, round func() (float64, error)) error {
 	FreeMemory()
 	var before, after runtime.MemStats
@@ -43,8 +44,7 @@ var ByUser = headgate.Attribute{Kind: headgate.AttrUser}
 // ErrDenied ends a measurement in which a request was denied.
 var ErrDenied = errors.New("a request was denied")
 
-// A FleetTable is what one scenario measured of limits that hosts share, ready for the report, and the bars it is held
-// against.
+// A FleetTable has the results of one scenario of shared limits, formatted for the report, and its bars.
 type FleetTable struct {
 	Scenario string
 	Title    string
@@ -53,14 +53,14 @@ type FleetTable struct {
 	Bars     []Bar
 }
 
-// A RulesResult is how long that took.
+// A RulesResult has the durations of rule matching and decisions.
 type RulesResult struct {
 	Requests int
 	Match    []Series // by how many rules there are
 	Decide   []Series // three bare takes and a decision about the same keys, for each of threeLimits
 }
 
-// Row returns what has a name, or nil.
+// Row returns the row with a name, or nil.
 func (r *RulesResult) Row(name string) *Series {
 	if r == nil {
 		return nil
@@ -75,7 +75,7 @@ func (r *RulesResult) Row(name string) *Series {
 	return nil
 }
 
-// A TestRow is what a test measured.
+// A TestRow has the results of a test.
 type TestRow struct {
 	Test, What string
 	Passed     bool

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A part can be measured in pieces, each of some of its scenarios, where a machine is not quiet for as long as all of
-// them take. What is compared with each other is always of one piece.
+// A part can be measured in pieces if the machine is not quiet for long enough. Each piece has some of the scenarios.
+// Results are compared only within a piece.
 
-// JoinFile adds what earlier pieces of a part have measured, from the file that -json has written.
+// JoinFile adds the results of earlier pieces of a part, from a file written with -json.
 func (r *Results) JoinFile(p Part, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Results) JoinFile(p Part, path string) error {
 	return fmt.Errorf("earlier pieces in %s: none is of the part %s", path, r.Part)
 }
 
-// Join adds what an earlier piece has measured.
+// Join adds the results of an earlier piece.
 func (r *Results) Join(p Part, earlier *Results) error {
 	if r.Quick != earlier.Quick || !reflect.DeepEqual(r.Sizes, earlier.Sizes) {
 		return fmt.Errorf("they were measured at other sizes: want the same -rounds and -quick")

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// A Footprint is what a process holds at one moment, in bytes.
+// A Footprint is the memory of a process at one time, in bytes.
 type Footprint struct {
 	Heap int64 // spans of the heap that are in use
 	RSS  int64
 	Peak int64 // the highest RSS so far
 }
 
-// FreeMemory collects the garbage and returns free memory to the system, so that what is left is what is needed.
+// FreeMemory collects the garbage and returns free memory to the system, so that only memory in use remains.
 func FreeMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -43,7 +43,7 @@ func ReadFootprint() (Footprint, error) {
 	return Footprint{Heap: int64(m.HeapInuse), RSS: rss, Peak: peak}, nil
 }
 
-// readFields reads a file of lines "name: value". Of a name that occurs again, the first value is kept.
+// readFields reads a file with lines "name: value". If a name occurs several times, the first value counts.
 func readFields(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

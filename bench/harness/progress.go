@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// progress tells on a terminal how far the run is, as one line that is drawn again; elsewhere it prints a line when a
-// stage begins.
+// progress shows the progress of the run. On a terminal it redraws one line; otherwise it prints a line when a stage
+// begins.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -29,13 +29,13 @@ type progress struct {
 	gone sync.WaitGroup
 }
 
-// IsTerminal reports whether a file is something that a bar can be drawn on.
+// IsTerminal reports whether a file is a terminal.
 func IsTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// NewProgress begins to tell; end must be called.
+// NewProgress starts to show the progress. End must be called.
 func NewProgress(out io.Writer, terminal bool, now func() time.Time, total float64) *progress {
 	p := &progress{out: out, terminal: terminal, now: now, started: now(), total: total, stop: make(chan struct{})}
 	if terminal {
@@ -59,7 +59,7 @@ func (p *progress) redraw() {
 	}
 }
 
-// scenario says that a scenario begins, expected to last so many seconds, and that the one before has ended.
+// scenario ends the previous scenario and begins one with an expected duration in seconds.
 func (p *progress) scenario(seconds float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *progress) scenario(seconds float64) {
 	p.width, p.within = seconds, 0
 }
 
-// At says what is under way, and which part of the scenario is behind.
+// At shows the current step, and which share of the scenario is done.
 func (p *progress) At(part float64, stage, detail string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *progress) At(part float64, stage, detail string) {
 	}
 }
 
-// End leaves the line clean.
+// End clears the line.
 func (p *progress) End() {
 	close(p.stop)
 	p.gone.Wait()
@@ -97,7 +97,7 @@ func (p *progress) part() float64 {
 	return min(1, (p.done+p.within*p.width)/p.total)
 }
 
-// left says how long it will still take at the pace so far; nothing before there is a pace.
+// left returns the remaining time at the pace so far. It returns nothing before there is a pace.
 func (p *progress) left() string {
 	part, elapsed := p.part(), p.now().Sub(p.started)
 	if part < 0.01 || elapsed < time.Second {

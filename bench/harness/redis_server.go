@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// StartRedis starts a Redis server of our own. stop ends it.
+// StartRedis starts a new Redis server. stop ends it.
 func StartRedis() (server *redistest.Server, stop func(), err error) {
 	h := &host{}
 	defer func() {
@@ -20,7 +20,7 @@ func StartRedis() (server *redistest.Server, stop func(), err error) {
 	return redistest.Standalone(h, redistest.Options{}), h.end, nil
 }
 
-// A host is what the harness for servers takes for a test.
+// A host replaces a test for functions that expect one.
 type host struct {
 	testing.TB
 	ends []func()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ReportOf writes the results of a part in Markdown.
+// ReportOf returns the results of a part in Markdown.
 func ReportOf(p Part, r *Results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n", p.Title)
@@ -84,7 +84,7 @@ func ReportSpeed(b *strings.Builder, t *SpeedTable) {
 	}
 }
 
-// reportThroughput says the Zipf case once more, as a rate.
+// reportThroughput repeats the results of the Zipf scenario as rates.
 func reportThroughput(b *strings.Builder, r *Results) {
 	t := r.SpeedNamed("zipf-2")
 	us, least := t.Row("headgate"), t.fastest(Floor)

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// A Role says what a contender stands for in the tables.
+// A Role is the role of a contender in the tables.
 type Role string
 
 // The roles.
@@ -15,8 +15,8 @@ const (
 	Loop  Role = "loop" // the harness alone
 )
 
-// Results are everything that a run measured of a part. They are what -json writes, and all that the report is made
-// from.
+// Results are all measurements of a part in one run. They are written with -json, and the report is made from them
+// only.
 type Results struct {
 	Part     string
 	Started  time.Time
@@ -47,10 +47,10 @@ type Results struct {
 	Bars     []Bar
 }
 
-// A ModuleVersion is what was measured.
+// A ModuleVersion is a measured module and its version.
 type ModuleVersion struct{ Module, Version string }
 
-// A SpeedTable is one scenario of speed.
+// A SpeedTable has the results of one speed scenario.
 type SpeedTable struct {
 	ID         string
 	Title      string
@@ -58,7 +58,8 @@ type SpeedTable struct {
 	Rows       []SpeedRow
 }
 
-// A SpeedRow is one contender in it. Nanoseconds are wall time divided by decisions, of all goroutines together.
+// A SpeedRow has the results of one contender. Nanoseconds are wall time divided by the number of decisions of all
+// goroutines together.
 type SpeedRow struct {
 	Contender string
 	Title     string
@@ -71,7 +72,7 @@ type SpeedRow struct {
 	Admitted  float64 // share of decisions
 }
 
-// A MemoryRow is one contender's memory at the sizes measured.
+// A MemoryRow has one contender's memory at the measured sizes.
 type MemoryRow struct {
 	Contender string
 	Title     string
@@ -79,16 +80,16 @@ type MemoryRow struct {
 	Fillings  []Filling
 }
 
-// A HugeResult is the largest table beside the floor of the same size.
+// A HugeResult compares the largest table with the floor of the same size.
 type HugeResult struct {
 	Keys     int
 	Fillings map[string]Filling
 	Speed    []SpeedTable
-	// Live is how many keys headgate still knew when everything had been measured.
+	// Live is the number of keys that headgate still had at the end of the measurements.
 	Live int64
 }
 
-// A GcRow is what collections cost a process with a contender in it.
+// A GcRow has the cost of garbage collections in a process with a contender.
 type GcRow struct {
 	Contender string
 	Title     string
@@ -98,7 +99,7 @@ type GcRow struct {
 	Pause     spread // ms
 }
 
-// A GrowthRow is how long insertions took, run by run.
+// A GrowthRow has the durations of insertions, run by run.
 type GrowthRow struct {
 	Contender string
 	Title     string
@@ -106,7 +107,7 @@ type GrowthRow struct {
 	Runs      []Growth
 }
 
-// Median returns the middle of what the runs say of one figure.
+// Median returns the median of one figure over the runs.
 func (r GrowthRow) Median(of func(Growth) int64) float64 {
 	var samples []float64
 	for _, run := range r.Runs {
@@ -115,10 +116,10 @@ func (r GrowthRow) Median(of func(Growth) int64) float64 {
 	return MedianOf(samples)
 }
 
-// SpeedNamed returns the table of that name, or nil.
+// SpeedNamed returns the table with a name, or nil.
 func (r *Results) SpeedNamed(id string) *SpeedTable { return TableIn(r.Speed, id) }
 
-// TableIn returns the table of that ID, or nil.
+// TableIn returns the table with an ID, or nil.
 func TableIn(tables []SpeedTable, id string) *SpeedTable {
 	for i := range tables {
 		if tables[i].ID == id {
@@ -168,7 +169,7 @@ func (t *SpeedTable) fastest(of Role) *SpeedRow {
 	return best
 }
 
-// ServiceNamed returns a table of that name, or nil.
+// ServiceNamed returns the table with a name, or nil.
 func (r *Results) ServiceNamed(id string) *ServiceTable {
 	for i := range r.Service {
 		if r.Service[i].ID == id {

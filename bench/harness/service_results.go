@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// A ServiceRun is an asking and what the processes used for it.
+// A ServiceRun has the results of one measurement and the CPU time that the processes used for it.
 type ServiceRun struct {
 	Rate     float64 // decisions a second
 	P50, P99 float64 // ns
@@ -13,15 +13,15 @@ type ServiceRun struct {
 	LoadBusy float64 // and the core of the load
 }
 
-// A ServiceTable is one scenario of the part.
+// A ServiceTable has the results of one scenario of the part "service".
 type ServiceTable struct {
 	ID, Title string
-	// Timed tells that it is about how long answers take, and not about how many there are.
+	// Timed reports whether the table shows response times instead of rates.
 	Timed bool
 	Rows  []ServiceRow
 }
 
-// A ServiceRow is one contestant in it, round by round, the same rounds for all.
+// A ServiceRow has the results of one contestant, round by round. The rounds are the same for all contestants.
 type ServiceRow struct {
 	Contender, Title string
 	Role             Role
@@ -41,13 +41,13 @@ func (t *ServiceTable) Row(name string) *ServiceRow {
 	return nil
 }
 
-// RateOf returns the decisions a second of a run.
+// RateOf returns the decisions per second of a run.
 func RateOf(r ServiceRun) float64 { return r.Rate }
 
 // P99Of returns the 99th percentile of a run.
 func P99Of(r ServiceRun) float64 { return r.P99 }
 
-// CPUOf returns the CPU time of a run for each decision.
+// CPUOf returns the CPU time per decision of a run.
 func CPUOf(r ServiceRun) float64 { return r.CPU }
 
 // BusyOf returns the share of time in which the server ran.
@@ -62,7 +62,7 @@ func (r *ServiceRow) Spread(of func(ServiceRun) float64) spread {
 	return SpreadOf(samples)
 }
 
-// Against returns how many times another's figure one's own is, round by round.
+// Against returns the ratio of one contestant's figure to another's, round by round.
 func (r *ServiceRow) Against(other *ServiceRow, of func(ServiceRun) float64) spread {
 	var ratios []float64
 	for i := range min(len(r.Runs), len(other.Runs)) {
@@ -71,7 +71,7 @@ func (r *ServiceRow) Against(other *ServiceRow, of func(ServiceRun) float64) spr
 	return SpreadOf(ratios)
 }
 
-// RatesAbove is the bar of making at least so many times as many decisions a second as another.
+// RatesAbove returns the bar of making a given multiple of another contestant's decisions per second.
 func (t *ServiceTable) RatesAbove(us, them, what string, times float64, note string) Bar {
 	want := fmt.Sprintf("≥ %g × %s%s", times, t.title(them), note)
 	a, b := t.Row(us), t.Row(them)
@@ -88,7 +88,7 @@ func (t *ServiceTable) RatesAbove(us, them, what string, times float64, note str
 	return JudgedBar(what, want, measured+")", ratio.Median >= times)
 }
 
-// RatesAboveByCPU is the same bar for each second of the server's processor time.
+// RatesAboveByCPU is like RatesAbove, per second of the server's CPU time.
 func (t *ServiceTable) RatesAboveByCPU(us, them, what string, times float64, note string) Bar {
 	want := fmt.Sprintf("≥ %g × %s, for each CPU second%s", times, t.title(them), note)
 	a, b := t.Row(us), t.Row(them)
@@ -101,7 +101,7 @@ func (t *ServiceTable) RatesAboveByCPU(us, them, what string, times float64, not
 		a.Spread(CPUOf).Median, b.Spread(CPUOf).Median), ratio.Median >= times)
 }
 
-// TailBelow is the bar of a p99 of at most so many times another's.
+// TailBelow returns the bar that the p99 is at most a given multiple of another contestant's p99.
 func (t *ServiceTable) TailBelow(us, them, what string, times float64) Bar {
 	want := fmt.Sprintf("≤ %g × %s", times, t.title(them))
 	a, b := t.Row(us), t.Row(them)
@@ -114,7 +114,7 @@ func (t *ServiceTable) TailBelow(us, them, what string, times float64) Bar {
 		HumanDuration(a.Spread(P99Of).Median), HumanDuration(b.Spread(P99Of).Median)), ratio.Median <= times)
 }
 
-// title returns how a bar calls a contestant.
+// title returns the name of a contestant in bars.
 func (t *ServiceTable) title(name string) string {
 	if row := t.Row(name); row != nil {
 		return row.Title
@@ -122,7 +122,7 @@ func (t *ServiceTable) title(name string) string {
 	return name
 }
 
-// RatesAtLeast is the bar of making so many decisions a second.
+// RatesAtLeast returns the bar of making a given number of decisions per second.
 func (t *ServiceTable) RatesAtLeast(us, what string, least float64, note string) Bar {
 	want := fmt.Sprintf("≥ %s decisions/s on one core%s", HumanRate(least), note)
 	a := t.Row(us)

@@ -4,38 +4,41 @@ import (
 	"time"
 )
 
-// sizes say how much is measured.
+// sizes are the sizes of the measurements.
 type sizes struct {
-	// Rounds is how often every contender is measured in the scenarios of speed and garbage collection.
+	// Rounds is the number of rounds in the scenarios of speed and garbage collection.
 	Rounds int
-	// Ops is how many decisions one measurement of speed is, and Picks the length of the sequence they are from, a power
+	// Ops is the number of decisions in one measurement of speed. Picks is the length of the sequence of keys, and a power
 	// of two.
 	Ops, Picks int
-	// Live is how many keys the keyed scenarios of speed have.
+	// Live is the number of keys in the speed scenarios with keys.
 	Live int
-	// Clients is how many registered clients there are, and ClientOps one measurement of them.
+	// Clients is the number of registered clients, and ClientOps the number of decisions in one measurement of them.
 	Clients, ClientOps int
-	// Requests is how many different ones rules are asked about.
+	// Requests is the number of different requests that are matched against rules.
 	Requests int
-	// Memory are the numbers of keys at which memory is measured, Table those at which headgate's table is looked at.
+	// Memory has the numbers of keys at which memory is measured, and Table those at which the size of headgate's table
+	// is.
 	Memory, Table []int
-	// Huge is how many keys the largest table has, HugeOps one measurement of it, HugeRounds how many there are.
+	// Huge is the number of keys in the largest table, HugeOps the decisions in one measurement, and HugeRounds their
+	// number.
 	Huge, HugeOps, HugeRounds int
-	// Collected is how many keys garbage collection has to pass by.
+	// Collected is the number of keys in memory when garbage collection is measured.
 	Collected int
-	// Grown is to how many keys a table grows while insertions are timed, GrowthRounds how often.
+	// Grown is the number of keys to which a table grows while insertions are timed, and GrowthRounds how often it does.
 	Grown, GrowthRounds int
-	// RedisKeys is how many keys there are in Redis, and RedisOps one measurement there.
+	// RedisKeys is the number of keys in Redis, and RedisOps the number of decisions in one measurement there.
 	RedisKeys, RedisOps int
-	// HalfKeys is how many there are at half load, which is HalfRounds of HalfLength.
+	// HalfKeys is the number of keys at half load. That has HalfRounds rounds of HalfLength.
 	HalfKeys, HalfRounds int
 	HalfLength           time.Duration
-	// Connections is how many connections load a proxy, GatewayRounds how often it is measured, and LoadLength how long
-	// each measurement of its speed is. Of its answers, each round has PaceWindows of PaceLength, behind PaceWarming.
+	// Connections is the number of connections that load a proxy, GatewayRounds the number of rounds, and LoadLength the
+	// duration of one measurement at full load. Response times are measured in PaceWindows windows of PaceLength per
+	// round, after PaceWarming windows as a warm-up.
 	Connections, GatewayRounds          int
 	PaceWindows                         int
 	LoadLength, PaceLength, PaceWarming time.Duration
-	// NoiseLength is how long a window is in which one client floods, or does not.
+	// NoiseLength is the duration of a window with or without a flooding client.
 	NoiseLength time.Duration
 }
 
@@ -65,7 +68,7 @@ func FullSizes(rounds int) sizes {
 	}
 }
 
-// QuickSizes are for seeing that everything runs; the numbers mean nothing.
+// QuickSizes returns sizes to check that everything runs. The resulting figures mean nothing.
 func QuickSizes(rounds int) sizes {
 	return sizes{
 		Rounds: min(rounds, 2),

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// A spread is what repeated measurements say: the middle one, and between what the middle half lies.
+// A spread has the median of repeated measurements, and the range of the middle half of them.
 type spread struct {
 	Median, Q1, Q3, Min, Max float64
 }
 
-// SpreadOf returns the spread of samples, all zero of none.
+// SpreadOf returns the spread of samples. It is zero if there are none.
 func SpreadOf(samples []float64) spread {
 	if len(samples) == 0 {
 		return spread{}
@@ -25,7 +25,7 @@ func SpreadOf(samples []float64) spread {
 	}
 }
 
-// quantileOf interpolates between the two samples around q.
+// quantileOf interpolates between the two samples next to q.
 func quantileOf(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	low := math.Floor(at)

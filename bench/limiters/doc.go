@@ -1,3 +1,3 @@
-// Package limiters makes the limiters that are measured in one process comparable: Headgate, its peers, and a floor,
-// the least that an exact limiter can cost on the machine.
+// Package limiters gives the limiters that are measured in one process a common interface: Headgate, its peers, and a
+// floor, which is the least work that an exact limiter needs on this machine.
 package limiters

@@ -17,7 +17,7 @@ type gcra struct {
 }
 
 func newGCRA(q Quota) gcra {
-	// The clock begins an hour ago so that 0 is a time long past and can stand for a fresh key.
+	// The clock begins an hour before the start, so that the time 0 is long ago and can be the state of a new key.
 	return gcra{
 		start:     time.Now().Add(-time.Hour),
 		interval:  int64(q.Interval()),
@@ -41,7 +41,7 @@ func (g *gcra) take(word *uint64, now int64) bool {
 	}
 }
 
-// floorSingle is the least that one exact counter can cost: a clock and a compare-and-swap.
+// floorSingle has the minimum cost of one exact counter: a clock reading and a compare-and-swap.
 type floorSingle struct {
 	gcra
 	_    [64]byte // the word is written by all; what is read shares no cache line with it
@@ -53,9 +53,9 @@ func newFloorSingle(q Quota, _ int) (Limiter, error) { return &floorSingle{gcra:
 
 func (f *floorSingle) Allow(string) bool { return f.take(&f.word, f.now()) }
 
-// floorTable is the least that an exact keyed limiter with an open-addressed table can cost: one seeded hash, one probe
-// into a flat table that never grows and never forgets, one clock, one compare-and-swap. Entry i is the words 2i, its
-// hash, and 2i+1, its state.
+// floorTable has the minimum cost of an exact limiter with keys in an open-addressed table: one seeded hash, one probe
+// into a flat table that never grows and never drops a key, one clock reading, and one compare-and-swap. Entry i
+// consists of the words 2i, its hash, and 2i+1, its state.
 type floorTable struct {
 	gcra
 	seed  maphash.Seed
@@ -63,17 +63,17 @@ type floorTable struct {
 	words []uint64
 }
 
-// floorLoad is how full the floor's table may be, in 1/64. The power of two above gives a load of half to three
-// quarters at the sizes measured.
+// floorLoad is how full the floor's table may be, in 1/64. Its size is the next power of two, so at the measured sizes
+// it is between half and three quarters full.
 const floorLoad = 48
 
-// NewFloorTable returns the floor for so many keys.
+// NewFloorTable returns a floor with room for the given number of keys.
 func NewFloorTable(q Quota, keys int) (Limiter, error) {
 	slots := uint64(1) << bits.Len64(uint64(max(keys, 16))*64/floorLoad)
 	return &floorTable{gcra: newGCRA(q), seed: maphash.MakeSeed(), mask: slots - 1, words: make([]uint64, 2*slots)}, nil
 }
 
-// newFloorLargePages is the floor with a table in large pages, where the system has them: headgate asks for them too.
+// newFloorLargePages returns a floor whose table is in large pages if the system has them. Headgate requests them too.
 func newFloorLargePages(q Quota, keys int) (Limiter, error) {
 	c, err := NewFloorTable(q, keys)
 	if err == nil {

@@ -19,8 +19,9 @@ func goLimiterEntry() Entry {
 type goLimiter struct{ store limiter.Store }
 
 func newGoLimiter(q Quota, _ int) (Limiter, error) {
-	// In each interval it refills interval/tokens units, in nanoseconds, up to tokens; where that is less than tokens it
-	// would deny what the quota allows. It then gets so many tokens that a run cannot use them up.
+	// go-limiter refills interval/tokens units per interval, with the interval in nanoseconds, up to tokens. If
+	// interval/tokens is less than tokens, it would deny requests that the quota allows. It then gets so many tokens that
+	// a run cannot use them up.
 	if float64(q.Interval()) < float64(q.Count) {
 		q = Quota{Count: 1 << 40, Period: 12 * time.Hour}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// headgateBytes is room for more keys than any scenario has, so that nothing is evicted.
+// headgateBytes is enough memory for all keys of any scenario, so that none is evicted.
 const headgateBytes = 16 << 30
 
 func headgateEntries() []Entry {
@@ -28,7 +28,7 @@ func headgateEntries() []Entry {
 	}
 }
 
-// headgateStore decides yes or no.
+// headgateStore returns only whether a request is allowed.
 type headgateStore struct {
 	store *memstore.Store
 	bound *headgate.Bound
@@ -62,7 +62,7 @@ func (h *headgateStore) Steps() (all, long int64) {
 	return stats.Steps, stats.LongSteps
 }
 
-// headgateTake asks for the whole Decision: what remains, when to come back, a receipt.
+// headgateTake returns the whole Decision, with the remaining units, the time until a retry, and a receipt.
 type headgateTake struct{ *headgateStore }
 
 func (h headgateTake) Allow(key string) bool {

@@ -16,8 +16,8 @@ func httprateEntry() Entry {
 	}
 }
 
-// httprateLimiter is httprate's RateLimiter.OnLimit without a request and its headers: under one mutex, as there, look
-// at the rate and count. Its counter keeps a hash of the key, never the key.
+// httprateLimiter is httprate's RateLimiter.OnLimit without a request and its headers. As in OnLimit, it reads the rate
+// and counts the request under one mutex. Its counter keeps a hash of the key instead of the key.
 type httprateLimiter struct {
 	mu      sync.Mutex
 	quota   Quota

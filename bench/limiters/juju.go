@@ -7,7 +7,7 @@ import (
 	"github.com/juju/ratelimit"
 )
 
-// github.com/juju/ratelimit is one bucket; its users keep a map of them.
+// github.com/juju/ratelimit is a single bucket, so its users need a map of buckets.
 func jujuEntries() []Entry {
 	const module = "github.com/juju/ratelimit"
 	return []Entry{

@@ -13,57 +13,57 @@ type Limiter interface {
 	Allow(key string) bool
 }
 
-// A Counted contender can tell how large its table is and whether it forgot a key that it was to remember.
+// A Counted contender reports how large its table is, and whether it has lost a key.
 type Counted interface {
 	Table() harness.TableSize
 }
 
-// A Stepping contender counts the steps in which it rehashes and sweeps, and those of them that took over 100 µs.
+// A Stepping contender counts the steps of rehashing and sweeping, and those that took more than 100 µs.
 type Stepping interface {
 	Steps() (all, long int64)
 }
 
-// A Quota is a limit in the words that all contenders share: count units a period, all of which may come at once.
+// A Quota is a limit that all contenders support: count units per period, all of which may be taken at once.
 type Quota struct {
 	Count  int
 	Period time.Duration
 }
 
-// Interval is the time in which one unit comes back.
+// Interval is the time in which one unit is restored.
 func (q Quota) Interval() time.Duration { return q.Period / time.Duration(q.Count) }
 
-// perSecond is the rate as a float, for limiters that want one.
+// perSecond returns the rate as a float, for limiters that need one.
 func (q Quota) perSecond() float64 { return float64(q.Count) / q.Period.Seconds() }
 
-// Quotas are the quotas of the runs. Under steady, one unit takes 432 s to come back and no window ends: keys stay
-// live, nothing is due for removal, and what is timed is the decision on a live key. Under open, nothing that two cores
-// can ask for is denied.
+// Quotas are the quotas of the runs. With steady, a unit takes 432 s to be restored and no window ends. So no key is
+// dead or swept, and only decisions on live keys are measured. With open, two cores cannot make enough requests to be
+// denied.
 var Quotas = map[string]Quota{
 	"steady": {Count: 100, Period: 12 * time.Hour},
 	"open":   {Count: 50_000, Period: time.Millisecond},
 }
 
-// An Entry is a contender that can be made.
+// An Entry is a contender that can be created.
 type Entry struct {
 	// Name is short and unique, for flags; title is for tables.
 	Name, Title string
-	// Module is whose version is printed; empty for what is written here.
+	// Module is the module whose version is reported. It is empty for code of this package.
 	Module string
 	Role   harness.Role
-	// Single is set if there is one counter, whatever the key.
+	// Single is set if the contender has only one counter, whatever the key.
 	Single bool
-	// KeepsKeys is set if it holds on to the strings it is given. The others are given strings in a buffer that is
-	// used again, so that the harness leaves no garbage in their process.
+	// KeepsKeys is set if the contender keeps the strings of keys. Other contenders get keys in a reused buffer, so that
+	// the harness creates no garbage in their process.
 	KeepsKeys bool
-	// Waits is set if it makes callers wait and denies nobody.
+	// Waits is set if the contender makes callers wait and denies no request.
 	Waits bool
-	// Variant is set if it is a second way to use a contender, measured for speed and nothing else.
+	// Variant is set for a second way to use a contender. Only its speed is measured.
 	Variant bool
-	// Make returns a contender for about so many keys.
+	// Make returns a contender for about the given number of keys.
 	Make func(q Quota, keys int) (Limiter, error)
 }
 
-// Entries lists everything that can run in one process.
+// Entries returns all contenders that run in one process.
 func Entries() []Entry {
 	list := []Entry{
 		{Name: "loop", Title: "the loop alone", Role: harness.Loop, Make: newLoop},
@@ -77,7 +77,7 @@ func Entries() []Entry {
 	return append(list, goLimiterEntry(), throttledEntry(), ululeEntry(), httprateEntry(), tollboothEntry(), uberEntry())
 }
 
-// EntryNamed returns the entry of that name.
+// EntryNamed returns the entry with a name.
 func EntryNamed(list []Entry, name string) (Entry, error) {
 	for _, e := range list {
 		if e.Name == name {
@@ -87,7 +87,7 @@ func EntryNamed(list []Entry, name string) (Entry, error) {
 	return Entry{}, fmt.Errorf("no contender is named %q", name)
 }
 
-// loopAlone reads the key and decides nothing: what is left of a contender's time when the contender is taken away.
+// loopAlone reads the key and decides nothing. It shows the harness's share of a contender's time.
 type loopAlone struct{}
 
 func newLoop(Quota, int) (Limiter, error) { return loopAlone{}, nil }
@@ -101,7 +101,7 @@ func Describe(q Quota) string {
 	return fmt.Sprintf("%s in %s", harness.Grouped(fmt.Sprint(q.Count)), period)
 }
 
-// Type assertions find these, so a method of another name would go unnoticed.
+// The harness finds these interfaces by type assertions, which would not notice a misspelled method.
 var (
 	_ Counted  = (*floorTable)(nil)
 	_ Counted  = (*headgateStore)(nil)

@@ -12,7 +12,7 @@ func uberEntry() Entry {
 	}
 }
 
-// uberLimiter paces: it never denies, it sleeps. It takes part where nobody has to wait.
+// uberLimiter delays callers and never denies a request. It is measured only with quotas for which nobody waits.
 type uberLimiter struct{ limiter ratelimit.Limiter }
 
 func newUber(q Quota, _ int) (Limiter, error) {

@@ -19,7 +19,7 @@ func ululeEntry() Entry {
 type ululeLimiter struct{ limiter *limiter.Limiter }
 
 func newUlule(q Quota, _ int) (Limiter, error) {
-	// It prepends the prefix to every key, so that what it keeps is a copy. The cleaner does not run during a run.
+	// It prepends the prefix to every key, so it keeps a copy of the key. The cleaner does not run during a run.
 	store := memory.NewStoreWithOptions(limiter.StoreOptions{
 		Prefix:          limiter.DefaultPrefix,
 		CleanUpInterval: 12 * time.Hour,

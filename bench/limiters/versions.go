@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// versionsOf returns the version of every module that the entries name, as linked into this program.
+// versionsOf returns the version of every module of the entries, as linked into this program.
 func versionsOf(list []Entry) []harness.ModuleVersion {
 	linked := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -31,7 +31,7 @@ func versionsOf(list []Entry) []harness.ModuleVersion {
 	return versions
 }
 
-// Linked returns what tells the versions of entries.
+// Linked returns a function that returns the versions of entries.
 func Linked(list []Entry) func(context.Context) []harness.ModuleVersion {
 	return func(context.Context) []harness.ModuleVersion { return versionsOf(list) }
 }

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// golang.org/x/time/rate is one counter; its users keep a map of them. The two maps here are the usual ones.
+// golang.org/x/time/rate is a single counter, so its users need a map of counters. These are the two usual kinds of
+// map.
 func xtimeEntries() []Entry {
 	const module = "golang.org/x/time"
 	return []Entry{

@@ -4,7 +4,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// redisBars holds the results in Redis against their bars.
+// redisBars compares the results in Redis with their bars.
 func redisBars(r *harness.Results) []harness.Bar {
 	return []harness.Bar{
 		harness.FasterThanPeers(r.SpeedNamed("redis-64"), "64 goroutines", 1.6),

@@ -19,10 +19,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// redisEnv tells a child the address of the Redis server.
+// redisEnv is the environment variable with the address of the Redis server, for child processes.
 const redisEnv = "HEADGATE_BENCH_REDIS"
 
-// Entries are the contenders that count in Redis, in a server that all of them share.
+// Entries returns the contenders that count in Redis. They share one server.
 func Entries() []limiters.Entry {
 	return []limiters.Entry{
 		{Name: "redis-headgate", Title: "**headgate**", Role: harness.Ours, Make: newRedisHeadgate},
@@ -49,7 +49,7 @@ func redisAddress() (string, error) {
 	return address, nil
 }
 
-// redisHeadgate is a store in Redis, as a program has it.
+// redisHeadgate is a store in Redis as a program uses it.
 type redisHeadgate struct {
 	limiter headgate.Limiter
 	limit   headgate.Limit
@@ -63,8 +63,8 @@ func newRedisHeadgate(q limiters.Quota, _ int) (limiters.Limiter, error) {
 	return &redisHeadgate{limiter: store, limit: headgate.Per(int64(q.Count), q.Period)}, nil
 }
 
-// newRedisGuard returns a store behind its guard, which waits for as long as it takes: an answer that takes long is to
-// be seen.
+// newRedisGuard returns a store behind its guard. Its deadline is a minute, so that slow responses are measured instead
+// of replaced by the decision of a policy.
 func newRedisGuard(q limiters.Quota, _ int) (limiters.Limiter, error) {
 	store, err := openRedisStore()
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *redisHeadgate) Allow(key string) bool {
 	return err == nil && d.Allowed && !d.Degraded
 }
 
-// redisRate is the peer.
+// redisRate is the peer, redis_rate.
 type redisRate struct {
 	limiter *redis_rate.Limiter
 	limit   redis_rate.Limit
@@ -113,7 +113,7 @@ func (r *redisRate) Allow(key string) bool {
 	return err == nil && res.Allowed > 0
 }
 
-// redisBare sends the script that headgate sends, and does nothing before or after.
+// redisBare only sends the script that headgate sends.
 type redisBare struct {
 	client rueidis.Client
 	sha    string

@@ -17,14 +17,14 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// halfBar is what a decision in Redis may add to a request at half load, p99.
+// halfBar is the time that a decision in Redis may add to a request at half load, at p99.
 const halfBar = 2 * time.Millisecond
 
-// redisHalfGoroutines is how many goroutines ask, each as soon as it was answered, to see how many decisions there are
-// at most.
+// redisHalfGoroutines is the number of goroutines that make requests one after the other to find the highest rate of
+// decisions.
 const redisHalfGoroutines = 64
 
-// HalfEntries are the contenders at half load: what stands before a request in a program, and the script alone.
+// HalfEntries are the contenders at half load: a limiter as a program uses it, and the script alone.
 func HalfEntries() []limiters.Entry {
 	return []limiters.Entry{
 		{Name: "redis-guard", Title: "**headgate**, behind its guard", Role: harness.Ours, Make: newRedisGuard},
@@ -32,7 +32,7 @@ func HalfEntries() []limiters.Entry {
 	}
 }
 
-// runRedisHalf measures what a decision adds to a request when half as many come as could be decided.
+// runRedisHalf measures the time that a decision adds to a request at half of the highest rate.
 func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 	server, stop, err := serveRedis()
 	if err != nil {
@@ -56,7 +56,7 @@ func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 			return err
 		}
 		workers = append(workers, w)
-		// They leave room on their core, so nobody starves.
+		// The workers leave a part of their core idle, so other processes do not starve.
 		t.First = site.InRealTime(w.Cmd.Process.Pid, site.MeasuredPriority) == nil && t.First
 		t.Rows = append(t.Rows, harness.PaceRow{Contender: w.Entry.Name, Title: w.Entry.Title, Role: w.Entry.Role})
 	}
@@ -84,8 +84,8 @@ func runRedisHalf(ctx context.Context, b *harness.Bench) error {
 	return err
 }
 
-// takeTurns has workers get requests at the table's rate, round by round, and every other round in the other order: who
-// comes first meets what was left behind.
+// takeTurns sends requests to workers at the table's rate, round by round. It reverses the order in every other round,
+// because the first worker of a round is affected by the end of the previous one.
 func takeTurns(
 	t *harness.PaceTable, workers []*core.Worker, rounds int, length time.Duration, tell func(round int),
 ) error {
@@ -105,7 +105,7 @@ func takeTurns(
 	return nil
 }
 
-// fullRate returns how many decisions a second a worker makes at most, of some rounds after one that only warms.
+// fullRate returns the highest rate of decisions of a worker in some rounds, after a warm-up round.
 func fullRate(w *core.Worker, rounds, ops int) (rate float64, err error) {
 	for round := range rounds + 1 {
 		answer, err := w.Do(core.Request{
@@ -122,7 +122,7 @@ func fullRate(w *core.Worker, rounds, ops int) (rate float64, err error) {
 	return rate, nil
 }
 
-// hireOn starts a worker on a core, with the ballast that the program has.
+// hireOn starts a worker on a core, with the ballast of the headgate program.
 func hireOn(ctx context.Context, cpu int, e limiters.Entry, keys, picks int) (*core.Worker, error) {
 	taskset, err := site.Program("taskset")
 	if err != nil {
@@ -140,7 +140,7 @@ func hireOn(ctx context.Context, cpu int, e limiters.Entry, keys, picks int) (*c
 	return core.StartWorkerCommand(cmd, e, keys)
 }
 
-// serverOn moves a server to a core, where it comes before all others if it may.
+// serverOn moves a server to a core, with priority over all other processes if that is allowed.
 func serverOn(ctx context.Context, cpu int, server *redistest.Server) (first bool, err error) {
 	pid := server.Info("server")["process_id"]
 	taskset, err := site.Program("taskset")
@@ -156,7 +156,7 @@ func serverOn(ctx context.Context, cpu int, server *redistest.Server) (first boo
 	return err == nil && site.InRealTime(n, site.MeasuredPriority) == nil, err
 }
 
-// serveRedis starts a server and tells children its address.
+// serveRedis starts a server and sets its address for child processes.
 func serveRedis() (server *redistest.Server, stop func(), err error) {
 	if server, stop, err = harness.StartRedis(); err != nil {
 		return nil, nil, err
@@ -168,7 +168,7 @@ func serveRedis() (server *redistest.Server, stop func(), err error) {
 	return server, stop, nil
 }
 
-// reportHalf writes what a decision adds at half load.
+// reportHalf writes the time that a decision adds at half load.
 func reportHalf(b *strings.Builder, r *harness.Results) {
 	t := r.Half
 	if t == nil {
@@ -194,7 +194,7 @@ func reportHalf(b *strings.Builder, r *harness.Results) {
 			float64(t.Longest)))
 }
 
-// halfLoadBar is about all requests of a round, in the middle one of the rounds.
+// halfLoadBar checks all requests of a round, by the median of the rounds.
 func halfLoadBar(r *harness.Results) harness.Bar {
 	what, want := "a decision at half load, p99 of all requests", "≤ "+halfBar.String()
 	us, bare := r.Half.Row("redis-guard"), r.Half.Row("redis-bare")

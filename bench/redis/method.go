@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/bench/limiters"
 )
 
-// redisMethod says how limiters that count in Redis are compared.
+// redisMethod describes how limiters that count in Redis are compared.
 func redisMethod(b *strings.Builder, r *harness.Results) {
 	s := r.Sizes
 	fmt.Fprintf(b, `- All share one server on this machine. Each contender is in a process of its own; they take turns, %d rounds after one

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// runRedis compares limiters that count in Redis, on one server that all of them share, taking turns.
+// runRedis compares limiters that count in Redis. They share one server and take turns.
 func runRedis(ctx context.Context, b *harness.Bench) error {
 	_, stop, err := serveRedis()
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// This file is the part "rules": what it takes to find the rules of a request, and to decide by them.
+// This file has the part "rules": the time to find the rules of a request, and to decide by them.
 
 func rulesScenarios() []harness.Scenario {
 	return []harness.Scenario{{Name: "rules", Seconds: 20, Run: runRules}}
 }
 
-// fewRules and manyRules are how many there are to match.
+// fewRules and manyRules are the numbers of rules to match.
 const fewRules, manyRules = 100, 10_000
 
-// decidedUsers is how many users are decided about.
+// decidedUsers is the number of users for which decisions are made.
 const decidedUsers = 16
 
-// threeLimits are ways in which a request can come under three limits that it never meets.
+// threeLimits are ways in which three limits apply to a request. The request exceeds none of them.
 func threeLimits() []struct {
 	name, title string
 	list        []rules.Rule
@@ -55,7 +55,7 @@ func threeLimits() []struct {
 	}
 }
 
-// runRules has a child measure both.
+// runRules starts a child that measures both.
 func runRules(ctx context.Context, b *harness.Bench) error {
 	b.Progress.At(0, "rules", "matching and deciding")
 	answer, err := harness.RunChildOnce[harness.RulesResult](ctx, harness.ChildFlags{
@@ -97,7 +97,7 @@ func reportRules(b *strings.Builder, r *harness.Results) {
 	table("Deciding by three limits", r.Rules.Decide)
 }
 
-// rulesBars holds the results against their bars.
+// rulesBars compares the results with the bars.
 func rulesBars(r *harness.Results) []harness.Bar {
 	var list []harness.Bar
 	for _, of := range []struct {
@@ -137,13 +137,13 @@ func rulesBars(r *harness.Results) []harness.Bar {
 	return list
 }
 
-// A turn is something that is measured in turn with others.
+// A turn is a measurement that takes turns with others.
 type turn struct {
 	into *harness.Series
 	do   func() error // once
 }
 
-// MeasureRules is a child.
+// MeasureRules runs in a child process.
 func MeasureRules(requests, ops, rounds int, out *json.Encoder) error {
 	result := harness.RulesResult{
 		Requests: requests, Match: make([]harness.Series, 2),
@@ -181,7 +181,7 @@ func MeasureRules(requests, ops, rounds int, out *json.Encoder) error {
 	return out.Encode(result)
 }
 
-// repeated does something so often, and returns how many nanoseconds it took each time.
+// repeated calls a function the given number of times, and returns the nanoseconds per call.
 func repeated(times int, do func() error) (float64, error) {
 	start := time.Now()
 	for range times {
@@ -194,7 +194,7 @@ func repeated(times int, do func() error) (float64, error) {
 
 var errMatch = errors.New("a request does not come under one rule")
 
-// matching returns what matches the next of the requests against so many rules.
+// matching returns a function that matches the next request against the given number of rules.
 func matching(n, requests int) (func() error, error) {
 	set, err := match.Compile(manyrules.Mixed(n))
 	if err != nil {
@@ -214,8 +214,8 @@ func matching(n, requests int) (func() error, error) {
 	}, nil
 }
 
-// takerAndDecider returns a function that takes from the three limits of the next user one after the other, and one
-// that decides the same with the engine.
+// takerAndDecider returns two functions: one takes from the three limits of the next user one after the other, and the
+// other makes the same decision with the engine.
 func takerAndDecider(list []rules.Rule) (taken, decided func() error, err error) {
 	set, err := match.Compile(list)
 	if err != nil {

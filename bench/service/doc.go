@@ -1,3 +1,3 @@
-// Package service is the part "service" of the benchmark: the protocols of the decision service, each beside the best
-// that the protocol can do.
+// Package service is the part "service" of the benchmark: the protocols of the decision service, each compared with the
+// fastest way to implement the protocol.
 package service

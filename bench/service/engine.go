@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/rules/match"
 )
 
-// eachUser returns an engine with one rule of so many decisions a second for each user, and its store.
+// eachUser returns an engine with a rule that allows each user the given number of decisions per second, and its store.
 func eachUser(rate int64) (*memstore.Store, *engine.Engine, error) {
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -35,13 +35,13 @@ func eachUser(rate int64) (*memstore.Store, *engine.Engine, error) {
 	return store, e, nil
 }
 
-// A decisionServer is the server of one of the protocols.
+// A decisionServer is the server of one protocol.
 type decisionServer interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 }
 
-// serveDecisions runs a server, and returns what ends it and closes its store.
+// serveDecisions runs a server. It returns a function that stops the server and closes its store.
 func serveDecisions(l net.Listener, s decisionServer, store *memstore.Store) (end func() error) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()

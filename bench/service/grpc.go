@@ -33,7 +33,7 @@ const (
 	grpcFlight = 64
 )
 
-// serveGRPC serves decisions as the program does.
+// serveGRPC serves decisions like the headgate program.
 func serveGRPC(l net.Listener, _ string) (func() error, error) {
 	store, e, err := eachUser(respRate)
 	if err != nil {
@@ -46,7 +46,7 @@ func serveGRPC(l net.Listener, _ string) (func() error, error) {
 	return serveDecisions(l, s, store), nil
 }
 
-// A grpcFloor answers without deciding.
+// A grpcFloor responds without making decisions.
 type grpcFloor struct {
 	headgatev1.UnimplementedRateLimiterServer
 }
@@ -84,7 +84,7 @@ func (grpcFloor) Stream(s grpc.BidiStreamingServer[headgatev1.StreamRequest, hea
 	}
 }
 
-// serveGRPCFloor is grpc-go as it comes, with the generated code.
+// serveGRPCFloor is grpc-go with default options and generated code.
 func serveGRPCFloor(l net.Listener, _ string) (func() error, error) {
 	s := grpc.NewServer()
 	headgatev1.RegisterRateLimiterServer(s, grpcFloor{})
@@ -96,7 +96,7 @@ func serveGRPCFloor(l net.Listener, _ string) (func() error, error) {
 	}, nil
 }
 
-// grpcLoads are the loads of sites.
+// grpcLoads are the load processes, by site.
 var grpcLoads sync.Map
 
 const (

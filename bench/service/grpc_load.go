@@ -21,7 +21,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// A grpcJob is what the load is to do.
+// A grpcJob is a task for the load process.
 type grpcJob struct {
 	Kind    string // unary, stream, batch, sdk or sdk-alone
 	Address string
@@ -29,7 +29,8 @@ type grpcJob struct {
 	Length  time.Duration
 }
 
-// serveGRPCLoad is the load: it does one job for each connection. It is a process of its own, for a core of its own.
+// serveGRPCLoad is the load process. It does one job per connection. It is a separate process, so that it can have its
+// own core.
 func serveGRPCLoad(l net.Listener, _ string) (func() error, error) {
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -48,7 +49,7 @@ func serveGRPCLoad(l net.Listener, _ string) (func() error, error) {
 	}, nil
 }
 
-// A grpcDone is what came of a job.
+// A grpcDone is the result of a job.
 type grpcDone struct {
 	Asking loadResult
 	Error  string
@@ -65,10 +66,10 @@ func doGRPCJob(c net.Conn) {
 	if err != nil {
 		done.Error = err.Error()
 	}
-	_ = json.NewEncoder(c).Encode(done) // who asked may have gone
+	_ = json.NewEncoder(c).Encode(done) // the client may have closed the connection
 }
 
-// ask returns how a contestant is asked by the load.
+// ask returns a function that measures a contestant with the load process.
 func (j grpcJob) ask(ctx context.Context, s *site.Site, at site.RunningServer) (loadResult, error) {
 	load, err := openGRPCLoad(ctx, s)
 	if err != nil {
@@ -96,7 +97,7 @@ func (j grpcJob) ask(ctx context.Context, s *site.Site, at site.RunningServer) (
 	return done.Asking, nil
 }
 
-// openGRPCLoad returns the load of a site, which is started when it is needed first.
+// openGRPCLoad returns the load process of a site, and starts it when it is first needed.
 func openGRPCLoad(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	if at, ok := grpcLoads.Load(s); ok {
 		return at.(site.RunningServer), nil
@@ -108,7 +109,7 @@ func openGRPCLoad(ctx context.Context, s *site.Site) (site.RunningServer, error)
 	return at, err
 }
 
-// A raw is a message as it stands on the wire.
+// A raw is an encoded message.
 type raw []byte
 
 func (r *raw) MarshalWire(dst []byte) ([]byte, error) { return append(dst, *r...), nil }
@@ -150,7 +151,7 @@ func (j *grpcJob) run() (loadResult, error) {
 
 func grpcUser(i int) string { return "user-" + strconv.Itoa(i*2654435761%grpcKeys) }
 
-// callers has so many goroutines call again and again. A call returns how many decisions it was.
+// callers lets goroutines make calls one after the other. A call returns its number of decisions.
 func (j *grpcJob) callers(call func(caller, i int) (int, error)) (loadResult, error) {
 	var group sync.WaitGroup
 	var ops atomic.Int64
@@ -192,7 +193,7 @@ func askingOf(all []harness.Histogram, ops int64, took time.Duration) loadResult
 	return loadResult{Ops: ops, Took: took, P50: time.Duration(sum.Quantile(0.5)), P99: time.Duration(sum.Quantile(0.99))}
 }
 
-// batches asks for many decisions at once. What is sent was written before, so that it is the server that is measured.
+// batches requests many decisions per call. The messages are encoded in advance, so that only the server is measured.
 func (j *grpcJob) batches(ctx context.Context, conn *grpc.ClientConn) (loadResult, error) {
 	var texts []raw
 	for from := 0; from < grpcKeys; from += grpcBatch {
@@ -223,7 +224,7 @@ func (j *grpcJob) batches(ctx context.Context, conn *grpc.ClientConn) (loadResul
 	})
 }
 
-// stream keeps so many requests in flight on one stream.
+// stream keeps the given number of requests in flight on one stream.
 func (j *grpcJob) stream(ctx context.Context, conn *grpc.ClientConn) (loadResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -232,8 +233,8 @@ func (j *grpcJob) stream(ctx context.Context, conn *grpc.ClientConn) (loadResult
 	if err != nil {
 		return loadResult{}, err
 	}
-	// A request is sent when the one of the same id was answered: all by one goroutine, since whatever the load spends on
-	// itself it does not ask with.
+	// A request is sent when the request with the same id has its response. One goroutine does all of that, to use as
+	// little CPU time as possible for the load.
 	sent := make([]time.Time, j.Callers)
 	var request wirev1.StreamRequest
 	send := func(id uint64, i int64) error {
@@ -271,7 +272,7 @@ func (j *grpcJob) stream(ctx context.Context, conn *grpc.ClientConn) (loadResult
 	}
 }
 
-// sdk has goroutines share a client of ours.
+// sdk lets goroutines share a client of package client.
 func (j *grpcJob) sdk(ctx context.Context) (loadResult, error) {
 	o := client.Options{Address: j.Address, Deadline: 20 * time.Second}
 	if j.Kind == "sdk-alone" {

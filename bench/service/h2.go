@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A unaryLoad sends unary calls of gRPC, always so many at once, on one connection. It speaks just enough HTTP/2 for
-// that, in one goroutine, so that it takes a fraction of the work of any server of gRPC: a whole client would be the
-// slower of the two, and what is measured.
+// A unaryLoad sends unary gRPC calls on one connection, with a constant number in flight. It implements only the
+// necessary parts of HTTP/2, in one goroutine, so that it takes a fraction of the work of any gRPC server. A complete
+// client would be slower than the server, and the result would be the speed of the client.
 type unaryLoad struct {
 	path    string
 	flight  int
@@ -84,7 +84,7 @@ func (l *unaryLoad) run(address string, length time.Duration) (loadResult, error
 	}, nil
 }
 
-// begin greets the server, and makes the header of calls.
+// begin sends the connection preface, and creates the header of calls.
 func (l *unaryLoad) begin(address string) error {
 	if _, err := io.WriteString(l.out, http2.ClientPreface); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (l *unaryLoad) call(now int64) error {
 
 var errWrongAnswer = errors.New("an answer that is not the one that is wanted")
 
-// read reads a frame, and returns the stream that it ends, 0 for none.
+// read reads a frame, and returns the id of the stream that it ends, or 0 if it ends none.
 func (l *unaryLoad) read() (ended uint32, err error) {
 	f, err := l.framer.ReadFrame()
 	if err != nil {

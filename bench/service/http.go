@@ -29,7 +29,7 @@ func httpServers() map[string]serviceServer {
 	return map[string]serviceServer{"http": serveHTTP, "http-floor": serveHTTPFloor}
 }
 
-// serveHTTP serves decisions as the program does.
+// serveHTTP serves decisions like the headgate program.
 func serveHTTP(l net.Listener, _ string) (func() error, error) {
 	store, e, err := eachUser(httpRate)
 	if err != nil {
@@ -46,7 +46,7 @@ func serveHTTP(l net.Listener, _ string) (func() error, error) {
 	return serveDecisions(l, s, store), nil
 }
 
-// What is asked and answered, as one writes it for encoding/json.
+// The types of requests and responses, as a program would define them for encoding/json.
 type (
 	httpRequest struct {
 		RuleID     string            `json:"ruleId"`
@@ -79,7 +79,7 @@ func httpFloorAnswer(status int) httpAnswer {
 	}
 }
 
-// serveHTTPFloor is a bare handler that decodes and encodes the same JSON and decides nothing.
+// serveHTTPFloor is a plain handler that decodes and encodes the same JSON but makes no decision.
 func serveHTTPFloor(l net.Listener, _ string) (func() error, error) {
 	answer := func(w http.ResponseWriter, r *http.Request, into any, answer func() any) {
 		if err := json.NewDecoder(r.Body).Decode(into); err != nil {
@@ -117,21 +117,21 @@ func serveHTTPFloor(l net.Listener, _ string) (func() error, error) {
 }
 
 const (
-	// httpRate is how many decisions a second a client has: more than it is asked for, so that all of them take something.
+	// httpRate is the limit of a client in decisions per second. It is never reached, so all requests take units.
 	httpRate = 100_000
-	// httpBodies is how many calls differ, and httpUsers how many clients they are about.
+	// httpBodies is the number of different calls, and httpUsers the number of clients in them.
 	httpBodies = 2000
 	httpUsers  = 100_000
 	httpBatch  = 100
 )
 
-// httpDecision is what is asked about a client.
+// httpDecision is the request for a decision about a client.
 func httpDecision(user int) string {
 	return `{"client":{"userId":"user-` + strconv.Itoa(user) +
 		`","clientIP":"192.0.2.1"},"attributes":{"path":"/search"},"cost":1}`
 }
 
-// httpCalls returns calls as wrk sends them, each with so many decisions.
+// httpCalls returns calls for wrk, each with the given number of decisions.
 func httpCalls(batch int) []string {
 	calls := make([]string, httpBodies)
 	user := 0
@@ -156,7 +156,7 @@ func httpCalls(batch int) []string {
 	return calls
 }
 
-// An httpLoad is how wrk asks.
+// An httpLoad has the settings of wrk.
 type httpLoad struct{ connections, batch int }
 
 func (l httpLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) (loadResult, error) {
@@ -180,7 +180,7 @@ func (l httpLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) 
 	}, nil
 }
 
-// httpContestants are headgate and the floor, asked alike.
+// httpContestants returns headgate and the floor with the same load.
 func httpContestants(l httpLoad) []serviceContender {
 	return []serviceContender{
 		{

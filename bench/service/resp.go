@@ -32,7 +32,7 @@ func respServers() map[string]serviceServer {
 	return map[string]serviceServer{"resp": serveRESP}
 }
 
-// serveRESP serves decisions as the program does.
+// serveRESP serves decisions like the headgate program.
 func serveRESP(l net.Listener, _ string) (func() error, error) {
 	store, e, err := eachUser(respRate)
 	if err != nil {
@@ -47,13 +47,13 @@ func serveRESP(l net.Listener, _ string) (func() error, error) {
 	return serveDecisions(l, s, store), nil
 }
 
-// respRate is how many decisions a second a key has: more than it is asked for, so that all of them take something.
+// respRate is the limit of a key in decisions per second. It is never reached, so all requests take units.
 const respRate = 1000
 
-// respKeys is how many keys there are.
+// respKeys is the number of keys.
 const respKeys = 100_000
 
-// openRedisServer starts a Redis that keeps nothing on disk.
+// openRedisServer starts a Redis server without persistence.
 func openRedisServer(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 	path, err := site.Program("redis-server")
 	if err != nil {
@@ -68,19 +68,19 @@ func openRedisServer(ctx context.Context, s *site.Site) (site.RunningServer, err
 	})
 }
 
-// A respLoad is what redis-benchmark sends.
+// A respLoad has the settings of redis-benchmark.
 type respLoad struct {
 	connections, pipeline, requests int
 }
 
-// ask returns how a contestant is asked by redis-benchmark.
+// ask returns a function that measures a contestant with redis-benchmark.
 func (l respLoad) ask(command ...string) func(context.Context, *site.Site, site.RunningServer) (loadResult, error) {
 	return func(ctx context.Context, s *site.Site, at site.RunningServer) (loadResult, error) {
 		return redisBenchmark(ctx, s, at, l, command)
 	}
 }
 
-// redisBenchmark has a server asked on the load's core.
+// redisBenchmark runs redis-benchmark on the load's core.
 func redisBenchmark(
 	ctx context.Context, s *site.Site, at site.RunningServer, l respLoad, command []string,
 ) (a loadResult, err error) {
@@ -111,7 +111,7 @@ func redisBenchmark(
 	return readRedisBenchmark(p.Said.String(), int64(n))
 }
 
-// readRedisBenchmark reads what redis-benchmark --csv says about n requests: a line of names and one of numbers.
+// readRedisBenchmark reads the output of redis-benchmark --csv for n requests: a line of names and a line of values.
 func readRedisBenchmark(said string, n int64) (a loadResult, err error) {
 	_, table, ok := strings.Cut(said, `"test",`)
 	if !ok || strings.Contains(said, "rror") { // it goes on after an error, and says so
@@ -152,7 +152,8 @@ func readRedisBenchmark(said string, n int64) (a loadResult, err error) {
 	}, nil
 }
 
-// gcraScript is CL.THROTTLE as one writes it for Redis: the theoretical arrival time of each key, in microseconds.
+// gcraScript is CL.THROTTLE as a usual script for Redis. It stores the theoretical arrival time of each key, in
+// microseconds.
 const gcraScript = `
 local limit = ARGV[1] + 1
 local interval = ARGV[3] * 1000000 / ARGV[2]
@@ -168,7 +169,7 @@ redis.call('SET', KEYS[1], string.format('%.0f', after), 'PX', math.ceil((after 
 return {0, limit, math.floor(limit - (after - now) / interval), -1, math.ceil((after - now) / 1000000)}
 `
 
-// evalGCRA asks a Redis for decisions by gcraScript.
+// evalGCRA requests decisions from a Redis server by gcraScript.
 func evalGCRA(l respLoad) func(context.Context, *site.Site, site.RunningServer) (loadResult, error) {
 	return func(ctx context.Context, s *site.Site, at site.RunningServer) (loadResult, error) {
 		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{at.Address}, DisableCache: true})
@@ -184,7 +185,7 @@ func evalGCRA(l respLoad) func(context.Context, *site.Site, site.RunningServer) 
 	}
 }
 
-// respKey is a key by chance, and respLimit what stands behind it.
+// respKey is a random key, and respLimit has the arguments after it.
 const respKey = "key:__rand_int__"
 
 var (

@@ -47,14 +47,14 @@ func rlsServers() map[string]serviceServer {
 	}
 }
 
-// rlsLimits is the configuration of all of them: more than is asked for.
+// rlsLimits is the configuration of all contestants. The limits are never reached.
 const rlsLimits = `domain: bench
 descriptors:
 - key: user
   rate_limit: {unit: hour, requests_per_unit: 10000}
 `
 
-// rlsDir writes the configuration into a directory of its own within another, below a path.
+// rlsDir writes the configuration to a new directory, in the given path below it.
 func rlsDir(within string, below ...string) (root string, err error) {
 	if root, err = os.MkdirTemp(within, "headgate-bench-"); err != nil {
 		return "", err
@@ -66,7 +66,7 @@ func rlsDir(within string, below ...string) (root string, err error) {
 	return root, os.WriteFile(filepath.Join(dir, "bench.yaml"), []byte(rlsLimits), 0o600)
 }
 
-// serveRLS serves Envoys as the program does, counting in memory, or in the Redis at target.
+// serveRLS serves Envoys like the headgate program. It counts in memory, or in the Redis server at target.
 func serveRLS(l net.Listener, target string) (func() error, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	memory, err := memstore.New(memstore.Options{})
@@ -80,7 +80,7 @@ func serveRLS(l net.Listener, target string) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Nothing is to be decided by a policy here, however long it takes.
+		// The deadline is so long that no decision is made by a policy.
 		g, err := guard.New(redis, guard.Options{Local: memory, Deadline: 5 * time.Second})
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func serveRLS(l net.Listener, target string) (func() error, error) {
 	}, nil
 }
 
-// rlsFloor answers the same without deciding.
+// rlsFloor sends the same responses without making decisions.
 type rlsFloor struct {
 	rlspb.UnimplementedRateLimitServiceServer
 }
@@ -139,7 +139,7 @@ func (rlsFloor) ShouldRateLimit(context.Context, *rlspb.RateLimitRequest) (*rlsp
 	}, nil
 }
 
-// serveRLSFloor is a server of generated code as one writes it.
+// serveRLSFloor is a usual server with generated code.
 func serveRLSFloor(l net.Listener, _ string) (func() error, error) {
 	server := grpc.NewServer()
 	rlspb.RegisterRateLimitServiceServer(server, rlsFloor{})
@@ -155,13 +155,13 @@ func serveRLSPeer(l net.Listener, target string) (func() error, error) {
 	return servePeer(l, target, nil)
 }
 
-// serveRLSPeerPipelined has it gather commands for Redis, which costs latency and saves work.
+// serveRLSPeerPipelined lets the peer collect commands for Redis, which saves work but adds latency.
 func serveRLSPeerPipelined(l net.Listener, target string) (func() error, error) {
 	return servePeer(l, target, map[string]string{"REDIS_PIPELINE_WINDOW": "150us", "REDIS_PIPELINE_LIMIT": "8"})
 }
 
-// servePeer is envoyproxy/ratelimit, which listens by itself. The target is the address of Redis, and where files may
-// be.
+// servePeer runs envoyproxy/ratelimit, which opens its own port. target has the address of Redis, and a directory for
+// files.
 func servePeer(l net.Listener, target string, more map[string]string) (func() error, error) {
 	redis, dir, _ := strings.Cut(target, " ")
 	root, err := rlsDir(dir, "ratelimit", "config")
@@ -200,10 +200,10 @@ func servePeer(l net.Listener, target string, more map[string]string) (func() er
 	return func() error { return nil }, nil // its files go with the others
 }
 
-// rlsKeys is how many users there are.
+// rlsKeys is the number of users.
 const rlsKeys = 100_000
 
-// rlsRequest is a request for a user, whose six digits are to be filled in.
+// rlsRequest is a request for a user, with room for the user's six digits.
 const rlsRequest = "\n\x05bench\x12\x15\n\x13\n\x04user\x12\x0buser-000000"
 
 func runRLSUnary(ctx context.Context, b *harness.Bench) error {
@@ -269,10 +269,10 @@ func runRLSRedis(ctx context.Context, b *harness.Bench) error {
 		})
 }
 
-// An rlsRedis is a Redis that contestants share. It runs on the core of the load.
+// An rlsRedis is a Redis server that contestants share. It runs on the core of the load.
 type rlsRedis struct{ address string }
 
-// with opens a server that counts in it.
+// with opens a server that counts in this Redis server.
 func (r *rlsRedis) with(name string) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		if r.address == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// An rlsOrder is what the load is asked for, and an rlsReport what came of it.
+// An rlsOrder is a task for the load process, and an rlsReport its result.
 type rlsOrder struct {
 	Address string
 	Callers int
@@ -27,7 +27,7 @@ type rlsReport struct {
 	Failure string
 }
 
-// serveRLSLoad is the load: it takes an order from each who connects, and sends requests.
+// serveRLSLoad is the load process. It reads an order from each connection, and sends the requests.
 func serveRLSLoad(l net.Listener, _ string) (func() error, error) {
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -45,7 +45,7 @@ func serveRLSLoad(l net.Listener, _ string) (func() error, error) {
 			if err != nil {
 				report.Failure = err.Error()
 			}
-			_ = json.NewEncoder(conn).Encode(report) // who does not get it says so
+			_ = json.NewEncoder(conn).Encode(report) // a client that does not get it reports an error
 			_ = conn.Close()
 		}
 	})
@@ -56,7 +56,7 @@ func serveRLSLoad(l net.Listener, _ string) (func() error, error) {
 	}, nil
 }
 
-// sendRLS sends requests, always so many at once, on one connection as a worker of Envoy has it.
+// sendRLS sends requests on one connection, with a constant number in flight, like a worker of Envoy.
 func sendRLS(o rlsOrder) (loadResult, error) {
 	from := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	l := &unaryLoad{
@@ -73,7 +73,7 @@ func sendRLS(o rlsOrder) (loadResult, error) {
 	return l.run(o.Address, o.Length)
 }
 
-// An rlsLoad is a load that is started when it is first needed.
+// An rlsLoad is a load process that is started when it is first needed.
 type rlsLoad struct {
 	callers int
 	at      *site.RunningServer

@@ -17,15 +17,15 @@ import (
 	"github.com/headgate/headgate/bench/site"
 )
 
-// This file is the frame of the part "service": servers that decide for others over a protocol, each beside what that
-// protocol can do at best. What is measured stands in a file for each protocol.
+// This file has the common code of the part "service": servers that make decisions over a protocol, each compared with
+// the fastest way to implement the protocol. Each protocol has a file of its own.
 
-// serviceScenarios are those of all protocols.
+// serviceScenarios are the scenarios of all protocols.
 func serviceScenarios() []harness.Scenario {
 	return slices.Concat(respScenarios(), grpcScenarios(), rlsScenarios(), httpScenarios())
 }
 
-// serviceServers are the servers that are written here, by name. A child runs one.
+// serviceServers are the servers that are implemented in this package, by name. A child process runs one of them.
 func serviceServers() map[string]serviceServer {
 	all := map[string]serviceServer{}
 	for _, some := range []map[string]serviceServer{respServers(), grpcServers(), rlsServers(), httpServers()} {
@@ -34,12 +34,12 @@ func serviceServers() map[string]serviceServer {
 	return all
 }
 
-// serviceBars holds the results of all protocols against their bars.
+// serviceBars compares the results of all protocols with their bars.
 func serviceBars(r *harness.Results) []harness.Bar {
 	return slices.Concat(respBars(r), grpcBars(r), rlsBars(r), httpBars(r))
 }
 
-// serviceMethod says how servers are compared.
+// serviceMethod describes how servers are compared.
 func serviceMethod(b *strings.Builder, r *harness.Results) {
 	fmt.Fprintf(b, `- One core is the measured server's alone, another that of the load. All servers stay alive and take turns, %d rounds after one
   that only warms, in a new random order every round; those that wait sleep. Tables show medians over the rounds and the
@@ -56,11 +56,11 @@ func serviceVersions(ctx context.Context) []harness.ModuleVersion {
 	return slices.Concat(respVersions(ctx), rlsVersions())
 }
 
-// A serviceServer is a server of a protocol. It is given where to listen and what it was told on the command line, and
-// returns how to end it.
+// A serviceServer runs a server of a protocol. Its arguments are the address to listen on and the value from the
+// command line. It returns a function that stops the server.
 type serviceServer func(l net.Listener, target string) (stop func() error, err error)
 
-// RunServer is a child that is a server until in ends.
+// RunServer is the main function of a child process that is a server until in ends.
 func RunServer(name, target string, in io.Reader, out *json.Encoder) error {
 	start, ok := serviceServers()[name]
 	if !ok {
@@ -81,30 +81,30 @@ func RunServer(name, target string, in io.Reader, out *json.Encoder) error {
 	return errors.Join(err, stop())
 }
 
-// openServer starts one of serviceServers in a process of its own.
+// openServer starts one of serviceServers in a new process.
 func openServer(name, target string) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		return s.StartChild(ctx, s.FrontCore, harness.ChildFlags{Mode: harness.ChildServer, Contender: name, Target: target})
 	}
 }
 
-// A serviceContender is who is measured in the part "service": a server, and what is asked of it.
+// A serviceContender is a contestant of the part "service": a server and its load.
 type serviceContender struct {
 	// name is short and unique in its scenario, title is for tables.
 	name, title string
 	role        harness.Role
-	// server names whom to start with open. Contestants with the same server share it.
+	// server is the name of the server for open. Contestants with the same server share it.
 	server string
 	open   func(context.Context, *site.Site) (site.RunningServer, error)
 	// run measures once.
 	run func(context.Context, *site.Site, site.RunningServer) (loadResult, error)
 }
 
-// An loadResult is one measurement: what the load saw.
+// A loadResult is the result of one measurement, as the load saw it.
 type loadResult struct {
 	Ops      int64 // decisions
 	Took     time.Duration
-	P50, P99 time.Duration // 0 if nobody has measured it
+	P50, P99 time.Duration // 0 if not measured
 }
 
 // runService measures contestants round by round.
@@ -152,7 +152,7 @@ func runService(ctx context.Context, b *harness.Bench, table harness.ServiceTabl
 	return nil
 }
 
-// askServer measures a contestant once.
+// askServer makes one measurement of a contestant.
 func askServer(
 	ctx context.Context, s *site.Site, c *serviceContender, at site.RunningServer,
 ) (run harness.ServiceRun, err error) {
@@ -217,7 +217,7 @@ func reportRates(b *strings.Builder, t *harness.ServiceTable) {
 	}
 }
 
-// measuredTime writes a time, and nothing for one that nobody has measured.
+// measuredTime formats a time, or returns an empty string if the time was not measured.
 func measuredTime(ns float64) string {
 	if ns == 0 {
 		return ""

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A CertificateFiles is where a certificate and its key are. Both are also in one file, as HAProxy wants them.
+// CertificateFiles are the paths of a certificate and its key. Both is a file with both of them, which HAProxy needs.
 type CertificateFiles struct{ Cert, Key, Both string }
 
-// Certificate writes a certificate for the servers of the site, of a key on P-256.
+// Certificate writes a certificate with a P-256 key for the servers of the site.
 func (s *Site) Certificate() (CertificateFiles, error) {
 	f := CertificateFiles{
 		Cert: filepath.Join(s.Dir, "tls.crt"), Key: filepath.Join(s.Dir, "tls.key"), Both: filepath.Join(s.Dir, "tls.pem"),

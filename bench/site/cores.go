@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// coreTimes is how long a core has been up, and busy with anything.
+// coreTimes is the time since boot of a core, and the time in which it was busy.
 type coreTimes struct{ up, busy time.Duration }
 
 func (c coreTimes) Since(then coreTimes) coreTimes {
 	return coreTimes{up: c.up - then.up, busy: c.busy - then.busy}
 }
 
-// Share is which part of the time the core was busy.
+// Share returns the share of time in which the core was busy.
 func (c coreTimes) Share() float64 { return float64(c.busy) / float64(max(c.up, 1)) }
 
-// readCore reads a core's times since boot. The system counts them in hundredths of a second.
+// readCore reads the times of a core since boot. The system counts them in hundredths of a second.
 func readCore(core int) (coreTimes, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

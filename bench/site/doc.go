@@ -1,3 +1,3 @@
-// Package site is the setup in which servers are measured: a core for the measured server, another for the load and the
-// upstream, the load generators, and the processes themselves. It needs Linux.
+// Package site runs the servers that are measured. It gives one core to the measured server, and another to the load
+// and the upstream. It also has the load generators, and starts and stops processes. It needs Linux.
 package site

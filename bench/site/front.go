@@ -9,28 +9,28 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// A Front is a server that answers requests, from its upstream or by itself.
+// A Front is a server that responds with the response of its upstream, or with its own.
 type Front struct {
 	// Name is short and unique, title is for tables.
 	Name, Title string
 	Role        harness.Role
-	// Program is whose version is printed; empty for what is written here.
+	// Program is the program whose version is reported. It is empty for servers of this benchmark.
 	Program string
-	// Refuses is set if it refuses all requests.
+	// Refuses is set if the front denies all requests.
 	Refuses bool
-	// HTTP2 is set if it answers over HTTP/2 and TLS only.
+	// HTTP2 is set if the front supports only HTTP/2 over TLS.
 	HTTP2 bool
 	// Open starts it.
 	Open func(ctx context.Context, s *Site) (RunningServer, error)
 }
 
-// An OpenFront is one that serves.
+// An OpenFront is a running front.
 type OpenFront struct {
 	Front
 	RunningServer
 }
 
-// OpenAll opens fronts and sees that each answers as it should.
+// OpenAll opens fronts and checks their responses.
 func (s *Site) OpenAll(ctx context.Context, list []Front, tell func(name string)) ([]*OpenFront, error) {
 	var opened []*OpenFront
 	for _, f := range list {
@@ -48,8 +48,8 @@ func (s *Site) OpenAll(ctx context.Context, list []Front, tell func(name string)
 	return opened, nil
 }
 
-// Fits returns an error if what wrk saw of a front is not what it is to do. A limit that lets one pass every minute
-// still refuses everybody.
+// Fits returns an error if the responses that wrk has received from a front are wrong. A front that must deny all
+// requests may allow one per minute.
 func (f *OpenFront) Fits(run WrkRun) error {
 	if err := run.Broken(); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (f *OpenFront) Fits(run WrkRun) error {
 	return nil
 }
 
-// proven returns an error if a front does not answer as it should, soon. One that is to refuse everybody may need a
-// request or two until it does.
+// proven returns an error if the responses of a front are wrong. A front that must deny all requests may first need a
+// request or two.
 func (f *OpenFront) proven(ctx context.Context) error {
 	want := http.StatusOK
 	if f.Refuses {

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// HTTP2Streams is how many requests are in flight on each connection of HTTP/2.
+// HTTP2Streams is the number of requests in flight on each HTTP/2 connection.
 const HTTP2Streams = 4
 
-// H2Load loads an address over HTTP/2 and TLS with as many requests as it answers on so many connections, for so long.
+// H2Load sends requests to an address over HTTP/2 and TLS, as fast as it responds, for the given number of connections
+// and time.
 func (s *Site) H2Load(ctx context.Context, address string, connections int, length time.Duration) (WrkRun, error) {
 	path, err := Program("h2load")
 	if err != nil {
@@ -44,7 +45,7 @@ var (
 	h2loadStatuses = regexp.MustCompile(`status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx`)
 )
 
-// parseH2Load returns what h2load tells of one run.
+// parseH2Load parses the output of h2load.
 func parseH2Load(text string) (run WrkRun, err error) {
 	requests, statuses := h2loadRequests.FindStringSubmatch(text), h2loadStatuses.FindStringSubmatch(text)
 	if requests == nil || statuses == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/bench/stalls"
 )
 
-// A PaceOrder says how a load of constant rate is to be. Those who are asked take turns, in short windows: what
-// disturbs the machine for longer than that disturbs all of them.
+// A PaceOrder describes a load with a constant rate. The addresses take turns in short windows, so that longer
+// disturbances of the machine affect all of them.
 type PaceOrder struct {
 	Addresses   []string
 	Connections int           // to each
@@ -20,32 +20,35 @@ type PaceOrder struct {
 	Length      time.Duration // after that
 	Patience    time.Duration // how long the last answer may take
 	Cores       []int         // on which stalls are watched for
-	// Floods is, for each address, how many requests a second one more client sends besides, on connections of its own,
-	// and does not mind being refused. None if it is nil.
+	// Floods has a rate per address, in requests per second. One more client sends requests at that rate on its own
+	// connections, and its requests may be denied. If Floods is nil, there is no such client.
 	Floods []float64
-	// Spins has the load look for answers without ever sleeping, so that nobody has to wake it: its core is its own.
+	// Spins lets the load poll for responses without sleeping, so that it needs no time to wake up. It needs a core of its
+	// own.
 	Spins bool
-	// Into is the file that the result is written to, in JSON.
+	// Into is the file to which the result is written, in JSON.
 	Into string
 }
 
-// A paceDone says that it is there.
+// A paceDone reports that the result has been written.
 type paceDone struct{ Paced string }
 
-// A paceResult is what came of it.
+// A paceResult is the result of a PaceOrder.
 type paceResult struct {
 	Windows [][]harness.Pacing // of each address
-	// Watched tells that stalls were watched for, Stalls how many there were, and Stalled how long they were together.
+	// Watched reports whether stalls were watched for. Stalls is their number, and Stalled their total duration.
 	Watched bool
 	Stalls  int
 	Stalled time.Duration
 }
 
-// A timed is a request that was answered: when it was due, and when the answer had come, both from the start.
+// A timed is a request that has its response: the times at which the request was due and the response arrived, since
+// the start.
 type timed struct{ due, done time.Duration }
 
-// stallEffectEnd is until when a stall is felt: the requests that were due in it have to be answered besides those that
-// come after it, which at half load takes as long again. It is taken for twice as long.
+// stallEffectEnd returns the time until which a stall has an effect. After a stall, the server must also serve the
+// requests that were due during it, which at half load takes as long as the stall. To be safe, the effect is assumed to
+// last twice as long.
 func stallEffectEnd(s stalls.Span) time.Duration { return s.To + 2*(s.To-s.From) }
 
 // touched reports whether a stall touched a request. The stalls are in order of their ends.
@@ -61,10 +64,11 @@ func (t timed) touched(all []stalls.Span) bool {
 	return false
 }
 
-// longestFelt bounds how long stalls are looked for that are over: those that are felt for longer ended less long ago.
+// longestFelt bounds the search in touched, which stops at a stall that ended longer ago than this and has no effect
+// any more.
 const longestFelt = 10 * time.Second
 
-// calm returns what the requests say that no stall has touched.
+// calm returns the results of the requests that no stall has touched.
 func calm(list []timed, all []stalls.Span) harness.CalmPacing {
 	var took harness.Histogram
 	for _, t := range list {
@@ -78,5 +82,6 @@ func calm(list []timed, all []stalls.Span) harness.CalmPacing {
 	}
 }
 
-// MeasuredPriority is that of what is measured, of real time: before all others, and after those who watch for stalls.
+// MeasuredPriority is the real-time priority of measured processes: above all others, and below the processes that
+// watch for stalls.
 const MeasuredPriority = stalls.Priority - 1

@@ -17,9 +17,9 @@ import (
 	"github.com/headgate/headgate/bench/stalls"
 )
 
-// runPace sends requests to addresses at a constant rate and tells how long answers took. Every request is due at a
-// time fixed beforehand and its answer is timed from then, also if it had to wait for a connection: a server that is
-// held up cannot hide that by being asked less.
+// runPace sends requests to addresses at a constant rate and measures the response times. The times at which requests
+// are due are fixed in advance. A response time begins at the due time, even if the request had to wait for a
+// connection. So a server that stalls cannot hide it by receiving fewer requests.
 func runPace(o PaceOrder) (paceResult, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -31,14 +31,14 @@ func runPace(o PaceOrder) (paceResult, error) {
 	return pacedOn(on, o, func(int) error { return nil })
 }
 
-// pacedOn is runPace on a poller that has other descriptors too, of which others is told.
+// pacedOn is runPace with a poller that has further descriptors. It passes these to others when they are ready.
 func pacedOn(on *poller, o PaceOrder, others func(fd int) error) (paceResult, error) {
 	p, err := newPace(on, o, others)
 	if err != nil {
 		return paceResult{}, err
 	}
 	defer p.close()
-	// A collection would hold requests up that the load has not sent yet. What is kept of them is small.
+	// A garbage collection would delay requests that are due. The load keeps only little memory, so it needs none.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	watch, err := stalls.Begin(p.start, o.Cores)
 	if err != nil {
@@ -52,7 +52,7 @@ func pacedOn(on *poller, o PaceOrder, others func(fd int) error) (paceResult, er
 	return p.result(found, seen), nil
 }
 
-// A pace is such a load under way.
+// A pace is a running load.
 type pace struct {
 	order    PaceOrder
 	poller   *poller
@@ -62,7 +62,7 @@ type pace struct {
 	start    time.Time
 	lines    map[int]*line
 	idle     []chan *line // of each address; those that wait longest are used first, so that all are used alike
-	noisy    []chan *line // the same for who floods
+	noisy    []chan *line // the same for the flooding client
 	done     [][]*window  // of each address
 }
 
@@ -137,7 +137,7 @@ func (p *pace) close() {
 	}
 }
 
-// run runs the windows: in every round each address has one, in a new random order.
+// run runs the windows. In each round every address has one window, in a new random order.
 func (p *pace) run() error {
 	for range p.order.Windows {
 		for _, of := range rand.Perm(len(p.order.Addresses)) {
@@ -149,7 +149,7 @@ func (p *pace) run() error {
 	return nil
 }
 
-// result says what came of the windows.
+// result returns the results of the windows.
 func (p *pace) result(found []stalls.Span, watched bool) paceResult {
 	r := paceResult{Windows: make([][]harness.Pacing, len(p.done)), Watched: watched, Stalls: len(found)}
 	for _, s := range found {
@@ -172,12 +172,12 @@ func (p *pace) result(found []stalls.Span, watched bool) paceResult {
 	return r
 }
 
-// atRate returns how long so many requests take at a rate.
+// atRate returns the time that a number of requests takes at a rate.
 func atRate(n int, rate float64) time.Duration {
 	return time.Duration(float64(n) / rate * float64(time.Second))
 }
 
-// floodRate returns how many requests a second who floods an address sends, 0 if nobody does.
+// floodRate returns the rate of the flooding client of an address, or 0 if it has none.
 func (p *pace) floodRate(of int) float64 {
 	if p.order.Floods == nil {
 		return 0
@@ -185,7 +185,7 @@ func (p *pace) floodRate(of int) float64 {
 	return p.order.Floods[of]
 }
 
-// hear reads from a connection and records its answer once that is whole.
+// hear reads from a connection, and records a response when it is complete.
 func (p *pace) hear(w *window, l *line) error {
 	n, err := unix.Read(l.fd, l.text[l.have:])
 	now := time.Since(p.start)
@@ -220,7 +220,7 @@ func (p *pace) hear(w *window, l *line) error {
 	return nil
 }
 
-// stem records that who floods has an answer.
+// stem records a response to the flooding client.
 func (p *pace) stem(w *window, l *line, status int) error {
 	switch status {
 	case http.StatusOK:

@@ -20,12 +20,12 @@ type window struct {
 	answered int
 	timed    []timed
 	late     harness.Histogram
-	flooded  int // requests that who floods has sent
+	flooded  int // requests of the flooding client
 	stemmed  int // of those, that were answered
 	refused  int // with a refusal
 }
 
-// A line is one connection. There is at most one request on it.
+// A line is a connection. It has at most one request in flight.
 type line struct {
 	fd   int
 	of   int           // whose
@@ -39,7 +39,8 @@ type line struct {
 // due returns when a request of a window is due.
 func (p *pace) due(w *window, nth int) time.Duration { return w.begun + atRate(nth, p.order.Rate) }
 
-// floodDue returns when the next request of who floods is due; false if there is none in this window any more.
+// floodDue returns when the next request of the flooding client is due. It returns false if no more are due in this
+// window.
 func (p *pace) floodDue(w *window) (time.Duration, bool) {
 	rate := p.floodRate(w.of)
 	if rate == 0 {
@@ -49,7 +50,7 @@ func (p *pace) floodDue(w *window) (time.Duration, bool) {
 	return due, due < p.due(w, w.total)
 }
 
-// floods reports whether who floods has something to send in this window yet, or to hear.
+// floods reports whether the flooding client has requests to send or responses to wait for in this window.
 func (p *pace) floods(w *window) bool {
 	_, more := p.floodDue(w)
 	return more || w.stemmed < w.flooded
@@ -82,7 +83,7 @@ func (p *pace) window(of int) error {
 	return nil
 }
 
-// heed waits until something is to be done, unless the load spins, and hears what there is to hear.
+// heed waits for the next event, unless the load spins, and handles all events.
 func (p *pace) heed(w *window, end time.Duration) error {
 	look := p.poller.look
 	if !p.order.Spins {
@@ -112,7 +113,7 @@ func (p *pace) heed(w *window, end time.Duration) error {
 	return nil
 }
 
-// send sends what is due, as far as there are connections for it.
+// send sends the due requests for which there are connections.
 func (p *pace) send(w *window) error {
 	idle := p.idle[w.of]
 	for w.sent < w.total && len(idle) > 0 {
@@ -133,7 +134,7 @@ func (p *pace) send(w *window) error {
 	return nil
 }
 
-// flood sends what who floods has to send by now.
+// flood sends the due requests of the flooding client.
 func (p *pace) flood(w *window) error {
 	noisy := p.noisy[w.of]
 	for len(noisy) > 0 {
@@ -151,7 +152,7 @@ func (p *pace) flood(w *window) error {
 	return nil
 }
 
-// write sends a request, which always finds room on a connection where there is no other.
+// write sends a request. It does not block, because the connection has no other request in flight.
 func (l *line) write(text []byte) error {
 	n, err := unix.Write(l.fd, text)
 	if err == nil && n < len(text) {
@@ -160,7 +161,7 @@ func (l *line) write(text []byte) error {
 	return err
 }
 
-// next returns when something is to be done that no answer will wake for.
+// next returns the time of the next event that is not a response.
 func (p *pace) next(w *window, end time.Duration) time.Duration {
 	at := end
 	if w.sent < w.total && len(p.idle[w.of]) > 0 {
@@ -172,9 +173,9 @@ func (p *pace) next(w *window, end time.Duration) time.Duration {
 	return at
 }
 
-// wakeAt has the poller return at that time, from the start.
+// wakeAt lets the poller return at a time since the start.
 func (p *pace) wakeAt(at time.Duration) error {
-	// A time of zero would mean never.
+	// The kernel takes a time of zero as never.
 	left := max(at-time.Since(p.start), 1)
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}
 	if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A poller waits for descriptors that have something to read. One goroutine serves them all: what drives the load has
-// to cost little beside what is measured, and to wake in time, for which the runtime's timers are too coarse.
+// A poller waits for descriptors that are ready for reading. One goroutine serves all of them. The load must use little
+// CPU time compared with the measured server, and must wake up on time; the timers of the Go runtime are not precise
+// enough.
 type poller struct {
 	epoll  int
 	events [256]unix.EpollEvent
@@ -32,10 +33,10 @@ func (p *poller) add(fd int) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// wait returns those that can be read, once there are any.
+// wait returns the descriptors that are ready, and waits until there are some.
 func (p *poller) wait() ([]unix.EpollEvent, error) { return p.poll(-1) }
 
-// look returns those that can be read now.
+// look returns the descriptors that are ready now.
 func (p *poller) look() ([]unix.EpollEvent, error) { return p.poll(0) }
 
 func (p *poller) poll(milliseconds int) ([]unix.EpollEvent, error) {
@@ -51,13 +52,13 @@ func (p *poller) poll(milliseconds int) ([]unix.EpollEvent, error) {
 	}
 }
 
-// A bell can be polled for orders that come in.
+// A bell is a descriptor that is ready when an order has arrived, so that a poller can wait for orders.
 type bell struct {
 	fd     int // can be read if there is an order, or will be none any more
 	orders chan PaceOrder
 }
 
-// newBell reads orders until in ends, or says what is none. silence waits for that.
+// newBell reads orders until in ends or contains an invalid order. silence waits until that has happened.
 func newBell(in io.Reader) (b *bell, silence func(), err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -81,7 +82,7 @@ func newBell(in io.Reader) (b *bell, silence func(), err error) {
 	return b, func() { <-gone; closeAll(ends[0]) }, nil
 }
 
-// next returns the order that it has rung for. It is false if there are no more.
+// next returns the next order. It returns false if there are no more.
 func (b *bell) next() (PaceOrder, bool) {
 	var one [1]byte
 	_, _ = unix.Read(b.fd, one[:]) // whatever it says
@@ -89,7 +90,7 @@ func (b *bell) next() (PaceOrder, bool) {
 	return o, ok
 }
 
-// closeAll closes descriptors, which cannot fail in a way that matters to sockets and pipes.
+// closeAll closes descriptors. It ignores errors, which have no consequence for sockets and pipes.
 func closeAll(fds ...int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -115,7 +116,7 @@ func listenLoopback() (fd int, address string, err error) {
 	return fd, net.JoinHostPort("127.0.0.1", fmt.Sprint(name.(*unix.SockaddrInet4).Port)), nil
 }
 
-// connect connects to an address and returns a descriptor that does not block.
+// connect connects to an address and returns a non-blocking descriptor.
 func connect(address string) (int, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -138,5 +139,5 @@ func connect(address string) (int, error) {
 	return fd, nil
 }
 
-// plain has a connection send at once what is written.
+// plain turns off delays for small writes on a connection.
 func plain(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A process is another program that runs on one core until it is stopped, or until this program ends.
+// A process is another program that runs on one core until it is stopped or this program ends.
 type process struct {
 	Cmd   *exec.Cmd
 	Said  *speech
@@ -33,10 +33,10 @@ func StartProcess(core int, cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = endsWithUs()
 	p := &process{Cmd: cmd, Said: &speech{}, Ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Said, p.Said
-	cmd.WaitDelay = 5 * time.Second // for somebody outside of its group who holds on to its output
+	cmd.WaitDelay = 5 * time.Second // a process outside of its group may keep its output open
 	started := make(chan error)
 	go func() {
-		// Linux ends the command with the thread that started it, so that thread has to stay.
+		// Linux ends the command together with the thread that started it, so that thread must keep running.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -52,7 +52,7 @@ func StartProcess(core int, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// Stop ends the process and whatever it started, and waits until it is gone.
+// Stop stops the process and its children, and waits until they have ended.
 func (p *process) Stop() {
 	select {
 	case <-p.Ended:
@@ -62,7 +62,7 @@ func (p *process) Stop() {
 	}
 }
 
-// Finish waits until the process ends by itself, as one that measures does.
+// Finish waits until the process ends by itself, for programs that make a measurement.
 func (p *process) Finish(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -78,10 +78,10 @@ func (p *process) Finish(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// startupTime is how long a program may take until it serves, on a machine that has other things to do.
+// startupTime is the maximum time until a program serves. It is long, because the machine may be busy.
 const startupTime = 20 * time.Second
 
-// Await polls until ready says so, the process ends or it takes too long.
+// Await polls until ready returns no error, the process ends, or startupTime has passed.
 func (p *process) Await(ctx context.Context, ready func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startupTime)
 	defer cancel()
@@ -102,10 +102,10 @@ func (p *process) Await(ctx context.Context, ready func() error) error {
 	}
 }
 
-// errEnded says that a server ended by itself: its port may have been taken.
+// errEnded reports that a server has ended by itself. Another program may have taken its port.
 var errEnded = errors.New("it ended by itself")
 
-// Program finds a program, also where Debian keeps servers from those who are not root.
+// Program returns the path of a program. It also searches the directories in which Debian has programs for root.
 func Program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -118,13 +118,13 @@ func Program(name string) (string, error) {
 		err)
 }
 
-// A speech is the end of what a program says.
+// A speech is the end of the output of a program.
 type speech struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-// speechKept is how many bytes of it are kept.
+// speechKept is the maximum size of a speech in bytes.
 const speechKept = 16 << 10
 
 func (s *speech) Write(text []byte) (int, error) {
@@ -143,7 +143,7 @@ func (s *speech) String() string {
 	return string(bytes.TrimSpace(s.text))
 }
 
-// has returns an error as long as nobody has said that.
+// has returns an error until the output contains a text.
 func (s *speech) has(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,7 @@ func (s *speech) has(text string) error {
 	return nil
 }
 
-// Object reads the last line that is a JSON object and holds a text into a value, and returns an error if there is
-// none.
+// Object decodes the last line that is a JSON object and contains a text. It returns an error if there is none.
 func (s *speech) Object(holds string, into any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

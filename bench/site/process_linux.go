@@ -12,15 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endsWithUs has a command end when this program does. It is asked to, so that one with workers ends them too.
+// endsWithUs lets a command end when this program ends. It gets a signal that it can handle, so that it can stop its
+// workers.
 func endsWithUs() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
-// killGroup ends a process and what it started. If it is gone already, so much the better.
+// killGroup kills a process and its children. It is no error if they have ended already.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-// groupTime returns the processor time that the processes of a group have used, as far as they are alive.
+// groupTime returns the CPU time of the running processes of a group.
 func groupTime(pid int) (time.Duration, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -43,10 +44,10 @@ func groupTime(pid int) (time.Duration, error) {
 	return all, nil
 }
 
-// parseStat reads the group of a process and the time that it has used, which the system counts in hundredths of a
-// second.
+// parseStat returns the group of a process and its CPU time, which the system counts in hundredths of a second.
 func parseStat(stat string) (group int, used time.Duration, err error) {
-	// PID (NAME) STATE PARENT GROUP …, and the name may hold anything. The first word behind it is the third of all.
+	// The format is PID (NAME) STATE PARENT GROUP …, and the name may contain any characters. So the first word after the
+	// name is the third of the line.
 	const groupAt, userAt, systemAt = 5 - 3, 14 - 3, 15 - 3
 	words := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(words) <= systemAt {
@@ -61,7 +62,7 @@ func parseStat(stat string) (group int, used time.Duration, err error) {
 	return numbers[0], time.Duration(numbers[1]+numbers[2]) * (time.Second / 100), nil
 }
 
-// interrupt asks a process to come to its end.
+// interrupt asks a process to end.
 func interrupt(p *os.Process) error { return p.Signal(os.Interrupt) }
 
 // OwnCores returns the numbers of the cores that this process may use.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InRealTime has all threads of a process come before those that are not of real time, and of a lower priority.
+// InRealTime gives all threads of a process real-time priority.
 func InRealTime(pid, priority int) error {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	tasks, err := os.ReadDir(dir)

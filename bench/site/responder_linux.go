@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunResponder is the upstream: it gives the same answer to every request, as cheaply as can be, so that the core that
-// it shares with the load is not what holds up a proxy. It says where it listens and serves until in ends. What comes
-// in are orders for loads of constant rate, which it sends itself while it goes on answering: one thread that never
-// waits for another, so that what is measured is the proxy and not who gets the load's core.
+// RunResponder is the upstream. It sends the same response to every request with little CPU time, so that the core that
+// it shares with the load does not limit a proxy. It prints its address, and serves until in ends. It reads orders for
+// loads with a constant rate from in, and sends these loads itself between its responses. It has only one thread, so
+// that the result does not depend on which of several threads gets the core.
 func RunResponder(in io.Reader, out *json.Encoder) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -70,7 +70,7 @@ func RunResponder(in io.Reader, out *json.Encoder) error {
 	}
 }
 
-// pace sends a load and writes what came of it.
+// pace runs a load and writes its result.
 func (r *responder) pace(o PaceOrder) error {
 	measured, err := pacedOn(r.poller, o, r.heed)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *responder) pace(o PaceOrder) error {
 	return os.WriteFile(o.Into, text, 0o644)
 }
 
-// heed does what a descriptor has become ready for.
+// heed handles a descriptor that is ready.
 func (r *responder) heed(fd int) error {
 	if fd == r.listener {
 		return r.accept(fd)
@@ -94,7 +94,7 @@ func (r *responder) heed(fd int) error {
 	return r.serve(fd)
 }
 
-// A responder is the connections of the upstream.
+// A responder has the connections of the upstream.
 type responder struct {
 	poller   *poller
 	listener int
@@ -123,7 +123,8 @@ func (r *responder) accept(listener int) error {
 	}
 }
 
-// serve answers what a connection asks. One that is gone, or does not take its answers, is closed.
+// serve responds to the requests of a connection. It closes the connection if the client has closed it or does not read
+// the responses.
 func (r *responder) serve(fd int) error {
 	held := copy(r.buffer[:], r.rests[fd])
 	n, err := unix.Read(fd, r.buffer[held:])

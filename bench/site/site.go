@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/bench/harness"
 )
 
-// A Site is the setup in which fronts are measured: a core for the measured server, another for the load and the
-// upstream, and the upstream itself.
+// A Site runs the fronts that are measured. It gives one core to the measured server, and another to the load and the
+// upstream. It also runs the upstream.
 type Site struct {
 	Bench       *harness.Bench
 	Dir         string
@@ -31,7 +31,8 @@ type Site struct {
 	Running     []*process
 }
 
-// OpenSite finds the cores and starts the upstream. One core will do for a quick run, whose numbers mean nothing.
+// OpenSite selects the cores and starts the upstream. With a single core, only a quick run is possible, whose figures
+// mean nothing.
 func OpenSite(ctx context.Context, b *harness.Bench) (*Site, error) {
 	cores, err := OwnCores()
 	if err != nil {
@@ -57,7 +58,7 @@ func OpenSite(ctx context.Context, b *harness.Bench) (*Site, error) {
 	return s, nil
 }
 
-// Close ends everything that was started here.
+// Close ends everything that the site has started.
 func (s *Site) Close() {
 	for _, p := range s.Running {
 		p.Stop()
@@ -65,17 +66,17 @@ func (s *Site) Close() {
 	_ = os.RemoveAll(s.Dir) // what is left of it is the system's to clear
 }
 
-// A RunningServer is where somebody serves, and the process that does; nil if that is measured elsewhere.
+// A RunningServer has the address and the process of a server. The process is nil if it is measured elsewhere.
 type RunningServer struct {
 	Address string
 	Process *process
 	in      io.Writer // what it reads, if that is more than nothing
 }
 
-// Listening is what a child says once it serves.
+// Listening is printed by a child process when it serves.
 type Listening struct{ Address string }
 
-// Start starts a command on a core, to be ended with the site.
+// Start starts a command on a core. It ends with the site.
 func (s *Site) Start(core int, cmd *exec.Cmd) (*process, error) {
 	if err := comesFirst(cmd); err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func (s *Site) Start(core int, cmd *exec.Cmd) (*process, error) {
 	return p, err
 }
 
-// comesFirst has a command come before what else runs on its core, the system's housekeeping for one, as far as we have
-// the right to say so: nice only complains if not.
+// comesFirst gives a command priority over other programs on its core, such as system services, if that is allowed.
+// Without the permission, nice only prints a complaint.
 func comesFirst(cmd *exec.Cmd) error {
 	nice, err := Program("nice")
 	if err == nil {
@@ -117,7 +118,7 @@ func (s *Site) StartChild(ctx context.Context, core int, f harness.ChildFlags) (
 	return RunningServer{Address: l.Address, Process: p, in: in}, err
 }
 
-// StartServer starts a program that has to be told its port, on a free one that another program may take first.
+// StartServer starts a program with a free port as an argument. Another program may take the port first.
 func (s *Site) StartServer(
 	ctx context.Context, prepare func(address string) (*exec.Cmd, error),
 ) (RunningServer, error) {
@@ -141,7 +142,7 @@ func (s *Site) StartServer(
 	return RunningServer{}, err
 }
 
-// A Load is one measurement of a front that gets as many requests as it answers.
+// A Load is one measurement of a front at full load.
 type Load struct {
 	Rate     float64 // requests a second
 	Requests int64
@@ -151,21 +152,21 @@ type Load struct {
 	P99      time.Duration // from when a request was sent to its answer; 0 if the load does not tell
 }
 
-// Load measures a front for so long.
+// Load measures a front for the given time.
 func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length time.Duration) (Load, error) {
 	return s.measure(f, length, func(length time.Duration) (WrkRun, error) {
 		return s.Wrk(ctx, f.Address, requests, s.Connections, length)
 	})
 }
 
-// LoadHTTP2 measures a front over HTTP/2 and TLS for so long.
+// LoadHTTP2 measures a front over HTTP/2 and TLS for the given time.
 func (s *Site) LoadHTTP2(ctx context.Context, f *OpenFront, connections int, length time.Duration) (Load, error) {
 	return s.measure(f, length, func(length time.Duration) (WrkRun, error) {
 		return s.H2Load(ctx, f.Address, connections, length)
 	})
 }
 
-// measure measures a front while it is loaded for so long.
+// measure measures a front under load for the given time.
 func (s *Site) measure(
 	f *OpenFront, length time.Duration, load func(length time.Duration) (WrkRun, error),
 ) (l Load, err error) {
@@ -178,7 +179,7 @@ func (s *Site) measure(
 		if try == 4 {
 			return l, fmt.Errorf("no request was answered in %v", length)
 		}
-		// The length of a quick run is over soon on a machine that has much else to do.
+		// The length of a quick run may be too short on a busy machine, so each further try is longer.
 		if run, err = load(length << (2 * try)); err != nil {
 			return l, err
 		}
@@ -197,13 +198,13 @@ func (s *Site) measure(
 	}, nil
 }
 
-// A cpuSample is what a front has used so far, and how busy the load's core has been.
+// A cpuSample is the CPU time that a front has used so far, and the time in which the load's core was busy.
 type cpuSample struct {
 	Cpu  time.Duration
 	Load coreTimes
 }
 
-// Look returns the CPU time that a front and the core of the load have used so far.
+// Look returns the CPU times of a front and of the load's core so far.
 func (s *Site) Look(f *OpenFront) (l cpuSample, err error) {
 	if f.Process != nil {
 		if l.Cpu, err = groupTime(f.Process.Cmd.Process.Pid); err != nil {
@@ -214,8 +215,8 @@ func (s *Site) Look(f *OpenFront) (l cpuSample, err error) {
 	return l, err
 }
 
-// Pace measures how long the answers of fronts take at a rate, once in the life of a site. The upstream is the load as
-// well. The order says what there is to say of the load itself.
+// Pace measures the response times of fronts at a constant rate. It can be called once per site, because the upstream
+// is the load too. The order describes the load.
 func (s *Site) Pace(ctx context.Context, fronts []*OpenFront, order PaceOrder) (paceResult, error) {
 	order.Warming, order.Patience = s.Bench.Sizes.PaceWarming, 10*time.Second
 	order.Cores, order.Spins, order.Into = []int{s.LoadCore, s.FrontCore}, true, filepath.Join(s.Dir, "paced.json")
@@ -249,7 +250,7 @@ func (s *Site) Pace(ctx context.Context, fronts []*OpenFront, order PaceOrder) (
 	return measured, err
 }
 
-// FreeAddress returns an address that nobody listens on.
+// FreeAddress returns an address with a free port.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -267,14 +268,15 @@ func Reachable(address string) error {
 	return c.Close()
 }
 
-// AskOnce sends one request and returns an error if the answer is not as it should be: the upstream's, or a refusal.
+// AskOnce sends one request and returns an error if the response is not the expected one: the upstream's response or a
+// denial, depending on want.
 func AskOnce(ctx context.Context, address string, want int) error {
 	t := &http.Transport{DisableKeepAlives: true}
 	defer t.CloseIdleConnections()
 	return askOnce(ctx, t, "http://"+address, want)
 }
 
-// AskOnceHTTP2 does the same over HTTP/2 and TLS, with any certificate.
+// AskOnceHTTP2 is like AskOnce, over HTTP/2 and TLS with any certificate.
 func AskOnceHTTP2(ctx context.Context, address string, want int) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)

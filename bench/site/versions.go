@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// versionWord is what looks like a version.
+// versionWord matches a version.
 var versionWord = regexp.MustCompile(`\d+(\.\d+)+\S*`)
 
 // ProgramVersion returns the version that a program prints.

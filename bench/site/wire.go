@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// How a request and an answer look on the wire. All loads send the same requests, and all upstreams give the same
-// answer.
+// This file has the text of requests and responses. All loads send the same requests, and all upstreams send the same
+// response.
 
-// LoadHost is the host that requests name. Nobody resolves it.
+// LoadHost is the host in requests. It is never resolved.
 const LoadHost = "shop.example.com"
 
-// LoadClients is by how many clients, each with a key of its own, the requests come in turn.
+// LoadClients is the number of clients. They send requests in turn, and each has a key of its own.
 const LoadClients = 1000
 
-// LoadRequests returns the text of one request of every client.
+// LoadRequests returns the text of one request of each client.
 func LoadRequests() []string {
 	texts := make([]string, LoadClients)
 	for i := range texts {
@@ -31,24 +31,24 @@ func loadRequest(order int, client string) string {
 		"X-API-Key: %s\r\n\r\n", order, LoadHost, client)
 }
 
-// floodRequest is what the client sends who floods.
+// floodRequest is the request of the flooding client.
 var floodRequest = []byte(loadRequest(1, "noisy-client"))
 
 // FloodConnections is how many connections the flooding client has.
 const FloodConnections = 32
 
-// UpstreamBody is what the upstream has to say to everybody.
+// UpstreamBody is the body of the upstream's response.
 var UpstreamBody = `{"order":4711,"state":"shipped","items":[{"sku":"A-100","count":2},{"sku":"B-200","count":1}],"note":"` +
 	strings.Repeat("x", 90) + `"}`
 
-// upstreamAnswer is that as a response.
+// upstreamAnswer is the complete response of the upstream.
 func upstreamAnswer() []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: upstream\r\nDate: Sun, 15 Nov 2026 08:00:00 GMT\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(UpstreamBody), UpstreamBody)
 }
 
-// takeRequests returns how many whole requests without a body are at the beginning of what a connection sent, and the
-// rest.
+// takeRequests returns the number of complete requests without a body at the beginning of the input, and the rest of
+// the input.
 func takeRequests(text []byte) (requests int, rest []byte, err error) {
 	for {
 		end := bytes.Index(text, []byte("\r\n\r\n"))
@@ -63,8 +63,8 @@ func takeRequests(text []byte) (requests int, rest []byte, err error) {
 	}
 }
 
-// takeResponse reads the status of the response at the beginning of what a server sent, and its length with its body, 0
-// as long as there is not all of it. It knows only bodies of a length that is said.
+// takeResponse returns the status of the response at the beginning of the input, and the length of the response with
+// its body. The length is 0 if the response is not complete. It supports only bodies with a Content-Length.
 func takeResponse(text []byte) (status, length int, err error) {
 	head, _, whole := bytes.Cut(text, []byte("\r\n\r\n"))
 	if !whole {

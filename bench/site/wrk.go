@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// A WrkRun is what wrk tells of one run.
+// A WrkRun is the result of one run of wrk.
 type WrkRun struct {
 	Micros   int64
 	Requests int64 // that were answered
 	Refused  int64 // of those, with a status of 400 or above
-	// Connections that could not be opened, failed while reading or writing, or kept their client waiting for twenty
-	// seconds.
+	// These count connections that could not be opened, that failed while reading or writing, or on which a response took
+	// twenty seconds.
 	Connect, Read, Write, Timeout int64
 	P50, P99                      int64 // µs, from when a request was sent
 }
 
-// PerSecond is the rate.
+// PerSecond returns the rate of responses.
 func (w WrkRun) PerSecond() float64 { return float64(w.Requests) / (float64(w.Micros) / 1e6) }
 
-// Broken returns what went wrong on connections.
+// Broken returns an error that describes failed connections.
 func (w WrkRun) Broken() error {
 	if w.Connect+w.Read+w.Write+w.Timeout > 0 {
 		return fmt.Errorf("of its connections %d were not opened, %d failed when reading, %d when writing, %d timed out",
@@ -38,19 +38,19 @@ func (w WrkRun) Broken() error {
 //go:embed wrk.lua
 var wrkProgram string
 
-// wrkScript returns the script that has wrk send requests by turns and tell in JSON what came of them.
+// wrkScript returns the script with which wrk sends requests in turn and prints the result as JSON.
 func wrkScript(requests []string) string {
 	var b strings.Builder
 	b.WriteString("local requests = {\n")
 	for _, text := range requests {
-		// Go's quotes are Lua's for what is in a request.
+		// Go's string literals are valid in Lua for the characters of requests.
 		b.WriteString(strconv.Quote(text) + ",\n")
 	}
 	b.WriteString("}\n" + wrkProgram)
 	return b.String()
 }
 
-// Wrk loads an address with as many of the requests, by turns, as it answers on so many connections, for so long.
+// Wrk sends the requests in turn to an address, as fast as it responds, for the given number of connections and time.
 func (s *Site) Wrk(
 	ctx context.Context, address string, requests []string, connections int, length time.Duration,
 ) (WrkRun, error) {
@@ -62,7 +62,7 @@ func (s *Site) Wrk(
 	if err := os.WriteFile(script, []byte(wrkScript(requests)), 0o644); err != nil {
 		return WrkRun{}, err
 	}
-	// It knows only whole seconds, so it is given plenty and then asked to come to its end.
+	// wrk supports only whole seconds. So it gets more time than needed, and is interrupted at the right time.
 	cmd := exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script,
 		"http://"+address)
 	if err := comesFirst(cmd); err != nil {

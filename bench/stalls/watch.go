@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A shared machine stops a core now and then, for longer than the measured code takes. A real-time process that wakes
-// on that core every Tick detects it: it runs before all measured code there, so nothing of ours can delay it.
+// A shared machine sometimes stops a core for longer than the measured code takes. A real-time process that wakes up on
+// that core every Tick detects it. It has priority over all measured code, so that code cannot delay it.
 const (
 	Tick  = 500 * time.Microsecond
 	Least = 300 * time.Microsecond // a wake-up later than that is a stall

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// writeArchive writes the archive of a target: a zip file for Windows, else a compressed tar file.
+// writeArchive writes the archive of a target: a zip file for Windows, a compressed tar file for other systems.
 func (r *release) writeArchive(t *target, m *manual) error {
 	program, err := os.ReadFile(t.binary)
 	if err != nil {
@@ -64,7 +64,7 @@ func writeTarGz(w io.Writer, files []file, date time.Time) error {
 	return errors.Join(writeTar(z, files, date), z.Close())
 }
 
-// writeTar writes files that belong to root. Nothing in the headers depends on the host.
+// writeTar writes files. They belong to root unless owned is set. The headers do not depend on the host.
 func writeTar(w io.Writer, files []file, date time.Time) error {
 	t := tar.NewWriter(w)
 	for _, f := range files {

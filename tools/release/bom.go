@@ -98,7 +98,7 @@ func moduleComponent(kind, path, version string) component {
 	return component{Type: kind, Ref: purl, Name: path, Version: version, PURL: purl}
 }
 
-// serial returns a UUID that depends on the program only.
+// serial returns a UUID that depends only on the checksum of the program.
 func serial(sum [sha256.Size]byte) string {
 	b := sum[:16]
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80 // version 8, RFC 9562

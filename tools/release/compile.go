@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// tags are the build tags of the program. With grpcnotrace, gRPC has no pages of its own for tracing: their templates
-// would make the linker keep every method of every type, which makes the program 15 MB larger.
+// tags are the build tags of the program. grpcnotrace excludes gRPC's web pages for tracing. Their templates would make
+// the linker keep every method of every type, and the program 15 MB larger.
 const tags = "grpcnotrace"
 
-// compile builds the program for a target: static, stripped, and the same bytes wherever it is built.
+// compile builds the program for a target. The program is static and stripped, and does not depend on the host.
 func (r *release) compile(ctx context.Context, work string, t *target) error {
 	name := "headgate"
 	if t.os == "windows" {
 		name += ".exe"
 	}
 	t.binary = filepath.Join(work, t.String(), name)
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", r.linkerFlags(),
-		"-o", t.binary, "./server/cmd/headgate")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags,
+		"-ldflags", r.linkerFlags(), "-o", t.binary, "./server/cmd/headgate")
 	c.Dir, c.Stderr = r.root, os.Stderr
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=",
 		"GOWORK="+filepath.Join(r.root, "go.work"))
@@ -49,16 +49,16 @@ type file struct {
 	name  string // in the archive
 	mode  os.FileMode
 	data  []byte
-	owned bool // by the user of the image, instead of root
+	owned bool // belongs to the user of the image instead of root
 }
 
-// manual are the files that the program itself generates.
+// manual has the documentation that the program generates.
 type manual struct {
 	pages       []file // NAME.1
 	completions []file // headgate.bash, headgate.zsh, headgate.fish, headgate.ps1
 }
 
-// writeManual has the program write its manual pages and completions. It builds the program for this host.
+// writeManual builds the program for this host and runs it to get its manual pages and shell completions.
 func (r *release) writeManual(ctx context.Context, work string) (*manual, error) {
 	host := &target{os: runtime.GOOS, arch: runtime.GOARCH}
 	if err := r.compile(ctx, filepath.Join(work, "host"), host); err != nil {

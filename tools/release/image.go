@@ -33,7 +33,7 @@ type platform struct {
 	OS           string `json:"os"`
 }
 
-// An imageConfig says how to run an image.
+// An imageConfig describes how to run an image.
 type imageConfig struct {
 	Created string `json:"created"`
 	platform
@@ -168,7 +168,7 @@ func (r *release) addPlatform(im *image, t *target) (descriptor, error) {
 	return d, err
 }
 
-// imageFiles returns the files of the image: the program, CA certificates, and a user without rights.
+// imageFiles returns the files of the image: the program, CA certificates, and an unprivileged user.
 func imageFiles(t *target) ([]file, error) {
 	program, err := os.ReadFile(t.binary)
 	if err != nil {

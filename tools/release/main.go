@@ -1,10 +1,10 @@
-// Command release builds everything that a release consists of into a directory: archives for all platforms, Debian,
-// RPM and Alpine packages, a container image, a Homebrew formula, bills of materials, checksums and their signature.
+// Command release builds all files of a release into a directory: archives for all platforms, Debian, RPM and Alpine
+// packages, a container image, a Homebrew formula, bills of materials, and checksums with a signature.
 //
 //	GOWORK=off go run -C tools/release . --out ../../dist
 //
-// Two runs from the same commit write the same bytes. HEADGATE_SIGNING_KEY names a PEM file with an Ed25519 private key;
-// without it, the release is unsigned and says so.
+// Two runs from the same commit write the same bytes. HEADGATE_SIGNING_KEY is the path of a PEM file with an Ed25519
+// private key. Without it, the release is not signed and contains a file that says so.
 package main
 
 import (
@@ -22,13 +22,13 @@ import (
 	"time"
 )
 
-// A release has the properties that all its files share.
+// A release has the properties that all files of the release share.
 type release struct {
-	root    string // of the repository
-	out     string
-	version string // with a v
+	root    string // directory of the repository
+	out     string // directory to write to
+	version string // such as v1.2.3
 	commit  string
-	date    time.Time // of the commit
+	date    time.Time // time of the commit, or of SOURCE_DATE_EPOCH
 	log     func(format string, args ...any)
 }
 
@@ -44,7 +44,7 @@ func (t *target) String() string { return t.os + "_" + t.arch }
 const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 func main() {
-	out := flag.String("out", "../../dist", "directory to write to; what it contains is deleted")
+	out := flag.String("out", "../../dist", "directory to write to; its files are deleted first")
 	version := flag.String("version", "", "version such as v1.2.3; default a snapshot version with the commit")
 	platforms := flag.String("targets", allTargets, "platforms to build for")
 	root := flag.String("root", "../..", "root of the repository")
@@ -82,7 +82,7 @@ func run(ctx context.Context, root, out, version, platforms string) error {
 	return errors.Join(err, os.RemoveAll(work))
 }
 
-// newRelease reads the commit from git.
+// newRelease returns a release of the current commit. Without a version, it is a snapshot.
 func newRelease(ctx context.Context, root, out, version string) (*release, error) {
 	r := &release{version: version}
 	var err error
@@ -132,14 +132,15 @@ func parseTargets(text string) (list []*target, err error) {
 	return list, nil
 }
 
-// prepare empties the output directory. It refuses a directory with files that a release does not have.
+// prepare empties the output directory. It returns an error if the directory has files that are not part of a release.
 func (r *release) prepare() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.Contains(e.Name(), "headgate") && e.Name() != sumsFile && e.Name() != signatureFile && e.Name() != unsignedFile {
+		if name := e.Name(); !strings.Contains(name, "headgate") &&
+			name != sumsFile && name != signatureFile && name != unsignedFile {
 			return fmt.Errorf("%s contains %s, which is not part of a release: want another --out", r.out, e.Name())
 		}
 	}
@@ -149,7 +150,7 @@ func (r *release) prepare() error {
 	return os.MkdirAll(r.out, 0o755)
 }
 
-// build makes all files.
+// build writes all files of the release.
 func (r *release) build(ctx context.Context, work string, targets []*target) error {
 	r.log("headgate %s from %.12s", r.version, r.commit)
 	for _, t := range targets {
@@ -187,5 +188,5 @@ func (r *release) build(ctx context.Context, work string, targets []*target) err
 	return r.sign(os.Getenv("HEADGATE_SIGNING_KEY"))
 }
 
-// number returns the version without its v.
+// number returns the version without the v.
 func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }

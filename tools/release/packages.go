@@ -101,8 +101,14 @@ func (r *release) packageContents(t *target, m *manual, staged string) (files.Co
 			Source: packaging("headgate.yaml"), Destination: "/etc/headgate/headgate.yaml",
 			Type: files.TypeConfigNoReplace, FileInfo: info(0o640),
 		},
-		{Source: packaging("headgate.service"), Destination: "/usr/lib/systemd/system/headgate.service", Packager: "rpm", FileInfo: info(0o644)},
-		{Source: packaging("headgate.service"), Destination: "/lib/systemd/system/headgate.service", Packager: "deb", FileInfo: info(0o644)},
+		{
+			Source: packaging("headgate.service"), Destination: "/usr/lib/systemd/system/headgate.service",
+			Packager: "rpm", FileInfo: info(0o644),
+		},
+		{
+			Source: packaging("headgate.service"), Destination: "/lib/systemd/system/headgate.service",
+			Packager: "deb", FileInfo: info(0o644),
+		},
 		{Source: packaging("headgate.openrc"), Destination: "/etc/init.d/headgate", Packager: "apk", FileInfo: info(0o755)},
 		{Source: filepath.Join(r.root, "LICENSE"), Destination: "/usr/share/doc/headgate/copyright", FileInfo: info(0o644)},
 	}
