@@ -25,8 +25,7 @@ type Result struct {
 	// Top are the clients with the most denied requests.
 	Top []ClientOutcome `json:"top"`
 	// Curve contains the outcomes for different counts of one limit of the rule, the lowest count first. CurveLimit is
-	// the index of this limit in the limits of the rule, without concurrency limits. It is the limit that would deny the
-	// most requests if it were the only limit.
+	// the index of this limit in Limits. It is the limit that would deny the most requests if it were the only limit.
 	Curve      []Point `json:"curve"`
 	CurveLimit int     `json:"curve_limit"`
 	// Unaffected99 is the outcome for the lowest count at which 99 % of the clients have no denied request. It is nil if

@@ -55,7 +55,7 @@ func Run(ctx context.Context, t *Traffic, p Proposal, progress Progress) (*Resul
 		r.Partial = true
 		return r, err
 	}
-	r.CurveLimit = run.terms.varied
+	r.CurveLimit = indexInRule(rule.Limits, run.terms.varied)
 	counts := curveCounts(run.terms)
 	total := len(counts) + 2
 	whole, err := run.replay(nil, func(c *Client, o Outcome) { r.addTop(c, o, cmp.Or(p.Top, defaultTop)) })
@@ -155,6 +155,20 @@ func limitsOf(list []rules.Limit) []headgate.Limit {
 		}
 	}
 	return limits
+}
+
+// indexInRule returns the index in list of the limit that has the index at in limitsOf(list).
+func indexInRule(list []rules.Limit, at int) int {
+	for i := range list {
+		if list[i].Algorithm == headgate.Concurrency {
+			continue
+		}
+		if at == 0 {
+			return i
+		}
+		at--
+	}
+	return 0 // the rule has only concurrency limits, so there is no curve
 }
 
 // of returns the terms of a client. They come from an override, from the client's registration or from the rule. own is

@@ -178,6 +178,14 @@ func TestCurveFindsTheLimitThatFewClientsNotice(t *testing.T) {
 	}
 }
 
+func TestCurveLimitIsTheIndexInTheLimitsOfTheRule(t *testing.T) {
+	set := compile(t, `rules: [{ id: a, key: user, limits: [100/s, 10 concurrent, 1/s] }]`)
+	got := run(t, readLog(t, set, burstyTraffic(4, 100, 30*time.Second), 0), whatif.Proposal{Set: set, Rule: "a"})
+	if got.CurveLimit != 2 || got.Limits[got.CurveLimit] != "1/s" {
+		t.Errorf("got the index %d of the limits %q, want 2", got.CurveLimit, got.Limits)
+	}
+}
+
 func TestLargeLogsAreSampled(t *testing.T) {
 	list := burstyTraffic(4, 2000, time.Minute)
 	set := compile(t, `rules: [{ id: a, key: user, limits: 10/m }]`)
