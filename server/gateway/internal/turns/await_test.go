@@ -60,7 +60,9 @@ func TestOthersDoNotAwaitTheirTurn(t *testing.T) {
 		prompt.Begin(q)
 		prompt.End(q)
 		prompt.Await(q) // it keeps its turn
-		for name, turn := range map[string]*Turn{"that pauses": &pausing, "without requests": &fresh, "with a slow upstream": &slow} {
+		for name, turn := range map[string]*Turn{
+			"that pauses": &pausing, "without requests": &fresh, "with a slow upstream": &slow,
+		} {
 			if !returned(await(q, turn)) {
 				t.Errorf("a connection %s waits before it reads", name)
 			}
