@@ -305,7 +305,7 @@ func TestClockSkewToRedisIsReported(t *testing.T) {
 	if off := p.metric(`headgate_sync_clocks_off{mode="async"}`); off != 1 {
 		t.Errorf("%v nodes are off, want this one", off)
 	}
-	p.waitLog(fleet.ClockOff.String())
+	p.waitLog(fleet.ClockOutOfSync.String())
 	if _, s := p.status(); s.Fleet == nil || len(s.Fleet.Sync) != 1 || s.Fleet.Sync[0].SkewedClocks != 1 || s.Fleet.Sync[0].ClockAheadMS < 3590_000 {
 		t.Errorf("got %+v, want a date that is off by an hour", s.Fleet)
 	}

@@ -31,7 +31,7 @@ func TestNodesAgreeAfterOutages(t *testing.T) {
 }
 
 func agreeAfterOutages(t *testing.T, random *rand.Rand, limit headgate.Limit) {
-	fleettest.StartOfHour()
+	fleettest.WaitForNextHour()
 	time.Sleep(time.Duration(random.IntN(60_000)) * time.Millisecond)
 	board := fleettest.NewBoard(time.Duration(1+random.IntN(10)) * time.Millisecond)
 	all := startAsync(t, 2+random.IntN(4), board, func(_ *fleet.LedgerOptions, o *Options) {

@@ -72,7 +72,7 @@ type Options struct {
 	Name string
 	// Incarnation is a number that differs for each start of the node. Default a random number, which is stored here.
 	Incarnation uint64
-	// Interval is the time within which peers learn of consumption, without network delays: 10ms to 20s. Default
+	// Interval is the maximum delay until peers know of consumption, not counting the network: 10ms to 20s. Default
 	// DefaultInterval.
 	Interval time.Duration
 	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. If there are more keys,
@@ -114,7 +114,7 @@ func New(lo fleet.LedgerOptions, x fleet.Exchange, o Options) (*Limiter, error) 
 	if err := shared.Validate("async: Options", DefaultInterval); err != nil {
 		return nil, err
 	}
-	shared.ForLedger(&lo)
+	shared.SetLedgerDefaults(&lo)
 	self := fleet.Peer{Name: o.Name, Incarnation: o.Incarnation}
 	counts, err := ledger.New(lo, self, true)
 	if err != nil {
@@ -217,7 +217,7 @@ func (l *Limiter) finishExchange(missed []int, err error) {
 	l.ledger.Resend(b.Pick(missed))
 	l.ledger.ExchangeDone(b.Tallies, missed)
 	wasUnreachable := l.groups.unreachable
-	l.groups.update(b.Tallies, missed, l.link.StartedAt(), now, s.Patience())
+	l.groups.update(b.Tallies, missed, l.link.StartedAt(), now, s.UnreachableAfter())
 	if unreachable := l.groups.unreachable; unreachable|wasUnreachable != 0 {
 		l.ledger.SetGroupsUnreachable(unreachable, s.Interval)
 		l.link.Counters.UnreachableGroups.Store(int64(bits.OnesCount64(unreachable)))

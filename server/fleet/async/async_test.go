@@ -217,6 +217,10 @@ func TestAsyncRefusesBadOptions(t *testing.T) {
 		{"a long interval", fleet.LedgerOptions{}, x, Options{Name: "a", Interval: time.Minute}, "Interval"},
 		{"no keys", fleet.LedgerOptions{}, x, Options{Name: "a", MaxKeys: -1}, "MaxKeys"},
 		{"no time", fleet.LedgerOptions{}, x, Options{Name: "a", Deadline: 1}, "Deadline"},
+		{
+			"the default deadline", fleet.LedgerOptions{}, x, Options{Name: "a", Interval: 20 * time.Second, Deadline: 1},
+			"Deadline 1ns: want at least 1ms, or 0 for 2s",
+		},
 		{"no patience", fleet.LedgerOptions{}, x, Options{Name: "a", MaxMissed: -1}, "MaxMissed"},
 		{"a short secret", fleet.LedgerOptions{Secret: []byte("x")}, x, Options{Name: "a"}, "Secret"},
 		{"few keys", fleet.LedgerOptions{MaxKeys: 3}, x, Options{Name: "a"}, "MaxKeys"},

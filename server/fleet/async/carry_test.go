@@ -13,7 +13,7 @@ import (
 // A node that did not see the window in which too much passed hears of it from the notes of the next.
 func TestAsyncANewcomerKnowsWhatWasCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		limit := headgate.MustParseLimit("10/m fixed-window")
 		all := startAsync(t, 4, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
@@ -38,7 +38,7 @@ func TestAsyncWindowsDoNotDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const windows, nodes, times = 15, 3, 5
 		limit := headgate.MustParseLimit("100/s fixed-window")
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		all := startAsync(t, nodes, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +70,7 @@ func TestAsyncUnitsOfTheEndOfAWindowAreCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const windows = 16
 		limit := headgate.MustParseLimit("100/s fixed-window")
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
 		passed := 0

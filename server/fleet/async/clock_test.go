@@ -65,8 +65,8 @@ func TestAsyncHostsWithWrongDatesCountInTheSameWindows(t *testing.T) {
 	passed.Check(t, 7, 13) // three more in one window are three less in the next
 	var offs []time.Duration
 	for _, e := range events {
-		if e.Kind == fleet.ClockOff {
-			offs = append(offs, e.Off.Round(100*time.Millisecond))
+		if e.Kind == fleet.ClockOutOfSync {
+			offs = append(offs, e.Offset.Round(100*time.Millisecond))
 		}
 	}
 	if want := []time.Duration{7 * time.Second, -7 * time.Second}; !slices.Equal(offs, want) {
@@ -94,7 +94,7 @@ func TestAsyncFollowsAnExchangeWhoseDateMoves(t *testing.T) {
 			}
 		}
 		closeAsync(t, all...)
-		if want := []fleet.EventKind{fleet.ClockOff, fleet.ClockRight}; !slices.Equal(kinds, want) {
+		if want := []fleet.EventKind{fleet.ClockOutOfSync, fleet.ClockInSync}; !slices.Equal(kinds, want) {
 			t.Errorf("events: got %v, want %v", kinds, want)
 		}
 	})

@@ -24,7 +24,7 @@ func TestConsumptionElsewhereCountsFromTheSecondDecision(t *testing.T) {
 		for _, delay := range []time.Duration{0, time.Millisecond, 40 * time.Millisecond} {
 			t.Run(fmt.Sprint(text, " ", delay), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					fleettest.StartOfHour()
+					fleettest.WaitForNextHour()
 					all := startAsync(t, 3, fleettest.NewBoard(delay), nil)
 					defer closeAsync(t, all...)
 					limit := headgate.MustParseLimit(text)
@@ -48,7 +48,7 @@ func TestConsumptionBeforeAWindowBeganCounts(t *testing.T) {
 	for _, takes := range []int{0, 3} { // on the first node, in the new window
 		t.Run(fmt.Sprint(takes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fleettest.StartOfHour()
+				fleettest.WaitForNextHour()
 				all := startAsync(t, 2, fleettest.NewBoard(time.Millisecond), nil)
 				defer closeAsync(t, all...)
 				time.Sleep(54 * time.Second)
@@ -151,7 +151,7 @@ func TestAKeyThatWasLeftAloneIsLearnedAgain(t *testing.T) {
 	for _, text := range fleettest.SharedLimits {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fleettest.StartOfHour()
+				fleettest.WaitForNextHour()
 				all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
 				defer closeAsync(t, all...)
 				limit := headgate.MustParseLimit(text)
@@ -174,7 +174,7 @@ func TestAKeyThatWasLeftAloneIsLearnedAgain(t *testing.T) {
 
 func TestPeeksLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		all := startAsync(t, 3, fleettest.NewBoard(time.Millisecond), nil)
 		defer closeAsync(t, all...)
 		limit := headgate.MustParseLimit("20/h fixed-window")

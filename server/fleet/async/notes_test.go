@@ -29,7 +29,7 @@ func TestAsyncReportsNotesOfAnotherFleet(t *testing.T) {
 		var events atomic.Int64
 		s := fleettest.NewBoard(time.Millisecond)
 		o := Options{Name: "a", OnEvent: func(e fleet.Event) {
-			if e.Kind != fleet.ExchangeForeign {
+			if e.Kind != fleet.ExchangeNameConflict {
 				t.Errorf("event: got %v, want foreign", e.Kind)
 			}
 			events.Add(1)

@@ -189,7 +189,7 @@ func TestAsyncTwoFleetsOfOneNameOnOneRedisAreTold(t *testing.T) {
 	for i := range 50 {
 		takeAsync(t, theirs, fmt.Sprint("their ", i), limit, 10)
 	}
-	wantEvent(t, events, fleet.ExchangeForeign)
+	wantEvent(t, events, fleet.ExchangeNameConflict)
 	leftAsync(t, "of theirs", "their 1", limit, 90, theirs)
 	leftAsync(t, "of ours", "k", limit, 90, ours)
 }

@@ -28,10 +28,10 @@ func TestRegionTellsThatItsStoresDateIsNotTheFleets(t *testing.T) {
 			t.Errorf("the date is ahead by %v, want %v", got, s.Ahead)
 		}
 		closeLands(t, lands)
-		if want := []fleet.EventKind{fleet.ClockOff, fleet.StoreClockOff}; !slices.Equal(kinds, want) {
+		if want := []fleet.EventKind{fleet.ClockOutOfSync, fleet.StoreClockOutOfSync}; !slices.Equal(kinds, want) {
 			t.Errorf("events: got %v, want %v", kinds, want)
 		}
-		if got := lands[0].nodes[0].Stats().StoreClockOff; (got + s.Ahead).Abs() > 10*time.Millisecond {
+		if got := lands[0].nodes[0].Stats().StoreClockOffset; (got + s.Ahead).Abs() > 10*time.Millisecond {
 			t.Errorf("the store is off by %v, want %v", got, -s.Ahead)
 		}
 	})

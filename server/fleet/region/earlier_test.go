@@ -36,7 +36,7 @@ func TestConsumptionBeforeAWindowBeganCountsInOtherRegions(t *testing.T) {
 			for _, takes := range []int{0, 3} { // of each node of the first region in the new window
 				t.Run(fmt.Sprint(text, " ", before, " ", takes), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						fleettest.StartOfHour()
+						fleettest.WaitForNextHour()
 						const nodes = 2
 						all := startLands(t, fleettest.NewBoard(time.Millisecond), 2, nodes, nil)
 						defer closeLands(t, all)
@@ -68,7 +68,7 @@ func TestUnitsBeforeAWindowBeganFadeInOtherRegions(t *testing.T) {
 	for _, before := range []time.Duration{6 * time.Second, 100 * time.Millisecond} {
 		t.Run(before.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fleettest.StartOfHour()
+				fleettest.WaitForNextHour()
 				all := startLands(t, fleettest.NewBoard(time.Millisecond), 2, 1, nil)
 				defer closeLands(t, all)
 				limit := headgate.MustParseLimit("100/m sliding-window")
@@ -100,7 +100,7 @@ func TestRegionsAgreeOnSlidingWindows(t *testing.T) {
 }
 
 func useRegionsAtRandom(t *testing.T, seed uint64) {
-	fleettest.StartOfHour()
+	fleettest.WaitForNextHour()
 	r := rand.New(rand.NewPCG(seed, 7))
 	all := startLands(t, fleettest.NewBoard(time.Millisecond), 2+r.IntN(2), 1+r.IntN(2), nil)
 	defer closeLands(t, all)
@@ -129,7 +129,7 @@ func useRegionsAtRandom(t *testing.T, seed uint64) {
 // sent. The total does not change, but other regions must know them.
 func TestRegionsSendUnitsOfTheWindowBeforeThatAreReportedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		all := startLands(t, fleettest.NewBoard(time.Millisecond), 2, 0, nil)
 		defer closeLands(t, all)
 		hour := time.Now().Truncate(time.Hour)

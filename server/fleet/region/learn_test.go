@@ -22,7 +22,7 @@ func TestConsumptionInOtherRegionsCountsFromTheSecondDecision(t *testing.T) {
 		for _, delay := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
 			t.Run(fmt.Sprint(text, " ", delay), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					fleettest.StartOfHour()
+					fleettest.WaitForNextHour()
 					all := startLands(t, fleettest.NewBoard(delay), 3, 1, nil)
 					defer closeLands(t, all)
 					limit := headgate.MustParseLimit(text)
@@ -47,7 +47,7 @@ func TestNodesOfARegionLearnTogether(t *testing.T) {
 		for _, delay := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond} {
 			t.Run(fmt.Sprint(text, " ", delay), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					fleettest.StartOfHour()
+					fleettest.WaitForNextHour()
 					const nodes = 3
 					all := startLands(t, fleettest.NewBoard(delay), 2, nodes, nil)
 					defer closeLands(t, all)
@@ -68,7 +68,7 @@ func TestNodesOfARegionLearnTogether(t *testing.T) {
 
 func TestRegionPeeksLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleettest.StartOfHour()
+		fleettest.WaitForNextHour()
 		all := startLands(t, fleettest.NewBoard(20*time.Millisecond), 2, 1, nil)
 		defer closeLands(t, all)
 		limit := headgate.MustParseLimit("20/h fixed-window")

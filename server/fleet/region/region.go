@@ -62,8 +62,8 @@ type Options struct {
 	Region string
 	// Node is the unique name of this node, of at most 64 bytes.
 	Node string
-	// Interval is the time within which other regions learn of consumption, without network delays: 10ms to 20s. Default
-	// DefaultInterval.
+	// Interval is the maximum delay until other regions know of consumption, not counting the network: 10ms to 20s.
+	// Default DefaultInterval.
 	Interval time.Duration
 	// MaxKeys is the maximum number of keys per exchange. There are four exchanges per interval. If there are more keys,
 	// the hottest are sent first, and the others wait. Default 4096.
@@ -108,7 +108,7 @@ func New(
 	); err != nil {
 		return nil, err
 	}
-	shared.ForLedger(&lo)
+	shared.SetLedgerDefaults(&lo)
 	lo.LocalCap = 0
 	counts, err := ledger.New(lo, fleet.Peer{}, true)
 	if err != nil {
@@ -279,8 +279,8 @@ type Stats struct {
 	Owed int64
 	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
 	SentKeys int64
-	// StoreClockOff is the time by which the clock of the region's store is ahead of the fleet's.
-	StoreClockOff time.Duration
+	// StoreClockOffset is the time by which the clock of the region's store is ahead of the fleet's.
+	StoreClockOffset time.Duration
 }
 
 // Stats returns the current figures.
@@ -288,7 +288,7 @@ func (l *Limiter) Stats() Stats {
 	return Stats{
 		ExchangeStats: l.link.Stats(l.ledger.Stats()),
 		Charged:       l.charges.charged.Load(), Lost: l.charges.lost.Load(), Owed: l.charges.owed.Load(),
-		SentKeys:      l.charges.sentKeys.Load(),
-		StoreClockOff: time.Duration(l.storeSkew.Load()),
+		SentKeys:         l.charges.sentKeys.Load(),
+		StoreClockOffset: time.Duration(l.storeSkew.Load()),
 	}
 }

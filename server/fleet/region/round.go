@@ -127,11 +127,11 @@ func (l *Limiter) compareClocks(responses []response, requestedAt time.Duration)
 	l.storeSkew.Store(int64(storeSkew))
 	if tooLarge := skew.IsTooLarge(storeSkew, l.storeSkewReported); tooLarge != l.storeSkewReported {
 		l.storeSkewReported = tooLarge
-		kind := fleet.StoreClockRight
+		kind := fleet.StoreClockInSync
 		if tooLarge {
-			kind = fleet.StoreClockOff
+			kind = fleet.StoreClockOutOfSync
 		}
-		l.link.Settings.OnEvent(fleet.Event{Kind: kind, Off: storeSkew})
+		l.link.Settings.OnEvent(fleet.Event{Kind: kind, Offset: storeSkew})
 	}
 }
 

@@ -92,7 +92,7 @@ func (k *Link) Update(succeeded bool, err error, set func(unreachable bool)) {
 	event := fleet.Event{Kind: fleet.ExchangeReachable, Down: now - since}
 	if succeeded {
 		k.succeededAt, k.unreachableSince = now, 0
-	} else if since == 0 && now-k.succeededAt >= k.Settings.Patience() {
+	} else if since == 0 && now-k.succeededAt >= k.Settings.UnreachableAfter() {
 		k.unreachableSince = max(1, k.succeededAt)
 		event = fleet.Event{Kind: fleet.ExchangeUnreachable, Err: err}
 	}

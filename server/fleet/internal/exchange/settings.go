@@ -11,11 +11,14 @@ import (
 
 // Settings are the settings shared by limiters that use an exchange.
 type Settings struct {
-	Interval  time.Duration // time within which peers learn of consumption, without network delays
-	MaxKeys   int           // maximum number of keys per exchange
-	Deadline  time.Duration // timeout of an exchange
-	MaxMissed int           // intervals without a successful exchange after which the exchange is unreachable
-	Rand      func(n int64) int64
+	// Interval is the maximum delay until peers know of consumption, not counting the time of the exchanges themselves.
+	// There are exchangesPerInterval exchanges in an interval.
+	Interval time.Duration
+	MaxKeys  int           // maximum number of keys per exchange
+	Deadline time.Duration // timeout of an exchange
+	// MaxMissed is the number of intervals without success after which the peers count as unreachable.
+	MaxMissed int
+	Rand      func(n int64) int64 // returns a random number from 0 to n-1
 	OnEvent   func(fleet.Event)
 }
 
@@ -24,18 +27,20 @@ const DefaultMaxKeys = 4096
 
 const (
 	minInterval, maxInterval = 10 * time.Millisecond, 20 * time.Second
-	minDeadline, maxDeadline = 100 * time.Millisecond, 2 * time.Second
-	maxMaxKeys               = 1 << 16
+	// The default deadline is one interval within these bounds. A deadline that is set may be outside of them.
+	minDefaultDeadline, maxDefaultDeadline = 100 * time.Millisecond, 2 * time.Second
+	maxKeysLimit                           = 1 << 16
 	// DefaultMaxMissed is the default of Settings.MaxMissed.
 	DefaultMaxMissed = 5
 )
 
-// Validate sets defaults and checks the settings. options is the name of the options in errors. interval is the default
-// of Interval.
-func (s *Settings) Validate(options string, interval time.Duration) error {
-	s.Interval = cmp.Or(s.Interval, interval)
+// Validate sets defaults and checks the settings. Errors begin with prefix, the caller's name for its options, for
+// example "async: Options".
+func (s *Settings) Validate(prefix string, defaultInterval time.Duration) error {
+	s.Interval = cmp.Or(s.Interval, defaultInterval)
+	defaultDeadline := min(max(s.Interval, minDefaultDeadline), maxDefaultDeadline)
 	s.MaxKeys = cmp.Or(s.MaxKeys, DefaultMaxKeys)
-	s.Deadline = cmp.Or(s.Deadline, min(max(s.Interval, minDeadline), maxDeadline))
+	s.Deadline = cmp.Or(s.Deadline, defaultDeadline)
 	s.MaxMissed = cmp.Or(s.MaxMissed, DefaultMaxMissed)
 	if s.Rand == nil {
 		s.Rand = rand.Int64N
@@ -45,14 +50,14 @@ func (s *Settings) Validate(options string, interval time.Duration) error {
 	}
 	switch {
 	case s.Interval < minInterval || s.Interval > maxInterval:
-		return fmt.Errorf("%s.Interval %v: want %v to %v, or 0 for %v", options, s.Interval, minInterval, maxInterval,
-			interval)
-	case s.MaxKeys < 1 || s.MaxKeys > maxMaxKeys:
-		return fmt.Errorf("%s.MaxKeys %d: want 1 to %d, or 0 for %d", options, s.MaxKeys, maxMaxKeys, DefaultMaxKeys)
+		return fmt.Errorf("%s.Interval %v: want %v to %v, or 0 for %v", prefix, s.Interval, minInterval, maxInterval,
+			defaultInterval)
+	case s.MaxKeys < 1 || s.MaxKeys > maxKeysLimit:
+		return fmt.Errorf("%s.MaxKeys %d: want 1 to %d, or 0 for %d", prefix, s.MaxKeys, maxKeysLimit, DefaultMaxKeys)
 	case s.Deadline < time.Millisecond:
-		return fmt.Errorf("%s.Deadline %v: want at least 1ms, or 0 for an interval", options, s.Deadline)
+		return fmt.Errorf("%s.Deadline %v: want at least 1ms, or 0 for %v", prefix, s.Deadline, defaultDeadline)
 	case s.MaxMissed < 1:
-		return fmt.Errorf("%s.MaxMissed %d: want at least 1, or 0 for %d", options, s.MaxMissed, DefaultMaxMissed)
+		return fmt.Errorf("%s.MaxMissed %d: want at least 1, or 0 for %d", prefix, s.MaxMissed, DefaultMaxMissed)
 	}
 	return nil
 }
@@ -66,22 +71,22 @@ func ValidateName(field, name string) error {
 	return nil
 }
 
-// perInterval is the number of exchanges per interval. It must be at least 2, because an update waits for the next
-// exchange of its sender, and then for the next exchange of its receiver.
-const perInterval = 4
+// exchangesPerInterval is the number of exchanges per interval. It must be at least 2, because an update waits for the
+// next exchange of its sender, and then for the next exchange of its receiver.
+const exchangesPerInterval = 4
 
 // Pauses returns a function that returns the pause until the next exchange. Pauses are random, so that nodes do not all
 // exchange at the same time.
 func (s *Settings) Pauses() func() time.Duration {
-	period := int64(s.Interval / perInterval)
+	period := int64(s.Interval / exchangesPerInterval)
 	return func() time.Duration { return time.Duration(period - s.Rand(period/5+1)) }
 }
 
-// Patience is the time for which exchanges may fail until the exchange counts as unreachable.
-func (s *Settings) Patience() time.Duration { return time.Duration(s.MaxMissed) * s.Interval }
+// UnreachableAfter returns the time without success after which the peers count as unreachable.
+func (s *Settings) UnreachableAfter() time.Duration { return time.Duration(s.MaxMissed) * s.Interval }
 
-// ForLedger sets defaults of the ledger's options that depend on the interval.
-func (s *Settings) ForLedger(o *fleet.LedgerOptions) {
+// SetLedgerDefaults sets defaults of the ledger's options that depend on the interval.
+func (s *Settings) SetLedgerDefaults(o *fleet.LedgerOptions) {
 	o.Lag = cmp.Or(o.Lag, 2*s.Interval)
 	o.Idle = cmp.Or(o.Idle, max(fleet.DefaultIdle, 4*o.Lag))
 }

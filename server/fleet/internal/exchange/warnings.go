@@ -20,7 +20,7 @@ const warningInterval = 10 * time.Second
 
 // Foreign reports that another fleet uses the exchange.
 func (s *Warnings) Foreign(now time.Duration, err error) {
-	s.limited(&s.foreignAt, now, fleet.Event{Kind: fleet.ExchangeForeign, Err: err})
+	s.limited(&s.foreignAt, now, fleet.Event{Kind: fleet.ExchangeNameConflict, Err: err})
 }
 
 // Malformed reports a malformed note.
@@ -49,8 +49,8 @@ func logEvent(e fleet.Event) {
 	if e.Down != 0 {
 		args = append(args, "down", e.Down)
 	}
-	if e.Off != 0 {
-		args = append(args, "off", e.Off)
+	if e.Offset != 0 {
+		args = append(args, "off", e.Offset)
 	}
 	slog.Warn("headgate: "+e.Kind.String(), args...)
 }

@@ -16,13 +16,14 @@ func (m *Members) Live() int { return m.LiveNodes }
 // Known implements fleet.Members.
 func (m *Members) Known() int { return m.KnownNodes }
 
-// SharedLimits has a limit for each algorithm that nodes share.
+// SharedLimits are limits that nodes can share: one for each such algorithm.
 var SharedLimits = []string{
 	"20/h", "20/h gcra", "20/h fixed-window", "20/h fixed-window staggered",
 	"20/h sliding-window",
 }
 
-// StartOfHour waits until an hour has just begun, so that no window ends during a test.
-func StartOfHour() {
+// WaitForNextHour sleeps until one second after the next full hour, so that no window of an hour ends during a test.
+// Call it in a synctest bubble, where the sleep takes no real time.
+func WaitForNextHour() {
 	time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + time.Second)))
 }

@@ -134,11 +134,11 @@ func (c *Tracker) read(ctx context.Context) error {
 	c.ahead.Store(int64(ahead))
 	if tooLarge := IsTooLarge(ahead, c.reported); tooLarge != c.reported {
 		c.reported = tooLarge
-		kind := fleet.ClockRight
+		kind := fleet.ClockInSync
 		if tooLarge {
-			kind = fleet.ClockOff
+			kind = fleet.ClockOutOfSync
 		}
-		c.report(fleet.Event{Kind: kind, Off: -ahead})
+		c.report(fleet.Event{Kind: kind, Offset: -ahead})
 	}
 	return nil
 }

@@ -291,10 +291,10 @@ func logAsyncEvent(log *slog.Logger, e fleet.Event) {
 	switch e.Kind {
 	case fleet.ExchangeReachable, fleet.ExchangePartReachable:
 		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
-	case fleet.ClockRight, fleet.StoreClockRight:
+	case fleet.ClockInSync, fleet.StoreClockInSync:
 		level = slog.LevelInfo
-	case fleet.ClockOff, fleet.StoreClockOff:
-		args = append(args, "off", e.Off.Round(time.Millisecond).String())
+	case fleet.ClockOutOfSync, fleet.StoreClockOutOfSync:
+		args = append(args, "off", e.Offset.Round(time.Millisecond).String())
 	}
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }

@@ -110,7 +110,7 @@ func (rl *regionLimiters) stats() control.SyncStats {
 			s := limiter.Stats()
 			one := exchangeStats(globalMode, s.ExchangeStats)
 			one.Lost = s.Lost
-			if s.StoreClockOff.Abs() >= fleet.MaxClockSkew {
+			if s.StoreClockOffset.Abs() >= fleet.MaxClockSkew {
 				one.SkewedClocks++
 			}
 			addSync(&all, one)
