@@ -12,14 +12,14 @@ import (
 
 // A checkBuilder appends the checks of rules to v.checks, and a checkInfo for each of them to v.infos.
 type checkBuilder struct {
-	v           *Verdict
-	ctx         context.Context
-	subject     rules.Subject
-	cost        int64 // DecideOptions.Cost
-	hasCost     bool  // DecideOptions.HasCost
-	noWait      bool  // DecideOptions.NoWait
-	skipSlots   bool  // skip concurrency limits
-	copyStrings bool  // set by add if a store may retain Key and Owner: call Verdict.copyStrings
+	v               *Verdict
+	ctx             context.Context
+	subject         rules.Subject
+	cost            int64 // DecideOptions.Cost
+	hasCost         bool  // DecideOptions.HasCost
+	noWait          bool  // DecideOptions.NoWait
+	skipSlots       bool  // skip concurrency limits
+	mustCopyStrings bool  // set by add if a store may retain Key and Owner: call Verdict.copyStrings
 }
 
 // add adds the checks of the rule v.matched[ruleIndex].
@@ -35,7 +35,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 	borrows := e.stores.list[store].borrowsKeys
 	var owner span
 	if !borrows {
-		b.copyStrings = true
+		b.mustCopyStrings = true
 		owner.from = int32(len(v.keys))
 		v.keys = m.AppendOwner(v.keys, b.subject)
 		owner.to = int32(len(v.keys))
@@ -91,7 +91,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 			info.key, info.owner = span{int32(start), int32(len(v.keys))}, owner
 		}
 		if r.OnLimit.Action == rules.Delay {
-			c.Limit, info.extended = extend(*l, cost, maxWait)
+			c.Limit, info.extraCapacity = extend(*l, cost, maxWait)
 			info.queueFull, v.mayDelay = queueFull, true
 		}
 	}

@@ -73,9 +73,9 @@ type Borrower interface {
 	BorrowsKeys()
 }
 
-// A Faulter is a Limiter in front of a store, such as guard.Guard, that decides checks even while the store is
+// A FaultReporter is a Limiter in front of a store, such as guard.Guard, that decides checks even while the store is
 // unreachable. Fault returns why the store is not asked about c, or nil if it is.
-type Faulter interface {
+type FaultReporter interface {
 	headgate.Limiter
 	Fault(c headgate.Check) error
 }

@@ -165,7 +165,7 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOpt
 	if len(v.checks) == 0 {
 		return nil
 	}
-	if b.copyStrings {
+	if b.mustCopyStrings {
 		v.copyStrings()
 	}
 	if v.engine.config.Trace != nil {

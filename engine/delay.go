@@ -76,27 +76,27 @@ func (v *Verdict) setDelays() {
 			switch {
 			case l.Algorithm == headgate.LeakyBucket:
 				info.wait = d.Delay
-			case d.Remaining < info.extended: // more units are consumed than the rule's own capacity
+			case d.Remaining < info.extraCapacity: // more units are consumed than the rule's own capacity
 				// After ResetAfter, all units are restored. The request waits only until the level has fallen to the rule's own
 				// capacity.
 				info.wait = max(0, d.ResetAfter-timeFor(l, l.Capacity()))
 			}
 			info.wait = min(info.wait, m.Rule.OnLimit.MaxWait)
 		}
-		v.useOwnLimit(i)
+		v.reportRuleLimit(i)
 	}
 }
 
-// useOwnLimit converts a decision about the extended limit to one about the rule's own limit.
-func (v *Verdict) useOwnLimit(i int) {
+// reportRuleLimit converts a decision about the extended limit to one about the limit that the rule states.
+func (v *Verdict) reportRuleLimit(i int) {
 	d, info := &v.decisions[i], &v.infos[i]
 	if l := v.limit(info); l.Algorithm == headgate.LeakyBucket {
 		d.Limit = l.Capacity()
 		return
 	}
-	d.Limit -= info.extended
-	if d.Remaining -= info.extended; d.Remaining < 0 {
-		d.Remaining = min(0, d.Remaining+info.extended) // units of waiting requests are not a debt
+	d.Limit -= info.extraCapacity
+	if d.Remaining -= info.extraCapacity; d.Remaining < 0 {
+		d.Remaining = min(0, d.Remaining+info.extraCapacity) // units of waiting requests are not a debt
 	}
 }
 

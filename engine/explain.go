@@ -13,16 +13,17 @@ import (
 
 // An Explanation is the predicted decision on a request.
 type Explanation struct {
-	// Verdict is the verdict that Decide would return now. It holds no units or slots, and need not be settled.
+	// Verdict is the verdict that Decide would return now. It holds no units or slots, so Settle need not be called.
 	Verdict Verdict
-	// Properties are the client's properties (client.<name>) that the conditions of rules use.
+	// Properties are the client's properties (client.<name>) that the conditions of rules use to match requests. Those
+	// that the conditions of overrides use are in RuleExplanation.Properties.
 	Properties []rules.Property
 	// Rules are the outcomes of all rules that match, in the order of the rules.
-	Rules []Explained
+	Rules []RuleExplanation
 }
 
-// Explained is the predicted outcome of one rule.
-type Explained struct {
+// A RuleExplanation is the predicted outcome of one rule.
+type RuleExplanation struct {
 	Outcome
 	// Override is the index in Rule.Overrides of the override that applies, -1 if none does.
 	Override int
@@ -32,8 +33,8 @@ type Explained struct {
 	Properties []rules.Property
 	// Shared reports whether other clients share the key. Shared keys are checked after the client's own keys.
 	Shared bool
-	// Key has the attributes by which the request is counted: those of the rule's key or, with fallback: ip, the address.
-	// It is empty for a rule without a key.
+	// Key has the attributes by which the request is counted: those of the rule's key or, if one of them is missing and
+	// the rule has the fallback "ip", the IP address. It is empty for a rule without a key.
 	Key []KeyPart
 	// Cost is the number of units that the request would take.
 	Cost int64
@@ -47,7 +48,8 @@ type KeyPart struct {
 
 // Explain returns the outcome of every matching rule for a request, and takes nothing. Unlike Decide it checks all
 // rules, even after one that denies. In the decisions, Allowed reports whether the cost would be taken, and Remaining
-// does not include the cost. For algorithms that are not buckets, RetryAfter is an upper bound.
+// is the number of units before the cost is taken. RetryAfter is exact for token-bucket, gcra and leaky-bucket limits,
+// and an upper bound for others.
 //
 // The error names the unreachable stores. The explanation is valid even then: the decisions of these stores are
 // Degraded, as they would be for Decide, and contain only the result of the failure policy.
@@ -55,7 +57,8 @@ func (e *Engine) Explain(ctx context.Context, s rules.Subject) (*Explanation, er
 	return e.ExplainWith(ctx, s, DecideOptions{})
 }
 
-// ExplainWith is like Explain, but predicts DecideWith. If the explanation is nil, the error is one of DecideWith.
+// ExplainWith is like Explain, but predicts DecideWith. For input that DecideWith refuses, it returns no explanation,
+// and the error that DecideWith returns.
 func (e *Engine) ExplainWith(ctx context.Context, s rules.Subject, o DecideOptions) (*Explanation, error) {
 	if ctx == nil {
 		return nil, headgate.ErrNilContext
@@ -80,7 +83,7 @@ func (e *Engine) ExplainWith(ctx context.Context, s rules.Subject, o DecideOptio
 			v.enforcedCount = len(v.checks)
 		}
 	}
-	if builder.copyStrings {
+	if builder.mustCopyStrings { // a store may keep the strings of a check after the call
 		v.copyStrings()
 	}
 	var errs []error
@@ -96,7 +99,7 @@ func (e *Engine) ExplainWith(ctx context.Context, s rules.Subject, o DecideOptio
 	x.Properties = set.Properties("", s)
 	for i := range v.matched {
 		m := &v.matched[i]
-		x.Rules = append(x.Rules, Explained{
+		x.Rules = append(x.Rules, RuleExplanation{
 			Outcome: outcomes[i], Override: m.Override, Client: m.Client, Shared: m.Shared, Key: keyOf(m, s),
 			Cost: o.costOf(m.Rule, s), Properties: set.Properties(m.Rule.ID, s),
 		})
@@ -125,7 +128,7 @@ func keyOf(m *match.Result, s rules.Subject) []KeyPart {
 func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 	info, c, d := &v.infos[i], v.checks[i], &v.decisions[i]
 	cost := c.Cost
-	c.Cost = 0 // Peek reports what remains
+	c.Cost = 0 // get the decision before the cost is taken; the effect of the cost is calculated below
 	peeked, err := v.store(i).Peek(ctx, c)
 	switch {
 	case err != nil:
@@ -148,18 +151,18 @@ func (v *Verdict) predictCheck(ctx context.Context, i int) error {
 		return err
 	}
 	if l := &c.Limit; d.Allowed && l.Algorithm == headgate.LeakyBucket {
-		info.wait = d.ResetAfter
-	} else if d.Allowed && d.Remaining-info.extended < cost {
-		plain := v.limit(info).Limit
-		info.wait = retryAfter(&plain, d, cost)
+		info.wait = d.ResetAfter // the request leaves the bucket after all earlier requests
+	} else if d.Allowed && d.Remaining-info.extraCapacity < cost {
+		ruleLimit := v.limit(info).Limit // without the extra capacity
+		info.wait = retryAfter(&ruleLimit, d, cost)
 	}
 	d.Delay = info.wait
-	v.useOwnLimit(i)
+	v.reportRuleLimit(i)
 	return err
 }
 
-// policyDecision predicts the result of on_failure for a check whose store failed. Open and local both allow it: the
-// local counter is not read.
+// policyDecision predicts the result of on_failure for a check whose store failed. For local it predicts that the check
+// is allowed, as for open, because it does not read the local counter, which may deny the check.
 func policyDecision(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Degraded: true, Limit: c.Limit.Capacity()}
 	if c.OnFailure == headgate.Closed {
@@ -171,16 +174,17 @@ func policyDecision(c *headgate.Check) headgate.Decision {
 }
 
 // fault returns the reason why a policy instead of the store decided a check.
-func (e *Engine) fault(store int8, c headgate.Check) error {
-	if f, ok := e.stores.list[store].Limiter.(Faulter); ok {
+func (e *Engine) fault(storeIndex int8, c headgate.Check) error {
+	if f, ok := e.stores.list[storeIndex].Limiter.(FaultReporter); ok {
 		if err := f.Fault(c); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("the %s store is unreachable", e.storeName(store))
+	return fmt.Errorf("the %s store is unreachable", e.storeName(storeIndex))
 }
 
-// retryAfter returns an upper bound of the time until a cost can be taken. d is the decision of a Peek without a cost.
+// retryAfter returns the time until a cost can be taken or, for algorithms that are not buckets, an upper bound on it.
+// d is the decision of a Peek without a cost.
 func retryAfter(l *headgate.Limit, d *headgate.Decision, cost int64) time.Duration {
 	switch l.Algorithm {
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:

@@ -47,7 +47,7 @@ func TestExplainTakesNothingAndTellsAll(t *testing.T) {
 	if said(&x.Verdict) != "allow by own" || len(x.Rules) != 6 {
 		t.Errorf("got %s, %d rules", said(&x.Verdict), len(x.Rules))
 	}
-	got := map[string]engine.Explained{}
+	got := map[string]engine.RuleExplanation{}
 	for _, r := range x.Rules {
 		got[r.Rule.ID] = r
 	}

@@ -55,7 +55,7 @@ func (v *Verdict) takeLocally(ctx context.Context, indexes []int) (passes bool, 
 		c := &v.checks[i]
 		if c.Safe != nil {
 			c.Limit = *c.Safe
-			v.infos[i].extended = 0 // the safe limit is not extended
+			v.infos[i].extraCapacity = 0 // the safe limit is not extended
 		}
 		checks[j] = *c
 	}

@@ -34,15 +34,15 @@ type state struct {
 
 // A checkInfo describes a check.
 type checkInfo struct {
-	matched   int32         // index in Verdict.matched
-	limit     int32         // index for Result.Limit of that rule
-	base      int32         // length of the key without the name of the limit
-	store     int8          // index in stores.list of the store that decided the check and counts its units
-	key       span          // of Check.Key, if the store is not a Borrower
-	owner     span          // of Check.Owner, if the store is not a Borrower
-	wait      time.Duration // how long the check delays the request
-	extended  int64         // number of units by which the limit's capacity was extended: see extend
-	queueFull bool          // the limit was not extended, because too many requests are being delayed
+	matched       int32         // index in Verdict.matched
+	limit         int32         // index for Result.Limit of that rule
+	base          int32         // length of the key without the name of the limit
+	store         int8          // index in stores.list of the store that decided the check and counts its units
+	key           span          // of Check.Key, if the store is not a Borrower
+	owner         span          // of Check.Owner, if the store is not a Borrower
+	wait          time.Duration // how long the check delays the request
+	extraCapacity int64         // number of units by which the limit's capacity was extended: see extend
+	queueFull     bool          // the limit was not extended, because too many requests are being delayed
 
 	simple *headgate.Limit // set by addSimple: the limit of the check
 }

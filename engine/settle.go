@@ -92,7 +92,7 @@ func (v *Verdict) settle(ctx context.Context, i int, cost int64) error {
 func (v *Verdict) charge(ctx context.Context, i int, units int64) error {
 	c, info := v.checks[i], &v.infos[i]
 	c.Cost = units
-	if info.extended > 0 {
+	if info.extraCapacity > 0 {
 		c.Limit = v.limit(info).Limit // the debt is bounded by the rule's own capacity, not by the extended one
 	}
 	if _, err := v.store(i).Charge(ctx, c); err != nil {

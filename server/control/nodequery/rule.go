@@ -47,7 +47,7 @@ type Limit struct {
 }
 
 // NewRule converts an explanation of a rule by the engine.
-func NewRule(e *engine.Explained) Rule {
+func NewRule(e *engine.RuleExplanation) Rule {
 	r := Rule{
 		ID: e.Rule.ID, Effect: e.Effect.String(), Denied: e.Denied, Mode: e.Mode.String(), Shadow: e.Shadow, Shared: e.Shared,
 		Penalized: e.Penalized, Client: e.Client, Cost: e.Cost, Key: []KeyPart{}, Limits: []Limit{},

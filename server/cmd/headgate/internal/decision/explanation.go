@@ -39,7 +39,7 @@ func NewExplanation(e *engine.Explanation) *Explanation {
 	return x
 }
 
-func newRule(e *engine.Explained) RuleDecision {
+func newRule(e *engine.RuleExplanation) RuleDecision {
 	r := RuleDecision{
 		Rule: e.Rule.ID, Effect: e.Effect.String(), Mode: e.Mode.String(), Shadow: e.Shadow,
 		Denies: e.Denied || e.Effect.Denies(),
