@@ -85,8 +85,8 @@ func sameDecision(a, b headgate.Decision) bool {
 	return a == b
 }
 
-// requireNew fails the test unless nothing is consumed under a key.
-func (tr *trial) requireNew(key string, l headgate.Limit, when string) {
+// requireUnused fails the test unless nothing is consumed under a key.
+func (tr *trial) requireUnused(key string, l headgate.Limit, when string) {
 	tr.Helper()
 	if d := tr.peek(key, l); !d.Allowed || d.Remaining != l.Capacity() || d.ResetAfter != 0 {
 		tr.Fatalf("%s, %s: got %+v, want as new", l, when, d)

@@ -109,9 +109,9 @@ func (tr *trial) resetAllAlgorithms(l headgate.Limit) {
 		}
 	}
 	tr.reset("alice")
-	tr.requireNew("alice", l, "after a reset")
+	tr.requireUnused("alice", l, "after a reset")
 	for _, other := range allLimits {
-		tr.requireNew("alice", other, "after a reset")
+		tr.requireUnused("alice", other, "after a reset")
 	}
 	if d := tr.take("alice", l, l.Capacity()); !d.Allowed {
 		tr.Errorf("%s: denied its capacity after a reset: %+v", l, d)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// inputTests check that invalid input is refused with a descriptive error, and changes nothing.
+// inputTests returns the tests which check that invalid input is refused with a descriptive error, and changes nothing.
 func inputTests() []suiteTest {
 	return []suiteTest{
 		{"input", "limits", (*trial).testInvalidLimits},
@@ -20,53 +20,65 @@ func inputTests() []suiteTest {
 		{"input", "refunds", (*trial).testInvalidRefunds},
 		{"input", "contexts", (*trial).testInvalidContexts},
 		{"input", "lists", (*trial).testInvalidLists},
-		{"input", "charge of a concurrency limit", (*trial).testChargeOfConcurrency},
+		{"input", "charge against a concurrency limit", (*trial).testChargeAgainstConcurrency},
 	}
 }
 
 // A limiterMethod calls one method of a limiter with a check.
 type limiterMethod struct {
 	name string
-	do   func(ctx context.Context, l headgate.Limiter, c headgate.Check) error
+	do   func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error
 }
 
+// Keys of valid checks that are passed together with invalid ones. requireUnchanged tests that their counters do not
+// change.
+const (
+	firstValidKey = "first valid"
+	lastValidKey  = "last valid"
+)
+
+// enoughUnits is a receipt with the maximum number of units, so that a cost is never refused because it is larger.
+var enoughUnits = headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64}
+
 var (
-	callTake = limiterMethod{"Take", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		d, err := l.Take(ctx, c)
+	callTake = limiterMethod{"Take", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		d, err := limiter.Take(ctx, c)
 		return errWithoutDecision(d, err)
 	}}
-	callPeek = limiterMethod{"Peek", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		d, err := l.Peek(ctx, c)
+	callPeek = limiterMethod{"Peek", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		d, err := limiter.Peek(ctx, c)
 		return errWithoutDecision(d, err)
 	}}
-	callTakeAll = limiterMethod{"TakeAll", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		good := headgate.Check{Key: "bystander", Limit: headgate.PerSecond(10), Cost: 1}
-		_, err := l.TakeAll(ctx, []headgate.Check{good, c, {Key: "other", Limit: good.Limit, Cost: 1}}, nil)
+	callTakeAll = limiterMethod{"TakeAll", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		first := headgate.Check{Key: firstValidKey, Limit: headgate.PerSecond(10), Cost: 1}
+		last := headgate.Check{Key: lastValidKey, Limit: headgate.PerSecond(10), Cost: 1}
+		_, err := limiter.TakeAll(ctx, []headgate.Check{first, c, last}, nil)
 		return err
 	}}
-	callTakeAllOne = limiterMethod{"TakeAll of one", func(ctx context.Context, l headgate.Limiter,
+	callTakeAllOne = limiterMethod{"TakeAll of one", func(ctx context.Context, limiter headgate.Limiter,
 		c headgate.Check,
 	) error {
-		_, err := l.TakeAll(ctx, []headgate.Check{c}, nil)
+		_, err := limiter.TakeAll(ctx, []headgate.Check{c}, nil)
 		return err
 	}}
-	callCharge = limiterMethod{"Charge", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		d, err := l.Charge(ctx, c)
+	callCharge = limiterMethod{"Charge", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		d, err := limiter.Charge(ctx, c)
 		return errWithoutDecision(d, err)
 	}}
-	callGive = limiterMethod{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		return l.Give(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
+	callGive = limiterMethod{"Give", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		return limiter.Give(ctx, c, enoughUnits)
 	}}
-	callRenew = limiterMethod{"Renew", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		_, err := l.Renew(ctx, c, headgate.Receipt{At: Start.UnixMicro(), Units: math.MaxInt64})
+	callRenew = limiterMethod{"Renew", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		_, err := limiter.Renew(ctx, c, enoughUnits)
 		return err
 	}}
-	callReset = limiterMethod{"Reset", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-		return l.Reset(ctx, c)
+	callReset = limiterMethod{"Reset", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+		return limiter.Reset(ctx, c)
 	}}
 )
 
-// errWithoutDecision returns err, or another error if a method returned a decision together with err.
+// errWithoutDecision returns err. If a method returned a decision together with err, it returns an error that does not
+// wrap err instead, so that requireRefused fails.
 func errWithoutDecision(d headgate.Decision, err error) error {
 	if err != nil && d != (headgate.Decision{}) {
 		return fmt.Errorf("got decision %+v together with error %s", d, err.Error())
@@ -81,7 +93,7 @@ func (tr *trial) requireRefused(what string, want error, c headgate.Check, metho
 		err := call.do(context.Background(), tr.limiter, c)
 		var input *headgate.InputError
 		if !errors.As(err, &input) || !errors.Is(err, want) {
-			tr.Errorf("%s of %s: got error %v, want an InputError that wraps %q", call.name, what, err, want)
+			tr.Errorf("%s with %s: got error %v, want an InputError that wraps %q", call.name, what, err, want)
 		}
 	}
 }
@@ -90,7 +102,7 @@ func (tr *trial) requireRefused(what string, want error, c headgate.Check, metho
 // have changed since.
 func (tr *trial) requireUnchanged() (check func()) {
 	l := headgate.PerSecond(10)
-	keys := []string{"alice", "bystander", "other"}
+	keys := []string{"alice", firstValidKey, lastValidKey}
 	for _, key := range keys {
 		tr.take(key, l, 1)
 	}
@@ -124,7 +136,7 @@ func (tr *trial) testInvalidLimits() {
 		{Count: 10, Period: second, Burst: -1},
 		{Count: 10, Period: second, Burst: headgate.MaxCount + 1},
 		{Count: 10, Period: second, Burst: math.MaxInt64},
-		{Count: 1, Period: headgate.MaxPeriod, Burst: headgate.MaxCount},
+		{Count: 1, Period: headgate.MaxPeriod, Burst: headgate.MaxCount}, // the bucket would take too long to refill
 		{Count: 10, Period: second, Buckets: 10},
 		{Count: 10, Period: second, TTL: second},
 		{Count: 10, Period: second, Staggered: true},
@@ -138,8 +150,8 @@ func (tr *trial) testInvalidLimits() {
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 1},
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: -1},
 		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: headgate.MaxBuckets + 1},
-		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 7}, // 7 does not divide a second
-		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: 5 * time.Microsecond},
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: second, Buckets: 7},   // 7 does not divide a second
+		{Algorithm: headgate.SlidingBuckets, Count: 10, Period: 5 * time.Microsecond}, // DefaultBuckets does not divide 5
 		{Algorithm: headgate.Concurrency, Count: headgate.MaxLogCount + 1},
 		{Algorithm: headgate.Concurrency, Count: 10, Period: second},
 		{Algorithm: headgate.Concurrency, Count: 10, Burst: 20},
@@ -165,13 +177,14 @@ func (tr *trial) testInvalidKeys() {
 	longest := strings.Repeat("k", headgate.MaxKeyBytes)
 	l := headgate.PerSecond(10)
 	tr.take(longest, l, 1)
-	tr.requireNew(longest[1:], l, "the longest key without its first byte")
+	tr.requireUnused(longest[1:], l, "the longest key without its first byte")
 	if d := tr.peek(longest, l); d.Remaining != 9 {
 		tr.Errorf("longest key: got %d remaining, want 9", d.Remaining)
 	}
 	odd := "\xff\x00 \n{}:*é"
-	if tr.take(odd, l, 1); tr.peek(odd, l).Remaining != 9 {
-		tr.Errorf("key %q: got %d remaining, want 9", odd, tr.peek(odd, l).Remaining)
+	tr.take(odd, l, 1)
+	if d := tr.peek(odd, l); d.Remaining != 9 {
+		tr.Errorf("key %q: got %d remaining, want 9", odd, d.Remaining)
 	}
 }
 
@@ -187,11 +200,12 @@ func (tr *trial) testInvalidCosts() {
 		}
 		tr.requireRefused(fmt.Sprintf("cost 0 of %s", l), headgate.ErrInvalidCheck,
 			headgate.Check{Key: "bad", Limit: l}, callTake, callTakeAll, callTakeAllOne)
+		// Take and Peek accept a cost above MaxCount, but deny it.
 		for _, n := range []int64{0, headgate.MaxCount + 1, math.MaxInt64} {
 			tr.requireRefused(fmt.Sprintf("%d units of %s", n, l), headgate.ErrInvalidCheck,
 				headgate.Check{Key: "bad", Limit: l, Cost: n}, callCharge, callGive, callRenew)
 		}
-		tr.requireNew("bad", l, "after bad costs")
+		tr.requireUnused("bad", l, "after bad costs")
 	}
 }
 
@@ -201,8 +215,8 @@ func (tr *trial) testInvalidRefunds() {
 		before := tr.peek("alice", l)
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 2}
 		give := func(r headgate.Receipt) limiterMethod {
-			return limiterMethod{"Give", func(ctx context.Context, l headgate.Limiter, c headgate.Check) error {
-				return l.Give(ctx, c, r)
+			return limiterMethod{"Give", func(ctx context.Context, limiter headgate.Limiter, c headgate.Check) error {
+				return limiter.Give(ctx, c, r)
 			}}
 		}
 		tr.requireRefused("2 units where 1 was taken", headgate.ErrInvalidCheck, c, give(d.Receipt))
@@ -249,7 +263,7 @@ func (tr *trial) testInvalidLists() {
 		"too many checks": many,
 		"a key twice": {
 			{Key: "alice", Limit: l, Cost: 1},
-			{Key: "other", Limit: l, Cost: 1},
+			{Key: lastValidKey, Limit: l, Cost: 1},
 			{Key: "alice", Limit: l, Cost: 1},
 		},
 		"a key twice, with different limits": {
@@ -265,7 +279,7 @@ func (tr *trial) testInvalidLists() {
 	}
 }
 
-func (tr *trial) testChargeOfConcurrency() {
+func (tr *trial) testChargeAgainstConcurrency() {
 	l := headgate.InFlight(3)
 	tr.take("alice", l, 1)
 	_, err := tr.limiter.Charge(context.Background(), headgate.Check{Key: "alice", Limit: l, Cost: 1})

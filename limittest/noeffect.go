@@ -52,13 +52,13 @@ func (tr *trial) neverPasses(l headgate.Limit) {
 			tr.Errorf("%s: cost %d: got %+v, want Never", l, n, d)
 		}
 	}
-	tr.requireNew("alice", l, "after costs that never pass")
+	tr.requireUnused("alice", l, "after costs that never pass")
 }
 
 func (tr *trial) keysAreIndependent(l headgate.Limit) {
 	tr.take("alice", l, l.Capacity())
 	for _, key := range []string{"alice ", "Alice", "alic", "alice\x00", "alicf", " alice", "a"} {
-		tr.requireNew(key, l, "another key")
+		tr.requireUnused(key, l, "another key")
 	}
 	tr.take("a", l, l.Capacity())
 	tr.reset("a")

@@ -126,7 +126,7 @@ func (tr *trial) resetIsExact(l headgate.Limit) {
 			}
 			tr.Advance(time.Microsecond)
 		}
-		tr.requireNew("alice", l, "after ResetAfter")
+		tr.requireUnused("alice", l, "after ResetAfter")
 		if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.Remaining != 0 {
 			tr.Fatalf("%s: taking its capacity after ResetAfter: got %+v", l, d)
 		}

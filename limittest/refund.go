@@ -116,7 +116,7 @@ func (tr *trial) refundsTooLate(l headgate.Limit) {
 	d := tr.take("alice", l, 1)
 	tr.reset("alice")
 	tr.give(l, 1, d.Receipt)
-	tr.requireNew("alice", l, "given back after a reset")
+	tr.requireUnused("alice", l, "given back after a reset")
 }
 
 // unitLifetime returns the time after which n units have no effect any more.
