@@ -1,10 +1,10 @@
 // Package process runs servers for tests. Each server has its own process group. On Linux it is killed when the
-// process of the test ends.
+// process of the test exits.
 //
 //	p, err := process.Start(exec.Command("redis-server", "redis.conf"))
 //	if err != nil { ... }
 //	err = p.Pause() // SIGSTOP
-//	err = p.Kill()  // SIGKILL, even of a paused one
+//	err = p.Kill()  // SIGKILL, which also works on a paused process
 package process
 
 import (
@@ -14,27 +14,27 @@ import (
 
 // A Process is the process of a server and its children.
 type Process struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
+	cmd    *exec.Cmd
+	exited chan struct{}
 }
 
 // Start starts a command. The command's SysProcAttr may set its user.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	bind(cmd)
-	p := &Process{cmd: cmd, ended: make(chan struct{})}
+	setProcAttr(cmd)
+	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux ends the command with the thread that started it, so that thread must stay.
+		// Linux kills the command when the thread that started it exits, so that thread must not exit before the command.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
-			close(p.ended) // before Start returns, so that Running is correct
+			close(p.exited) // before Start returns, so that Running is correct
 			started <- err
 			return
 		}
 		started <- nil
-		_ = cmd.Wait() // the error is expected, because tests kill servers; servers log other reasons
-		close(p.ended)
+		_ = cmd.Wait() // ignore the error: tests kill servers, and a server that exits by itself logs why
+		close(p.exited)
 	}()
 	return p, <-started
 }
@@ -42,17 +42,17 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Running reports whether the process has not ended. A paused process is running.
+// Running reports whether the process is alive. A paused process is.
 func (p *Process) Running() bool {
 	select {
-	case <-p.ended:
+	case <-p.exited:
 		return false
 	default:
 		return true
 	}
 }
 
-// Kill ends the process and waits for it. It does nothing if the process has ended already.
+// Kill kills the process and waits until it has exited. It does nothing if the process has exited already.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
@@ -60,7 +60,7 @@ func (p *Process) Kill() error {
 	if err := kill(p.Pid()); err != nil {
 		return err
 	}
-	<-p.ended
+	<-p.exited
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 var errNoSignals = errors.New("process: servers are tested on Unix systems")
 
-func bind(*exec.Cmd) {}
+func setProcAttr(*exec.Cmd) {}
 
 func kill(int) error   { return errNoSignals }
 func pause(int) error  { return errNoSignals }

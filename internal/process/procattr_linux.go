@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// bind puts a command into its own process group. The system kills it when the thread that starts it ends.
-func bind(cmd *exec.Cmd) {
+// setProcAttr puts a command into its own process group. Linux kills the command when the thread that starts it exits.
+func setProcAttr(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

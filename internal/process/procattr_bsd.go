@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// bind puts a command into its own process group.
-func bind(cmd *exec.Cmd) {
+// setProcAttr puts a command into its own process group.
+func setProcAttr(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
