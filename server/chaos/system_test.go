@@ -144,7 +144,9 @@ func startSystem(t *testing.T, binary string) *system {
 			t.Fatal(err)
 		}
 	}
-	s.rules = s.program(binary, "rules", "--gateway-addr", "off", "--db", s.postgres.URL(t), "--admin-token-file", token)
+	s.rules = s.program(
+		binary, "rules", "--gateway-addr", "off", "--db", s.postgres.NewSchema(t), "--admin-token-file", token,
+	)
 	s.link = redistest.NewProxy(t, s.rules.admin)
 	s.await("the rules service", func() error { return s.put("open", openRule) })
 	s.await("the second rule", func() error { return s.put("closed", closedRule) })

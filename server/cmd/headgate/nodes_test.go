@@ -43,7 +43,7 @@ func TestStoppedNodesAreRemovedFromTheList(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return t.TempDir() + "/rules.db" },
-		"postgres": func(t *testing.T) string { return pgtest.Start(t, pgtest.Options{}).URL(t) },
+		"postgres": func(t *testing.T) string { return pgtest.Start(t, pgtest.Options{}).NewSchema(t) },
 		"redis":    func(t *testing.T) string { return "redis://" + redistest.Standalone(t, redistest.Options{}).Addr() },
 	} {
 		t.Run(name, func(t *testing.T) {

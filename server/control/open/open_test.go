@@ -32,7 +32,7 @@ func TestRulesMoveFromEachDatabaseToEachOther(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules ?%20.db")
 	server := redistest.Standalone(t, redistest.Options{Password: "secret"})
 	place := pgtest.Start(t, pgtest.Options{})
-	file, pg, redis := open(t, path), open(t, place.URL(t)), open(t, server.URL())
+	file, pg, redis := open(t, path), open(t, place.NewSchema(t)), open(t, server.URL())
 	for _, tt := range []struct {
 		db   control.DB
 		want string

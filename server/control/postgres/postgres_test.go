@@ -33,7 +33,7 @@ func open(t testing.TB, url string) *DB {
 func TestPostgres(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	fresh := func(t testing.TB) func() control.DB {
-		url := server.URL(t)
+		url := server.NewSchema(t)
 		return func() control.DB { return open(t, url) }
 	}
 	t.Run("Conformance", func(t *testing.T) { dbtest.Run(t, fresh) })
@@ -54,7 +54,7 @@ func TestPostgresAcrossOutages(t *testing.T) {
 		"WatchContinuesAfterAnOutage":     func(t *testing.T, o *dbtest.Outage) { o.CheckWatches(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := server.URL(t)
+			url := server.NewSchema(t)
 			test(t, &dbtest.Outage{Kill: server.Kill, Restart: server.Restart, Open: func() control.DB { return open(t, url) }})
 		})
 	}
@@ -65,13 +65,13 @@ func TestSoakKilledServerLeavesChangesAtomic(t *testing.T) {
 		t.Skip("it takes minutes: set HEADGATE_SOAK=1")
 	}
 	server := pgtest.Start(t, pgtest.Options{Durable: true})
-	url := server.URL(t)
+	url := server.NewSchema(t)
 	o := &dbtest.Outage{Kill: server.Kill, Restart: server.Restart, Open: func() control.DB { return open(t, url) }}
 	o.CheckKills(t, 50)
 }
 
 func newerVersion(t *testing.T, server *pgtest.Server) {
-	url := server.URL(t)
+	url := server.NewSchema(t)
 	db := open(t, url)
 	if _, err := db.pool.Exec(t.Context(), "INSERT INTO headgate_schema VALUES (999)"); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func newerVersion(t *testing.T, server *pgtest.Server) {
 }
 
 func openedAtOnce(t *testing.T, server *pgtest.Server) {
-	url := server.URL(t)
+	url := server.NewSchema(t)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -104,7 +104,7 @@ func openedAtOnce(t *testing.T, server *pgtest.Server) {
 
 // A test cannot fill a tablespace, so a trigger returns PostgreSQL's error.
 func fullDisk(t *testing.T, server *pgtest.Server) {
-	db := open(t, server.URL(t))
+	db := open(t, server.NewSchema(t))
 	if _, err := db.pool.Exec(t.Context(), `
 		CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
 		CREATE TRIGGER full_disk BEFORE INSERT ON headgate_ops EXECUTE FUNCTION full_disk()`); err != nil {
@@ -121,7 +121,7 @@ func fullDisk(t *testing.T, server *pgtest.Server) {
 
 // Without notifications, a watch finds changes by polling.
 func withoutNotifications(t *testing.T, server *pgtest.Server) {
-	url := server.URL(t)
+	url := server.NewSchema(t)
 	writer, watcher := open(t, url), open(t, url)
 	watcher.cancel()
 	watcher.done.Wait()
@@ -143,7 +143,7 @@ func withoutNotifications(t *testing.T, server *pgtest.Server) {
 func BenchmarkPostgres(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Durable: true})
 	dbtest.Bench(b, func(t testing.TB) func() control.DB {
-		url := server.URL(t)
+		url := server.NewSchema(t)
 		return func() control.DB { return open(t, url) }
 	})
 }

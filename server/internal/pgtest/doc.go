@@ -1,7 +1,7 @@
 // Package pgtest starts real PostgreSQL servers for tests.
 //
 //	s := pgtest.Start(t, pgtest.Options{})
-//	db := open(t, s.URL(t)) // an empty schema of its own
+//	db := open(t, s.NewSchema(t)) // an empty schema of its own
 //	s.Kill()
 //	s.Restart()
 //

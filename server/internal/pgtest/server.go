@@ -26,8 +26,8 @@ import (
 
 // Options configure a server. The zero Options are good for most tests.
 type Options struct {
-	// Durable makes the server sync its writes to disk. Default false, which is faster, and makes a difference only if
-	// the machine crashes.
+	// Durable makes the server sync its writes to disk. The default, false, is faster, and loses data only if the machine
+	// crashes.
 	Durable bool
 	// Config has additional lines for postgresql.conf.
 	Config []string
@@ -39,14 +39,14 @@ const (
 	startTimeout = 60 * time.Second
 )
 
-// A Server is a PostgreSQL server. It keeps its port and its data during the test.
+// A Server is a PostgreSQL server. It keeps its port and its data across Kill and Restart.
 type Server struct {
 	t          testing.TB
 	o          Options
-	bin        string // directory of the programs
+	bin        string // directory of the PostgreSQL binaries
 	dir        string
 	port       int
-	credential *syscall.Credential // nil for this user
+	credential *syscall.Credential // user that runs the server; nil for the user of this process
 	process    *process.Process
 	schemas    atomic.Int64
 }
@@ -71,17 +71,17 @@ func Start(t testing.TB, o Options) *Server {
 		if err = s.launch(); err == nil {
 			return s
 		}
-		// Another process may have taken the port since freePort has found it.
+		// Another process may have taken the port since freePort found it.
 		if try == 5 || !strings.Contains(err.Error(), "could not bind") {
 			t.Fatalf("pgtest: %v", err)
 		}
 	}
 }
 
-// prepare finds the programs and creates a directory.
+// prepare finds the PostgreSQL binaries and creates a directory.
 func (s *Server) prepare() error {
 	var err error
-	if s.bin, err = find(); err != nil {
+	if s.bin, err = findBinaries(); err != nil {
 		return err
 	}
 	if s.dir, err = os.MkdirTemp("", "pgtest-"); err != nil {
@@ -106,8 +106,8 @@ func (s *Server) prepare() error {
 	return os.Chown(s.dir, int(uid), int(gid))
 }
 
-// find returns the directory of PostgreSQL's programs: the latest Debian package, or the PATH.
-func find() (string, error) {
+// findBinaries returns the directory of the PostgreSQL binaries: of the latest Debian package, or else on the PATH.
+func findBinaries() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) > 0 {
 		version := func(path string) int {
@@ -120,7 +120,7 @@ func find() (string, error) {
 		return filepath.Dir(path), nil
 	}
 	return "", errors.New("postgres is neither under /usr/lib/postgresql nor on the PATH; " +
-		"install the package postgresql, as tools/need postgres does")
+		"install the package postgresql, for example with 'tools/need postgres'")
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -171,9 +171,10 @@ func (s *Server) launch() error {
 		case err == nil:
 			return nil
 		case !s.process.Running():
-			return fmt.Errorf("the server ended right after its start; its log:\n%s", s.logTail())
+			return fmt.Errorf("the server exited right after it started; its log:\n%s", s.logTail())
 		case time.Now().After(deadline):
-			return fmt.Errorf("the server does not respond %v after its start: %w; its log:\n%s", startTimeout, err, s.logTail())
+			return fmt.Errorf("the server does not respond %v after its start: %w; its log:\n%s", startTimeout, err,
+				s.logTail())
 		}
 	}
 }
@@ -192,8 +193,8 @@ func (s *Server) baseURL() string {
 	return fmt.Sprintf("postgres://headgate@%s/postgres?sslmode=disable", net.JoinHostPort(host, strconv.Itoa(s.port)))
 }
 
-// URL creates an empty schema, and returns its URL.
-func (s *Server) URL(t testing.TB) string {
+// NewSchema creates an empty schema, and returns its URL.
+func (s *Server) NewSchema(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("s%d", s.schemas.Add(1))
 	s.Exec(t, "CREATE SCHEMA "+name)
@@ -215,7 +216,8 @@ func (s *Server) Exec(t testing.TB, statements string) {
 	}
 }
 
-// Kill ends the server immediately, like kill -9. Its connection processes end when they notice.
+// Kill kills the server immediately, like kill -9. Its backends, the processes that serve connections, exit when they
+// notice that the server is gone.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
@@ -225,7 +227,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts a killed server again, on the same port with the same data.
+// Restart kills the server if it is running, and starts it again on the same port with the same data.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -234,7 +236,7 @@ func (s *Server) Restart() {
 		if err == nil {
 			return
 		}
-		// The server can start only when the connection processes of the killed server have ended.
+		// The server can start only when the backends of the killed server have exited.
 		if !strings.Contains(err.Error(), "still in use") || time.Now().After(deadline) {
 			s.t.Fatalf("pgtest: %v", err)
 		}

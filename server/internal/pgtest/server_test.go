@@ -13,7 +13,7 @@ func TestAServerKeepsItsDataWhenItIsKilledAndEndsWithItsTest(t *testing.T) {
 	var s *Server
 	t.Run("test", func(t *testing.T) {
 		s = Start(t, Options{Durable: true})
-		url := s.URL(t)
+		url := s.NewSchema(t)
 		conn, err := pgx.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func TestSQLiteIsCheckedWithoutChangingIt(t *testing.T) {
 
 func TestPostgresIsCheckedWithoutChangingIt(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
-	url := server.URL(t)
+	url := server.NewSchema(t)
 	yaml := "db: " + url + "\n"
 	o := doctor.Options{Timeout: patience}
 	for range 2 { // the first check creates no tables
