@@ -26,11 +26,11 @@ func (ex *exchange) upgrade(
 ) (upstream.Outcome, error) {
 	g := ex.g
 	if !g.tunnels.Reserve() {
-		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultBusy, "upgrade", errTooManyUpgrades)
+		return upstream.Outcome{}, s.upgrades.NewError(upstream.FaultBusy, "upgrade", errTooManyUpgrades)
 	}
 	defer g.tunnels.Release()
 	if !g.conns.TakeDescriptor() { // for the connection to the upstream
-		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultBusy, "upgrade", errNoDescriptors)
+		return upstream.Outcome{}, s.upgrades.NewError(upstream.FaultBusy, "upgrade", errNoDescriptors)
 	}
 	defer g.conns.GiveDescriptor()
 	return s.upgrades.Upgrade(w, r, head, ex.request.removed.upgrade,
@@ -49,7 +49,7 @@ func (ex *exchange) connect(
 	head := ex.switchingHead(w, response)
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return upstream.Outcome{}, s.upgrades.Fault(upstream.FaultUpgrade, "take over the client's connection", err)
+		return upstream.Outcome{}, s.upgrades.NewError(upstream.FaultUpgrade, "take over the client's connection", err)
 	}
 	if conn := conns.Of(client); conn != nil {
 		conn.SetUpgraded()
@@ -60,12 +60,12 @@ func (ex *exchange) connect(
 	if t == nil {
 		_ = client.Close()
 		_ = backend.Close()
-		return outcome, s.upgrades.Fault(upstream.FaultClosed, "upgrade", errShuttingDown)
+		return outcome, s.upgrades.NewError(upstream.FaultClosed, "upgrade", errShuttingDown)
 	}
 	defer t.Close()
 	ex.forward.tunnel = t // end removes it from g.tunnels, after the limiter has settled the request's cost
 	if err := writeWithTimeout(client, head, g.config.WriteTimeout); err != nil {
-		return outcome, s.upgrades.Fault(upstream.FaultClient, "upgrade", err)
+		return outcome, s.upgrades.NewError(upstream.FaultClient, "upgrade", err)
 	}
 	s.upgraded.Add(1)
 	defer s.upgraded.Add(-1)

@@ -1,9 +1,10 @@
 // Package transport sends requests to an upstream over net/http: requests for HTTP/2 upstreams, upgrades, and
-// health checks. Package upstream sends the other HTTP/1.1 requests. Errors of both packages are an
-// *upstream.Error.
+// health checks. Package upstream sends plain HTTP/1.1 requests. Errors of Forward and Upgrade are of type
+// *upstream.Error, like those of package upstream.
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,9 +26,14 @@ type Options struct {
 	Target Target
 	// TLS is the configuration for a Target with TLS.
 	TLS *tls.Config
-	// DialTimeout is the maximum time to connect, HeaderTimeout is the maximum wait for the header of a response, and
-	// StallTimeout limits each wait for more of its body.
-	DialTimeout, HeaderTimeout, StallTimeout time.Duration
+	// DialTimeout is the maximum time to connect. With HTTP/2, a ping without a response for this time closes the
+	// connection.
+	DialTimeout time.Duration
+	// HeaderTimeout is the maximum wait for the header of a response. With HTTP/2, it also limits the time without
+	// progress while data is written.
+	HeaderTimeout time.Duration
+	// StallTimeout limits each wait for more of a response's body.
+	StallTimeout time.Duration
 	// IdleTimeout is the time for which an idle connection is kept, and MaxIdle the maximum number of idle connections.
 	IdleTimeout time.Duration
 	MaxIdle     int
@@ -73,8 +79,7 @@ func New(o Options) *Transport {
 		Protocols:              protocols,
 		HTTP2: &http.HTTP2Config{
 			// Pings detect a dead connection before requests on it time out.
-			SendPingTimeout: 15 * time.Second, PingTimeout: o.DialTimeout,
-			WriteByteTimeout: o.HeaderTimeout,
+			SendPingTimeout: 15 * time.Second, PingTimeout: o.DialTimeout, WriteByteTimeout: o.HeaderTimeout,
 		},
 	}
 	if o.TLS != nil {
@@ -96,7 +101,7 @@ func (t *Transport) scheme() string {
 	return "http"
 }
 
-// Forward sends a request to the upstream, and the response to w.
+// Forward sends the client's request r to the upstream, with the changes in head, and the response to w.
 func (t *Transport) Forward(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, head upstream.Head,
 ) (upstream.Outcome, error) {
@@ -111,7 +116,7 @@ func (t *Transport) Forward(
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		return upstream.Outcome{Status: response.StatusCode}, t.Fault(upstream.FaultUpgrade, opRead, errSwitched)
+		return upstream.Outcome{Status: response.StatusCode}, t.NewError(upstream.FaultUpgrade, opRead, errSwitched)
 	}
 	return t.relay(ctx, cancel, w, response)
 }
@@ -119,17 +124,18 @@ func (t *Transport) Forward(
 // A ConnectFunc takes over the connection to an upstream that has switched protocols.
 type ConnectFunc func(response *http.Response, conn io.ReadWriteCloser) (upstream.Outcome, error)
 
-// Upgrade asks the upstream to switch to a protocol. If the upstream does so, Upgrade returns the result of
-// connect. Otherwise it sends the response to w. The connection lasts until connect returns.
+// Upgrade sends the client's request r to the upstream, with the changes in head, and asks the upstream to switch to a
+// protocol. If the upstream does so, Upgrade returns the result of connect. Otherwise it sends the response to w. The
+// connection lasts until connect returns.
 func (t *Transport) Upgrade(
 	w http.ResponseWriter, r *http.Request, head *upstream.Head, protocol string, connect ConnectFunc,
 ) (upstream.Outcome, error) {
-	// The context is not a child of the request's context, because the server ends that when the client's
-	// connection is hijacked.
+	// The server cancels r.Context() when connect hijacks the client's connection. The upgraded connection must outlive
+	// that, so ctx is not derived from r.Context(): AfterFunc forwards the cancellation only until connect is called.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer cancel(nil)
-	unwatch := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
-	defer unwatch()
+	stopForwarding := context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })
+	defer stopForwarding()
 	out := t.request(ctx, r, head)
 	out.Header["Connection"] = []string{"Upgrade"}
 	out.Header["Upgrade"] = []string{protocol}
@@ -142,18 +148,19 @@ func (t *Transport) Upgrade(
 		return t.relay(ctx, cancel, w, response)
 	}
 	if !strings.EqualFold(response.Header.Get("Upgrade"), protocol) {
-		return upstream.Outcome{Status: response.StatusCode}, t.Fault(upstream.FaultResponse, "upgrade", errOtherProtocol)
+		out := upstream.Outcome{Status: response.StatusCode}
+		return out, t.NewError(upstream.FaultResponse, "upgrade", errOtherProtocol)
 	}
 	conn, ok := response.Body.(io.ReadWriteCloser)
 	if !ok {
-		return upstream.Outcome{}, t.Fault(upstream.FaultUpgrade, "upgrade", errNoConnection)
+		return upstream.Outcome{}, t.NewError(upstream.FaultUpgrade, "upgrade", errNotWritable)
 	}
-	unwatch() // from now on connect closes the connections
+	stopForwarding() // connect owns both connections from now on
 	return connect(response, conn)
 }
 
-// request returns the request for the upstream. It has a copy of the header, because net/http may read the header
-// after the client's request has ended.
+// request returns the request for the upstream: r with the changes in head. It has a copy of the header, because
+// net/http may read the header after the client's request has ended.
 func (t *Transport) request(ctx context.Context, r *http.Request, head *upstream.Head) *http.Request {
 	out := &http.Request{
 		Method: r.Method, Host: head.Host, Header: r.Header.Clone(), Body: r.Body, ContentLength: r.ContentLength,
@@ -169,6 +176,7 @@ func (t *Transport) request(ctx context.Context, r *http.Request, head *upstream
 	if out.ContentLength == 0 {
 		out.Body = nil
 	}
+	// Fields replace the headers of the same names. A field without a value only removes the header.
 	for _, f := range head.Fields {
 		delete(out.Header, textproto.CanonicalMIMEHeaderKey(f.Name))
 	}
@@ -183,23 +191,21 @@ func (t *Transport) request(ctx context.Context, r *http.Request, head *upstream
 	return out.WithContext(ctx)
 }
 
-// CheckHealth sends a GET request. A status of 200 to 399 is a success. host is the Host header; if it is empty, it
-// is Target.Host.
+// CheckHealth sends a GET request. A status of 200 to 399 is a success. host is the Host header. If it is empty,
+// Target.Host is used.
 func (t *Transport) CheckHealth(ctx context.Context, path, host string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.scheme()+"://"+t.target.Host+path, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("check health: %w", err)
 	}
-	if r.Host = host; host == "" {
-		r.Host = t.target.Host
-	}
+	r.Host = cmp.Or(host, t.target.Host)
 	r.Header.Set("User-Agent", "headgate-health")
 	response, err := t.rt.RoundTrip(r)
 	if err != nil {
 		return fmt.Errorf("check health: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, response.Body, 64<<10) // only the status counts
+	_, _ = io.CopyN(io.Discard, response.Body, 64<<10) // so that the connection can be reused
 	if response.StatusCode < 200 || response.StatusCode > 399 {
 		return fmt.Errorf("check health: the response to %s is %s", path, response.Status)
 	}
@@ -209,12 +215,12 @@ func (t *Transport) CheckHealth(ctx context.Context, path, host string) error {
 // Reasons why a request fails.
 var (
 	errStalled       = errors.New("the upstream has stopped sending its response")
-	errSwitched      = errors.New("the upstream switched protocols without a request to do so")
-	errOtherProtocol = errors.New("the upstream switched to another protocol than the requested one")
-	errNoConnection  = errors.New("the upstream's connection cannot be written to")
+	errSwitched      = errors.New("the upstream switched protocols although no upgrade was requested")
+	errOtherProtocol = errors.New("the upstream switched to a protocol other than the requested one")
+	errNotWritable   = errors.New("the upstream's connection cannot be written to")
 )
 
-// A BodyError is an error of reading a request's body from the client.
+// A BodyError is an error while reading a request's body from the client.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return e.Err.Error() }
@@ -222,7 +228,7 @@ func (e *BodyError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// A writeError is an error of sending the response to the client.
+// A writeError is an error while writing the response to the client.
 type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
@@ -230,8 +236,8 @@ func (e *writeError) Unwrap() error { return e.err }
 
 const opRead = "read the response"
 
-// Fault returns an *upstream.Error for this upstream.
-func (t *Transport) Fault(f upstream.Fault, op string, err error) error {
+// NewError returns an *upstream.Error for this upstream. op is what was being done.
+func (t *Transport) NewError(f upstream.Fault, op string, err error) error {
 	return &upstream.Error{Fault: f, Op: op, Address: t.target.Address, Err: err}
 }
 
@@ -245,15 +251,15 @@ func (t *Transport) sendError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return t.contextError(ctx, op)
 	case errors.As(err, &body):
-		return t.Fault(upstream.FaultBody, "read the request's body", body.Err)
+		return t.NewError(upstream.FaultBody, "read the request's body", body.Err)
 	case upstream.IsTooManyOpenFiles(err):
-		return t.Fault(upstream.FaultBusy, "connect", err)
-	case errors.As(err, &dial) && dial.Op == "dial", isHandshake(err):
-		return t.Fault(upstream.FaultDial, "connect", err)
+		return t.NewError(upstream.FaultBusy, "connect", err)
+	case errors.As(err, &dial) && dial.Op == "dial", isHandshakeError(err):
+		return t.NewError(upstream.FaultDial, "connect", err)
 	case errors.As(err, &n) && n.Timeout():
-		return t.Fault(upstream.FaultTimeout, op, err)
+		return t.NewError(upstream.FaultTimeout, op, err)
 	default:
-		return t.Fault(upstream.FaultBroken, op, err)
+		return t.NewError(upstream.FaultBroken, op, err)
 	}
 }
 
@@ -265,11 +271,11 @@ func (t *Transport) relayError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return t.contextError(ctx, opRead)
 	case errors.As(err, &write):
-		return t.Fault(upstream.FaultClient, "send the response to the client", err)
+		return t.NewError(upstream.FaultClient, "send the response to the client", err)
 	case errors.As(err, &body):
-		return t.Fault(upstream.FaultBody, "read the request's body", body.Err)
+		return t.NewError(upstream.FaultBody, "read the request's body", body.Err)
 	default:
-		return t.Fault(upstream.FaultBroken, opRead, err)
+		return t.NewError(upstream.FaultBroken, opRead, err)
 	}
 }
 
@@ -278,15 +284,15 @@ func (t *Transport) relayError(ctx context.Context, err error) error {
 func (t *Transport) contextError(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errStalled) || errors.Is(cause, context.DeadlineExceeded) {
-		return t.Fault(upstream.FaultTimeout, op, cause)
+		return t.NewError(upstream.FaultTimeout, op, cause)
 	}
-	return t.Fault(upstream.FaultClient, op, cause)
+	return t.NewError(upstream.FaultClient, op, cause)
 }
 
-// isHandshake reports whether an error comes from the TLS handshake. In that case no part of the request was
+// isHandshakeError reports whether an error comes from the TLS handshake. In that case no part of the request was
 // sent.
-func isHandshake(err error) bool {
-	var unknown *tls.CertificateVerificationError
+func isHandshakeError(err error) bool {
+	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	return errors.As(err, &unknown) || errors.As(err, &record)
+	return errors.As(err, &certificate) || errors.As(err, &record)
 }
