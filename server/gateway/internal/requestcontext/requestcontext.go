@@ -1,5 +1,5 @@
-// Package requestcontext has the contexts of requests in the gateway's own HTTP servers. A context is reused for the
-// next request, unless a goroutine may still wait for its end.
+// Package requestcontext implements context.Context for requests of the gateway's own HTTP servers. A context is reused
+// for the next request, unless a goroutine may still be waiting until it is done.
 package requestcontext
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An Owner serves the request.
+// An Owner is the connection or stream that serves the request of a Context.
 type Owner interface {
 	// WatchClient is called at the first call of Done or AfterFunc. From then on, the Owner must call Cancel when the
 	// client disconnects.
@@ -18,22 +18,24 @@ type Owner interface {
 	ContextValue(key any) any
 }
 
-// A Context is the context of a request. It ends when the request has ended or its client has disconnected. Call Reuse
-// before each request, including the first.
+// A Context is the context of a request. It is done when the request has ended or its client has disconnected. Call
+// Reuse before each request, including the first.
 type Context struct {
 	owner Owner
 
-	ended  atomic.Bool // err is set; saves the lock in Err
-	mu     sync.Mutex
-	used   bool // a goroutine may wait for the end, so the context must not be reused
-	done   chan struct{}
-	err    error
-	afters map[*func()]struct{}
+	// ended is set together with err, so that Err needs no lock until then.
+	ended atomic.Bool
+	mu    sync.Mutex
+	// watched means that a goroutine may be waiting until the context is done, so it must not be reused.
+	watched    bool
+	done       chan struct{}
+	err        error
+	afterFuncs map[*func()]struct{}
 }
 
 var _ context.Context = (*Context)(nil)
 
-// closedChan is the channel of contexts that have ended before Done was called.
+// closedChan is the channel of contexts that ended before Done was called.
 var closedChan = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -54,14 +56,14 @@ func (x *Context) Done() <-chan struct{} {
 		}
 		x.done = make(chan struct{})
 	}
-	x.use()
+	x.watch()
 	return x.done
 }
 
-// use records that a goroutine waits for the end, and asks the owner to watch the client. x.mu is held.
-func (x *Context) use() {
-	if !x.used && x.err == nil {
-		x.used = true
+// watch records that a goroutine waits until the context is done, and asks the owner to watch the client. x.mu is held.
+func (x *Context) watch() {
+	if !x.watched && x.err == nil {
+		x.watched = true
 		x.owner.WatchClient()
 	}
 }
@@ -79,7 +81,7 @@ func (x *Context) Err() error {
 // Value implements context.Context.
 func (x *Context) Value(key any) any { return x.owner.ContextValue(key) }
 
-// AfterFunc calls f in a goroutine when the context has ended. context.AfterFunc and derived contexts call it
+// AfterFunc calls f in a goroutine when the context is done. context.AfterFunc and derived contexts call it
 // instead of starting a goroutine that waits for Done.
 func (x *Context) AfterFunc(f func()) (stop func() bool) {
 	x.mu.Lock()
@@ -88,16 +90,16 @@ func (x *Context) AfterFunc(f func()) (stop func() bool) {
 		go f()
 		return func() bool { return false }
 	}
-	if x.afters == nil {
-		x.afters = make(map[*func()]struct{})
+	if x.afterFuncs == nil {
+		x.afterFuncs = make(map[*func()]struct{})
 	}
-	x.afters[&f] = struct{}{}
-	x.use()
+	x.afterFuncs[&f] = struct{}{}
+	x.watch()
 	return func() bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		_, waiting := x.afters[&f]
-		delete(x.afters, &f)
+		_, waiting := x.afterFuncs[&f]
+		delete(x.afterFuncs, &f)
 		return waiting
 	}
 }
@@ -118,26 +120,26 @@ func (x *Context) endLocked() {
 	if x.done != nil {
 		close(x.done)
 	}
-	for f := range x.afters {
+	for f := range x.afterFuncs {
 		go (*f)()
 	}
-	x.afters = nil
+	x.afterFuncs = nil
 }
 
 // Cancel ends the context because the client has disconnected. The context is not reused.
 func (x *Context) Cancel() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.used = true
+	x.watched = true
 	x.endLocked()
 }
 
 // Reuse prepares the context for a request. It returns false if the context cannot be reused, because a goroutine may
-// still wait for its end.
+// still be waiting until it is done.
 func (x *Context) Reuse(o Owner) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.used || x.done != nil {
+	if x.watched || x.done != nil {
 		return false
 	}
 	x.owner, x.err = o, nil
