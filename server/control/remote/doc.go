@@ -8,8 +8,8 @@
 //	if err != nil { ... }
 //	_, err = c.Put(ctx, remote.Rules, "search-per-user", body, found.Revision) // status 412 if it has changed since
 //
-// A call ends with its context or after Config.Timeout. If the service refuses a call, the error is an [*Error] with
-// the positions of all problems.
+// A call fails when its context is done or when Config.Timeout has passed. If the service refuses a call, the error is
+// an [*Error] that lists all problems with their positions in the body of the call.
 //
 // [Client.Watch] yields the revision of each change, and reconnects after an outage. [Client.Snapshot] returns a stream
 // of the objects that a node needs, so that even a million objects need little memory.
