@@ -186,11 +186,11 @@ func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
 		unlimited:      normal.Unlimited,
 		shared:         isShared(rule),
 		registeredOnly: normal.Unregistered == rules.UnregisteredDeny,
-		byKey:          newKeyFormat(rule, normal.Key),
-		byIP:           newKeyFormat(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
+		keyByAttrs:     newKeyFormat(rule, normal.Key),
+		keyByIP:        newKeyFormat(rule, []headgate.Attribute{{Kind: headgate.AttrIP}}),
 	}
 	key := normalizedKey(normal.Key, norm)
-	c.byKey.sources = sourcesOf(key)
+	c.keyByAttrs.sources = sourcesOf(key)
 	for i, a := range key {
 		c.attrs[i] = int32(r.number(a))
 		c.keyCount++

@@ -84,9 +84,9 @@ func isShared(r *rules.Rule) bool {
 
 func (m *Result) keyFormat() *keyFormat {
 	if m.byIP {
-		return &m.compiled.byIP
+		return &m.compiled.keyByIP
 	}
-	return &m.compiled.byKey
+	return &m.compiled.keyByAttrs
 }
 
 // KeyPrefixLen returns the length of a key up to its first value.

@@ -12,21 +12,25 @@ type compiledRule struct {
 	limits         []rules.Limit
 	blockOverrides *overrideIndex // the overrides that block
 	otherOverrides *overrideIndex // the other overrides
-	rank           int32          // index in Set.rules
+	rank           int32          // index in Set.rules, which is sorted by priority
 	keyCount       uint8          // number of attributes of the key
 	fallback       rules.Fallback
 	block          bool
 	unlimited      bool
-	shared         bool
-	mayRepeat      bool                // an attribute of the key can be sent several times
-	plainLimits    bool                // the rule has no block, exemption, override or unregistered: deny
-	registeredOnly bool                // clients must be registered
-	usesProperties bool                // an override uses properties of the client
-	simple         bool                // the rule has only limits, a key and a fixed cost: see Result.Simple
-	attrs          [rules.MaxKey]int32 // the numbers of the attributes of the key
-	units          int64               // the cost of a request, if simple
-	byKey          keyFormat           // for counters by the attributes of the key
-	byIP           keyFormat           // for counters by the address, if an attribute of the key is missing
+	shared         bool // see Result.Shared
+	mayRepeat      bool // an attribute of the key can be sent several times
+	// plainLimits means that only the limits of the rule or of a registered client apply: the rule has no block, no
+	// exemption and no overrides, and registeredOnly is false.
+	plainLimits    bool
+	registeredOnly bool // clients must be registered
+	usesProperties bool // an override uses properties of the client
+	// simple means that counting needs only the limits, the key and a fixed cost: see Result.Simple. A simple rule need
+	// not have plainLimits.
+	simple     bool
+	attrs      [rules.MaxKey]int32 // the attributes of the key, as indexes in Set.attrs
+	units      int64               // the cost of a request, if simple
+	keyByAttrs keyFormat           // the format of keys that contain the attributes of the key
+	keyByIP    keyFormat           // the format of keys that contain the address, because an attribute is missing
 }
 
 // An overrideIndex finds the first override that matches.
@@ -47,17 +51,36 @@ func (o *overrideIndex) first(p *probe) int {
 	return o.positions[c.buf[0]]
 }
 
-// resolve sets m to the result of a rule for a request. The first of these applies: a block, the limits of the
-// registered client, the first override that matches, the limits of the rule.
+// reset sets m to the result of a rule that counts the request by the attributes of its key under the given limits. It
+// does not reset inlineLimit, which is read only if hasInlineLimit is set.
+func (m *Result) reset(r *compiledRule, limits []rules.Limit) {
+	m.Rule, m.compiled = r.rule, r
+	m.Index = int(r.rank)
+	m.Effect = Limited
+	m.Shared = r.shared
+	m.Override = -1
+	m.Client, m.value = "", ""
+	m.Limits = limits
+	m.byIP, m.hasClientLimits, m.hasInlineLimit = false, false, false
+}
+
+// resolve sets m to the result of a rule for a request. The first of these steps that applies decides:
+//
+//  1. The rule blocks.
+//  2. An override that blocks matches.
+//  3. The rule is an exemption.
+//  4. The request cannot be counted, because an attribute of the key is missing or ambiguous.
+//  5. The registered client has limits, an exemption or a block under this rule.
+//  6. The client is not registered, and the rule is registeredOnly.
+//  7. Another override matches; the first one counts.
+//  8. The limits of the rule apply.
 func (s *Set) resolve(r *compiledRule, m *Result, p *probe) {
-	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
-	m.Override, m.Client, m.Limits = -1, "", nil
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
+	m.reset(r, nil)
 	if r.block {
 		m.Effect = Blocked
 		return
 	}
-	if r.usesProperties && p.hasClients {
+	if r.usesProperties && p.hasClients { // overrides use the properties of the client that this rule counts
 		p.setPropertyRule(r)
 	}
 	if r.blockOverrides != nil {
@@ -99,7 +122,7 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 		return false
 	}
 	m.Client = id
-	if c.OneLimit(&m.inlineLimit[0]) {
+	if c.OneLimit(&m.inlineLimit[0]) { // most clients have one limit; it is copied, so nothing is allocated
 		m.hasClientLimits, m.hasInlineLimit = true, true
 		return true
 	}
@@ -114,9 +137,7 @@ func (s *Set) applyClient(m *Result, p *probe) bool {
 
 // resolvePlainLimits is a faster resolve for a rule with plainLimits. It does not look up registered clients.
 func (m *Result) resolvePlainLimits(r *compiledRule, p *probe) {
-	m.Rule, m.Index, m.Effect, m.Shared = r.rule, int(r.rank), Limited, r.shared
-	m.Override, m.Client, m.Limits = -1, "", r.limits
-	m.compiled, m.value, m.byIP, m.hasClientLimits, m.hasInlineLimit = r, "", false, false, false
+	m.reset(r, r.limits)
 	if r.keyCount == 1 && !r.mayRepeat { // the common case, in which identify need not be called
 		if m.value, _ = p.get(int(r.attrs[0])); m.value != "" {
 			return
@@ -156,7 +177,7 @@ func (r *compiledRule) identify(m *Result, p *probe) bool {
 		}
 		if r.fallback == rules.FallbackIP {
 			if ip, _ := p.get(attrIP); ip != "" {
-				m.byIP, m.Shared = true, false
+				m.byIP, m.Shared = true, false // an address counts as one client
 				return true
 			}
 		}
@@ -169,7 +190,7 @@ func (r *compiledRule) identify(m *Result, p *probe) bool {
 	return true
 }
 
-// clientCount returns the number of registered clients.
+// clientCount returns the number of registered clients in both registries: see Set.fixed and Set.live.
 func (s *Set) clientCount() int {
 	n := s.fixed.Len()
 	if s.live != nil {
@@ -204,8 +225,9 @@ func (s *Set) lookUpAttr(attr int, p *probe) (registry.Client, string) {
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client that the value of an attribute identifies. If the epoch hides changes, it returns the
-// client before these changes. The client is Absent if there is none.
+// findClient returns the client that the value of an attribute identifies. Clients of live take precedence. Among those
+// of fixed, an epoch that hides changes returns the client before these changes, because changes of a revision become
+// visible together. The client is Absent if there is none.
 func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
 	if s.live != nil && s.live.Len() > 0 {
 		if c := s.live.Find(a, value); !c.Absent() {
