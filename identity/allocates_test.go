@@ -62,7 +62,7 @@ func TestValuesAllocateNothingThatTheyNeedNot(t *testing.T) {
 	id := newID(t, Config{})
 	v := Values{
 		IP: "203.0.113.9", User: "alice", APIKey: "k1", Attributes: map[string]string{"header.x-plan": "gold", "path": "/search"},
-		Descriptors: []Descriptor{{"generic_key", "a"}},
+		Descriptors: []DescriptorEntry{{"generic_key", "a"}},
 	}
 	var a Attributes
 	plan := attr(t, "header.x-plan")

@@ -11,13 +11,13 @@ import (
 // ReadValues set them. Reuse Attributes for further requests; values that they have returned stay valid. They are not
 // safe for concurrent use.
 type Attributes struct {
-	id *Identifier
+	identifier *Identifier
 
 	requestParts
 	attributeCache
 
-	fromValues bool   // the attributes are in pairs, because ReadValues was called; there is no request
-	pairs      []pair // set by ReadValues
+	fromValues bool             // the attributes are in pairs, because ReadValues was called; there is no request
+	pairs      []attributeValue // set by ReadValues
 }
 
 // requestParts are the parts of a request from which attributes are read.
@@ -67,7 +67,7 @@ const (
 )
 
 // hasRequest reports whether the attributes are read from a request.
-func (a *Attributes) hasRequest() bool { return a.id != nil && !a.fromValues }
+func (a *Attributes) hasRequest() bool { return a.identifier != nil && !a.fromValues }
 
 // firstLookup reports whether an attribute has not been looked up yet, and records the lookup.
 func (a *Attributes) firstLookup(attribute lookups) bool {
@@ -87,7 +87,7 @@ func (a *Attributes) Reset() {
 // Get returns the value of an attribute, and whether there is one. An empty value counts as missing.
 func (a *Attributes) Get(attr headgate.Attribute) (value string, ok bool) {
 	switch {
-	case a.id == nil:
+	case a.identifier == nil:
 	case a.fromValues:
 		value = a.getValue(attr)
 	default:
@@ -109,7 +109,7 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 	case headgate.AttrBearer:
 		return a.findBearer()
 	case headgate.AttrMethod:
-		return a.id.hashIfLong(a.method)
+		return a.identifier.hashIfLong(a.method)
 	case headgate.AttrHost:
 		host, _ := a.findHost()
 		return host
@@ -118,7 +118,7 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 		return path
 	case headgate.AttrSegment:
 		path, _ := a.findPath()
-		return a.id.hashIfLong(segment(path, attr.Name))
+		return a.identifier.hashIfLong(segment(path, attr.Name))
 	case headgate.AttrHeader:
 		return a.headerValue(attr.Name)
 	case headgate.AttrCookie:
@@ -128,17 +128,17 @@ func (a *Attributes) get(attr headgate.Attribute) string {
 	case headgate.AttrJWT:
 		return a.claim(attr.Name)
 	default:
-		return a.id.constant(attr.Kind)
+		return a.identifier.configuredValue(attr.Kind)
 	}
 }
 
-// constant returns the value of an attribute that is the same for all requests.
-func (id *Identifier) constant(kind headgate.AttributeKind) string {
+// configuredValue returns the value of an attribute that is the same for all requests.
+func (ident *Identifier) configuredValue(kind headgate.AttributeKind) string {
 	switch kind {
 	case headgate.AttrRegion:
-		return id.config.Region
+		return ident.config.Region
 	case headgate.AttrNamespace:
-		return id.config.Namespace
+		return ident.config.Namespace
 	default:
 		return ""
 	}

@@ -44,7 +44,7 @@ func (a *Attributes) findAuthorization() *authorization {
 // parseAuthorization parses the value of an Authorization header. It ignores white space around the scheme and the
 // credential.
 func parseAuthorization(value string) authorization {
-	value = trim(value)
+	value = trimBlanks(value)
 	auth := authorization{text: value}
 	switch {
 	case hasPrefixFold(value, "bearer"):
@@ -57,14 +57,14 @@ func parseAuthorization(value string) authorization {
 		}
 		return auth
 	}
-	rest := trim(auth.text)
+	rest := trimBlanks(auth.text)
 	switch {
 	case auth.text == "":
 		return authorization{} // no credential
 	case len(rest) == len(auth.text):
 		auth.err = badAuthorization("a space after the scheme")
 	case auth.scheme == schemeBearer && !isBearerToken(rest):
-		auth.err = badAuthorization("one bearer token: " + wantWord)
+		auth.err = badAuthorization("one bearer token: " + wantCredential)
 	case auth.scheme == schemeBasic && !isBasic(rest):
 		auth.err = badAuthorization("one user and password in base64")
 	}
@@ -110,22 +110,22 @@ func (auth *authorization) canonical() (name, rest string) {
 	if end < 0 {
 		return "", auth.text
 	}
-	return strings.ToLower(auth.text[:end]) + " ", trim(auth.text[end:])
+	return strings.ToLower(auth.text[:end]) + " ", trimBlanks(auth.text[end:])
 }
 
 // authorizationHash returns the value of the attribute header.authorization, which is empty if the header is
 // missing or malformed.
-func (id *Identifier) authorizationHash(auth *authorization) string {
-	if auth.text == "" || auth.err != nil || len(auth.text) > maxHashed {
+func (ident *Identifier) authorizationHash(auth *authorization) string {
+	if auth.text == "" || auth.err != nil || len(auth.text) > maxInputBytes {
 		return ""
 	}
 	name, rest := auth.canonical()
-	return id.hasher.sumPair(hashedHeader, name, rest)
+	return ident.hasher.sumPair(hashedHeader, name, rest)
 }
 
 // isBasic reports whether the text is a user and password that all services read in the same way.
 func isBasic(text string) bool {
-	if len(text) > maxHashed {
+	if len(text) > maxInputBytes {
 		return true // basicUser treats it as missing
 	}
 	plain, ok := decodeBasic(text, make([]byte, 0, 256))
@@ -139,7 +139,7 @@ func isBasic(text string) bool {
 // checked.
 func (a *Attributes) basicUser(from, address string) string {
 	auth := a.findAuthorization()
-	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxHashed {
+	if auth.scheme != schemeBasic || auth.err != nil || len(auth.text) > maxInputBytes {
 		return ""
 	}
 	plain, ok := decodeBasic(auth.text, make([]byte, 0, 256))
@@ -150,7 +150,7 @@ func (a *Attributes) basicUser(from, address string) string {
 	if len(user) == 0 {
 		return ""
 	}
-	return a.id.hashIfLong(string(user) + from + address)
+	return a.identifier.hashIfLong(string(user) + from + address)
 }
 
 // decodeBasic decodes base64 with or without padding, and appends the result to buffer. It refuses - and _, the two
@@ -240,7 +240,7 @@ var sextets = func() (table [256]byte) {
 func (a *Attributes) findBearer() string {
 	if a.firstLookup(lookupBearer) {
 		if token := a.bearerToken(); token != "" {
-			a.bearer = a.id.BearerHash(token)
+			a.bearer = a.identifier.BearerHash(token)
 		}
 	}
 	return a.bearer
@@ -255,6 +255,6 @@ func (a *Attributes) bearerToken() string {
 }
 
 // BearerHash returns the value that the attribute bearer has for a token.
-func (id *Identifier) BearerHash(token string) string {
-	return id.hasher.sum(hashedBearer, bearerText(token))
+func (ident *Identifier) BearerHash(token string) string {
+	return ident.hasher.sum(hashedBearer, bearerText(token))
 }

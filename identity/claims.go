@@ -17,9 +17,9 @@ type TokenVerifier interface {
 
 // token returns the claims of the bearer token, which is verified once per request.
 func (a *Attributes) token() (Claims, error) {
-	if a.firstLookup(lookupToken) && a.id.tokens != nil {
+	if a.firstLookup(lookupToken) && a.identifier.tokens != nil {
 		if token := a.bearerToken(); token != "" {
-			a.claims, a.tokenErr = a.id.tokens.Verify(token)
+			a.claims, a.tokenErr = a.identifier.tokens.Verify(token)
 			if a.tokenErr != nil {
 				a.claims = nil
 			}
@@ -38,7 +38,7 @@ func (a *Attributes) claim(name string) string {
 	if !ok {
 		return ""
 	}
-	return a.id.hashIfLong(value)
+	return a.identifier.hashIfLong(value)
 }
 
 // TokenError returns an error that says why the request's bearer token is invalid. It returns nil if the token is valid

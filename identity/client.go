@@ -54,22 +54,22 @@ func (a *Attributes) findClient() {
 	if !a.firstLookup(lookupClient) {
 		return
 	}
-	peer, _ := readPeer(a.remote)
+	peer, _ := readAddr(a.remote)
 	a.peer = peer.addr
-	a.fromProxy = a.id.IsProxy(peer.addr)
-	if a.id.untrusted.sampleNext.Load() {
-		a.id.untrusted.sample(a)
+	a.fromProxy = a.identifier.IsProxy(peer.addr)
+	if a.identifier.untrusted.sampleNext.Load() {
+		a.identifier.untrusted.sample(a)
 	}
 	client := peer
 	if a.fromProxy {
-		client = a.id.forwarded(peer, a.lines(a.id.forwardingHeader))
+		client = a.identifier.forwarded(peer, a.lines(a.identifier.forwardingHeader))
 	}
 	a.client = client.addr
-	a.ip = a.id.networkText(client)
+	a.ip = a.identifier.networkText(client)
 }
 
-// readPeer parses the address of a connection, with or without a port.
-func readPeer(text string) (parsedAddr, bool) {
+// readAddr parses an address with or without a port. Unlike readNode, it accepts every address of a connection.
+func readAddr(text string) (parsedAddr, bool) {
 	if p, ok := readNode(text); ok {
 		return p, true
 	}
@@ -82,16 +82,16 @@ func readPeer(text string) (parsedAddr, bool) {
 
 // forwarded returns the address of the client according to the lines of the forwarding header, which the trusted proxy
 // peer has sent. If the header is missing or invalid, forwarded returns the known proxy that is nearest to the client.
-func (id *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
+func (ident *Identifier) forwarded(peer parsedAddr, lines []string) parsedAddr {
 	switch {
 	case len(lines) == 0:
 		return peer
-	case id.format == singleAddress:
-		return oneAddress(peer, lines, id.config.MaxForwarded)
-	case id.config.Hops > 0:
-		return id.countHops(peer, lines)
+	case ident.format == singleAddress:
+		return oneAddress(peer, lines, ident.config.MaxForwarded)
+	case ident.config.Hops > 0:
+		return ident.countHops(peer, lines)
 	default:
-		return id.skipTrusted(peer, lines)
+		return ident.skipTrusted(peer, lines)
 	}
 }
 
@@ -100,7 +100,7 @@ func oneAddress(peer parsedAddr, lines []string, limit int) parsedAddr {
 	if len(lines) > limit || !allEqual(lines) {
 		return peer
 	}
-	if client, ok := readNode(trim(lines[0])); ok {
+	if client, ok := readNode(trimBlanks(lines[0])); ok {
 		return client
 	}
 	return peer
@@ -114,15 +114,15 @@ func allEqual(lines []string) bool {
 // skipTrusted returns the client in a list of addresses: the last address that is not a trusted proxy. Each proxy has
 // appended the address of its peer, so skipTrusted reads the list from right to left. The client may have invented
 // everything to the left of its address. If an element is not an address, the proxy that added it counts as the client.
-func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
+func (ident *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 	nearest := peer
-	for element := range id.elements(lines) {
-		p, ok := id.readElement(element)
+	for element := range ident.elements(lines) {
+		p, ok := ident.readElement(element)
 		if !ok {
 			break
 		}
 		nearest = p
-		if !id.trusted.contains(p.addr) {
+		if !ident.trusted.contains(p.addr) {
 			break
 		}
 	}
@@ -131,10 +131,10 @@ func (id *Identifier) skipTrusted(peer parsedAddr, lines []string) parsedAddr {
 
 // elements returns the elements of a forwarding header from right to left. It skips empty elements, and stops after
 // Config.MaxForwarded elements.
-func (id *Identifier) elements(lines []string) iter.Seq[string] {
+func (ident *Identifier) elements(lines []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		elements := reverseElements{lines: lines, quotes: id.format == forwardedList}
-		for range id.config.MaxForwarded {
+		elements := reverseElements{lines: lines, quotes: ident.format == forwardedList}
+		for range ident.config.MaxForwarded {
 			element, ok := elements.next()
 			if !ok {
 				return
@@ -148,13 +148,13 @@ func (id *Identifier) elements(lines []string) iter.Seq[string] {
 
 // countHops returns the address that the outermost of Config.Hops proxies has added. If there are fewer elements, or
 // this element is not an address, the request has not passed through these proxies, and countHops returns the peer.
-func (id *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
+func (ident *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
 	hop := 0
-	for element := range id.elements(lines) {
-		if hop++; hop < id.config.Hops {
+	for element := range ident.elements(lines) {
+		if hop++; hop < ident.config.Hops {
 			continue
 		}
-		if p, ok := id.readElement(element); ok {
+		if p, ok := ident.readElement(element); ok {
 			return p
 		}
 		break
@@ -162,8 +162,8 @@ func (id *Identifier) countHops(peer parsedAddr, lines []string) parsedAddr {
 	return peer
 }
 
-func (id *Identifier) readElement(element string) (parsedAddr, bool) {
-	if id.format == forwardedList {
+func (ident *Identifier) readElement(element string) (parsedAddr, bool) {
+	if ident.format == forwardedList {
 		return readForwarded(element)
 	}
 	return readNode(element)

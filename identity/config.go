@@ -124,7 +124,7 @@ func (c *Config) validate() error {
 	}{
 		{"IPv4Prefix", c.IPv4Prefix, 1, 32},
 		{"IPv6Prefix", c.IPv6Prefix, 1, 128},
-		{"MaxValue", c.MaxValue, 16, maxHashed},
+		{"MaxValue", c.MaxValue, 16, maxInputBytes},
 		{"MaxForwarded", c.MaxForwarded, 1, 1000},
 		{"MaxCookies", c.MaxCookies, 16, 1 << 20},
 		{"MaxQuery", c.MaxQuery, 16, 1 << 20},

@@ -43,7 +43,7 @@ func parseConnection(lines []string) hopByHopHeaders {
 			return hopByHopAll
 		}
 		for option := range strings.SplitSeq(line, ",") {
-			if option = trim(option); option != "" && !isConnectionOption(option) {
+			if option = trimBlanks(option); option != "" && !isConnectionOption(option) {
 				result = hopByHopSome
 			}
 		}
@@ -72,7 +72,7 @@ func (a *Attributes) isHopByHop(lower string) bool {
 	}
 	for _, line := range a.lines(nameConnection) {
 		for option := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(trim(option), lower) {
+			if strings.EqualFold(trimBlanks(option), lower) {
 				return true
 			}
 		}
@@ -89,7 +89,7 @@ func (a *Attributes) checkConnection() error {
 	default:
 		return nil
 	}
-	for _, name := range a.id.identifyingHeaders() {
+	for _, name := range a.identifier.identifyingHeaders() {
 		if name.lower != "" && a.isHopByHop(name.lower) {
 			return malformed("header Connection", strconv.Quote(name.canonical), "no header that identifies the client")
 		}
@@ -98,14 +98,14 @@ func (a *Attributes) checkConnection() error {
 }
 
 // identifyingHeaders returns the headers that identify the client. The name of an unused header is empty.
-func (id *Identifier) identifyingHeaders() [6]headerName {
-	return [...]headerName{id.forwardingHeader, id.apiKey, id.user, nameAuthorization, nameCookie, nameHost}
+func (ident *Identifier) identifyingHeaders() [6]headerName {
+	return [...]headerName{ident.forwardingHeader, ident.apiKey, ident.user, nameAuthorization, nameCookie, nameHost}
 }
 
 // Identifies reports whether a header, given by its canonical name, identifies the client. A proxy must remove such
 // fields from trailers, because a service may treat trailers like headers.
-func (id *Identifier) Identifies(canonical string) bool {
-	names := id.identifyingHeaders()
+func (ident *Identifier) Identifies(canonical string) bool {
+	names := ident.identifyingHeaders()
 	return canonical != "" && slices.ContainsFunc(names[:], func(n headerName) bool { return n.canonical == canonical })
 }
 
@@ -115,7 +115,7 @@ func (id *Identifier) Identifies(canonical string) bool {
 func RemoveHopByHop(header map[string][]string) (removed bool) {
 	for _, line := range header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
-			if option = trim(option); option == "" || isConnectionOption(option) {
+			if option = trimBlanks(option); option == "" || isConnectionOption(option) {
 				continue
 			}
 			name := textproto.CanonicalMIMEHeaderKey(option)

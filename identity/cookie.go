@@ -17,12 +17,12 @@ func (a *Attributes) cookie(name string) string {
 	for _, line := range lines {
 		c := cookieScanner{rest: line, name: name}
 		for value, ok := c.next(); ok; value, ok = c.next() {
-			if result = value; a.id.config.Repeated != LastRepeated {
-				return a.id.hashIfLong(result)
+			if result = value; a.identifier.config.Repeated != LastRepeated {
+				return a.identifier.hashIfLong(result)
 			}
 		}
 	}
-	return a.id.hashIfLong(result)
+	return a.identifier.hashIfLong(result)
 }
 
 // cookies returns the lines of the Cookie header, or an error if they are too long to search. A request with this error
@@ -31,8 +31,8 @@ func (a *Attributes) cookies() ([]string, error) {
 	lines := a.endToEndLines(nameCookie)
 	size := 0
 	for _, line := range lines {
-		if size += len(line); size > a.id.config.MaxCookies {
-			return nil, malformed("header Cookie", "", "at most "+strconv.Itoa(a.id.config.MaxCookies)+" bytes")
+		if size += len(line); size > a.identifier.config.MaxCookies {
+			return nil, malformed("header Cookie", "", "at most "+strconv.Itoa(a.identifier.config.MaxCookies)+" bytes")
 		}
 	}
 	return lines, nil
@@ -49,10 +49,10 @@ func (c *cookieScanner) next() (value string, ok bool) {
 		var part string
 		part, c.rest, _ = strings.Cut(c.rest, ";")
 		key, value, ok := strings.Cut(part, "=")
-		if !ok || trimSpace(key) != c.name {
+		if !ok || trimAnySpace(key) != c.name {
 			continue
 		}
-		return c.decode(trimSpace(value)), true
+		return c.decode(trimAnySpace(value)), true
 	}
 	return "", false
 }

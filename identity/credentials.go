@@ -11,9 +11,9 @@ import "strings"
 type class uint8
 
 const (
-	// inWord contains the visible ASCII characters, except those that services remove or that end a value.
-	inWord class = 1 << iota
-	// inBearer contains the characters of inWord, except the equals sign.
+	// inAPIKey contains the visible ASCII characters, except those that services remove or that end a value.
+	inAPIKey class = 1 << iota
+	// inBearer contains the characters of inAPIKey, except the equals sign.
 	inBearer
 	// inCompact contains the characters of a JOSE token: those of base64url, and the dot between parts.
 	inCompact
@@ -25,7 +25,7 @@ var classes = func() (table [256]class) {
 		if c == ',' || c == ';' || c == '"' {
 			continue
 		}
-		table[c] = inWord
+		table[c] = inAPIKey
 		if c != '=' {
 			table[c] |= inBearer
 		}
@@ -45,10 +45,12 @@ func classesOf(s string) class {
 	return all
 }
 
-const wantWord = "one word of visible ASCII characters, without comma, semicolon and quotes"
+// wantCredential describes valid API keys and bearer tokens, for errors. The errors do not contain the invalid value,
+// because it may be a secret.
+const wantCredential = "one word of visible ASCII characters, without comma, semicolon and quotes"
 
-// isWord reports whether the text can be an API key. The text must not be empty.
-func isWord(s string) bool { return classesOf(s)&inWord != 0 }
+// isAPIKey reports whether the text can be an API key. The text must not be empty.
+func isAPIKey(s string) bool { return classesOf(s)&inAPIKey != 0 }
 
 // findKey returns the API key. It is looked up once per request. A request with several different keys is malformed,
 // because the service may read any of them.
@@ -61,10 +63,10 @@ func (a *Attributes) findKey() (string, error) {
 	case err != nil:
 		a.keyErr = err
 	case key == "":
-	case !isWord(key):
-		a.keyErr = malformed("API key", "", wantWord)
+	case !isAPIKey(key):
+		a.keyErr = malformed("API key", "", wantCredential)
 	default:
-		a.apiKey = a.id.hashIfLong(key)
+		a.apiKey = a.identifier.hashIfLong(key)
 	}
 	return a.apiKey, a.keyErr
 }
@@ -72,17 +74,17 @@ func (a *Attributes) findKey() (string, error) {
 // rawKey returns the API key as it was sent.
 func (a *Attributes) rawKey() (string, error) {
 	var key uniqueValue
-	if a.id.apiKey.lower != "" {
-		lines := a.endToEndLines(a.id.apiKey)
-		if len(lines) == 1 && a.id.config.APIKeyQuery == "" {
-			return trim(lines[0]), nil
+	if a.identifier.apiKey.lower != "" {
+		lines := a.endToEndLines(a.identifier.apiKey)
+		if len(lines) == 1 && a.identifier.config.APIKeyQuery == "" {
+			return trimBlanks(lines[0]), nil
 		}
 		for _, line := range lines {
-			key.add(trim(line))
+			key.add(trimBlanks(line))
 		}
 	}
-	if a.id.config.APIKeyQuery != "" {
-		p := a.parameters(a.id.config.APIKeyQuery)
+	if a.identifier.config.APIKeyQuery != "" {
+		p := a.parameters(a.identifier.config.APIKeyQuery)
 		for value, ok := p.next(); ok; value, ok = p.next() {
 			key.add(value)
 		}

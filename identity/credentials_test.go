@@ -63,7 +63,7 @@ func TestUser(t *testing.T) {
 		{"ISO 8859-1", Config{}, "192.0.2.1:1", []string{basic("\xe4lice:x")}, "älice"},
 		{"no credentials", Config{}, "192.0.2.1:1", []string{"Authorization: Basic"}, "-"},
 		{"another scheme", Config{}, "192.0.2.1:1", []string{"Authorization: Basically YWxpY2U6eA=="}, "-"},
-		{"too long", Config{}, "192.0.2.1:1", []string{basic(strings.Repeat("a", maxHashed) + ":x")}, "-"},
+		{"too long", Config{}, "192.0.2.1:1", []string{basic(strings.Repeat("a", maxInputBytes) + ":x")}, "-"},
 		{"UTF-8", Config{}, "192.0.2.1:1", []string{basic("älice:x")}, "älice"},
 		{"twice the same", Config{}, "192.0.2.1:1", []string{basic("alice:x"), basic("alice:x")}, "alice"},
 		{"twice, and not the same", Config{}, "192.0.2.1:1", []string{basic("alice:x"), basic("bob:x")}, "-"},
@@ -156,7 +156,7 @@ func TestBearerIsAHashThatOnlyTheSecretTells(t *testing.T) {
 	if got, bad := get(t, id, twice, "bearer"), part(t, id, twice); got != "-" || bad != "header Authorization" {
 		t.Errorf("two tokens: bearer = %s, malformed %q, want none and the header", got, bad)
 	}
-	if got := id.BearerHash(strings.Repeat("x", maxHashed+1)); got != "" {
+	if got := id.BearerHash(strings.Repeat("x", maxInputBytes+1)); got != "" {
 		t.Errorf("a token beyond all bounds hashes to %q, want nothing", got)
 	}
 }

@@ -40,8 +40,8 @@ func badValue(field, value, want string) error {
 	return &headgate.InputError{Err: headgate.ErrInvalidCheck, Field: field, Value: value, Want: want}
 }
 
-// asInput converts a *RequestError to an error about Values.
-func asInput(err error) error {
+// asInputError converts a *RequestError to an error about Values.
+func asInputError(err error) error {
 	var request *RequestError
 	if errors.As(err, &request) {
 		return badValue(request.Part, request.Value, request.Want)

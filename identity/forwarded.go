@@ -36,14 +36,14 @@ func (b *reverseElements) next() (element string, ok bool) {
 			quoted = !quoted
 		case c == ',' && !quoted:
 			element, b.rest = b.rest[i+1:], b.rest[:i]
-			return trim(element), true
+			return trimBlanks(element), true
 		}
 	}
 	if quoted {
 		return "?", true
 	}
 	b.inLine = false
-	return trim(b.rest), true
+	return trimBlanks(b.rest), true
 }
 
 // escaped reports whether the character after the text is escaped, because the text ends with an odd number of
@@ -59,14 +59,14 @@ func readForwarded(element string) (client parsedAddr, ok bool) {
 	found := false
 	for element != "" {
 		name, rest, cut := strings.Cut(element, "=")
-		if !cut || !isToken(trim(name)) {
+		if !cut || !isToken(trimBlanks(name)) {
 			return parsedAddr{}, false
 		}
 		var value string
 		if value, rest, ok = cutValue(rest); !ok {
 			return parsedAddr{}, false
 		}
-		if strings.EqualFold(trim(name), "for") {
+		if strings.EqualFold(trimBlanks(name), "for") {
 			if found {
 				return parsedAddr{}, false
 			}
@@ -84,19 +84,19 @@ func readForwarded(element string) (client parsedAddr, ok bool) {
 func cutValue(text string) (value, rest string, ok bool) {
 	if text == "" || text[0] != '"' {
 		value, rest, _ = strings.Cut(text, ";")
-		value = trim(value)
-		return value, trim(rest), value != "" && strings.IndexByte(value, '"') < 0
+		value = trimBlanks(value)
+		return value, trimBlanks(rest), value != "" && strings.IndexByte(value, '"') < 0
 	}
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
 			i++
 		case '"':
-			value, rest = text[1:i], trim(text[i+1:])
+			value, rest = text[1:i], trimBlanks(text[i+1:])
 			if rest == "" {
 				return value, "", true
 			}
-			return value, trim(rest[1:]), rest[0] == ';'
+			return value, trimBlanks(rest[1:]), rest[0] == ';'
 		}
 	}
 	return "", "", false

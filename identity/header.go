@@ -84,13 +84,13 @@ func (a *Attributes) headerValue(lower string) string {
 		return host
 	}
 	if lower == nameAuthorization.lower {
-		return a.id.authorizationHash(a.findAuthorization())
+		return a.identifier.authorizationHash(a.findAuthorization())
 	}
-	value := join(a.endToEndLines(*a.id.names.get(lower)))
+	value := join(a.endToEndLines(*a.identifier.names.get(lower)))
 	if value != "" && isSecret(lower) {
-		return a.id.hasher.sum(hashedHeader, value)
+		return a.identifier.hasher.sum(hashedHeader, value)
 	}
-	return a.id.hashIfLong(value)
+	return a.identifier.hashIfLong(value)
 }
 
 // isSecret reports whether a header contains credentials. The name is in lower case.
@@ -103,21 +103,21 @@ func isSecret(lower string) bool {
 	}
 }
 
-// join joins lines to one list. It skips empty lines, and returns "" if the list is longer than maxHashed.
+// join joins lines to one list. It skips empty lines, and returns "" if the list is longer than maxInputBytes.
 func join(lines []string) string {
 	switch len(lines) {
 	case 0:
 		return ""
 	case 1:
-		return trimSpace(lines[0])
+		return trimAnySpace(lines[0])
 	}
 	var b strings.Builder
 	for _, line := range lines {
-		line = trimSpace(line)
+		line = trimAnySpace(line)
 		if line == "" {
 			continue
 		}
-		if b.Len()+len(line) > maxHashed {
+		if b.Len()+len(line) > maxInputBytes {
 			return ""
 		}
 		if b.Len() > 0 {

@@ -70,9 +70,9 @@ func New(config Config) (*Identifier, error) {
 
 // Read makes dst the attributes of a request. Each attribute is looked up when it is first needed, so the request must
 // not change while dst is used.
-func (id *Identifier) Read(r *http.Request, dst *Attributes) {
+func (ident *Identifier) Read(r *http.Request, dst *Attributes) {
 	dst.Reset()
-	dst.id = id
+	dst.identifier = ident
 	dst.requestParts = requestParts{
 		header: r.Header, method: r.Method, rawHost: r.Host, remote: r.RemoteAddr, url: r.URL,
 	}
@@ -93,9 +93,9 @@ type Call struct {
 }
 
 // ReadCall is like Read, but makes dst the attributes of a call.
-func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
+func (ident *Identifier) ReadCall(c *Call, dst *Attributes) {
 	dst.Reset()
-	dst.id = id
+	dst.identifier = ident
 	dst.requestParts = requestParts{
 		header: c.Header, lowerCase: true, method: c.Method, rawHost: c.Host, remote: c.Peer, rawPath: c.Path,
 	}
@@ -103,11 +103,11 @@ func (id *Identifier) ReadCall(c *Call, dst *Attributes) {
 
 // IsProxy reports whether a peer with this address counts as a trusted proxy. If only Config.Hops is set, every peer
 // does.
-func (id *Identifier) IsProxy(addr netip.Addr) bool {
-	return id.config.trustsProxies() && (len(id.trusted) == 0 || id.Trusts(addr))
+func (ident *Identifier) IsProxy(addr netip.Addr) bool {
+	return ident.config.trustsProxies() && (len(ident.trusted) == 0 || ident.Trusts(addr))
 }
 
 // Trusts reports whether an address is in Config.TrustedProxies. It is for callers that have no request yet.
-func (id *Identifier) Trusts(addr netip.Addr) bool {
-	return addr.IsValid() && id.trusted.contains(addr.WithZone("").Unmap())
+func (ident *Identifier) Trusts(addr netip.Addr) bool {
+	return addr.IsValid() && ident.trusted.contains(addr.WithZone("").Unmap())
 }

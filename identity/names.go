@@ -30,7 +30,7 @@ func (a *Attributes) AppendNames(dst []string, kind headgate.AttributeKind) (nam
 		for _, line := range lines {
 			for part := range strings.SplitSeq(line, ";") {
 				name, _, _ := strings.Cut(part, "=")
-				dst = append(dst, trimSpace(name))
+				dst = append(dst, trimAnySpace(name))
 			}
 		}
 	case headgate.AttrQuery:

@@ -51,7 +51,7 @@ func TestNamesOfGivenValues(t *testing.T) {
 	var a Attributes
 	if err := id.ReadValues(Values{
 		Attributes:  map[string]string{"header.x-plan": "gold", "cookie.c": "1"},
-		Descriptors: []Descriptor{{"k", "v"}},
+		Descriptors: []DescriptorEntry{{"k", "v"}},
 	}, &a); err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 
 // networkText returns the value of the attribute ip for an address: the canonical text of its network. If the prefix
 // includes all bits, this is the text of the address.
-func (id *Identifier) networkText(p parsedAddr) string {
+func (ident *Identifier) networkText(p parsedAddr) string {
 	if !p.addr.IsValid() {
 		return ""
 	}
-	width := id.config.IPv6Prefix
+	width := ident.config.IPv6Prefix
 	if p.addr.Is4() {
-		width = id.config.IPv4Prefix
+		width = ident.config.IPv4Prefix
 	}
 	if width == p.addr.BitLen() && p.text != "" {
 		return p.text
@@ -23,7 +23,7 @@ func (id *Identifier) networkText(p parsedAddr) string {
 	if err != nil {
 		return "" // impossible for a valid Config
 	}
-	return id.networkTexts.get(network)
+	return ident.networkTexts.get(network)
 }
 
 // textSlots is the number of cached texts.

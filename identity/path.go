@@ -62,16 +62,16 @@ func (a *Attributes) findPath() (string, error) {
 		if a.url != nil {
 			sent = a.url.EscapedPath()
 		}
-		a.path, a.pathErr = a.id.canonicalPath(sent)
+		a.path, a.pathErr = a.identifier.canonicalPath(sent)
 	}
 	return a.path, a.pathErr
 }
 
-func (id *Identifier) canonicalPath(sent string) (string, error) {
-	if len(sent) > id.config.MaxPath {
-		return "", malformed("path", quote(sent), "at most "+strconv.Itoa(id.config.MaxPath)+" bytes")
+func (ident *Identifier) canonicalPath(sent string) (string, error) {
+	if len(sent) > ident.config.MaxPath {
+		return "", malformed("path", quote(sent), "at most "+strconv.Itoa(ident.config.MaxPath)+" bytes")
 	}
-	return CanonicalPath(sent, id.config.Paths)
+	return CanonicalPath(sent, ident.config.Paths)
 }
 
 // segment returns the segment of a canonical path with the given number. The first segment has the number "1".

@@ -11,12 +11,12 @@ import (
 func (a *Attributes) query(name string) string {
 	p := a.parameters(name)
 	value, ok := p.next()
-	if a.id.config.Repeated == LastRepeated {
+	if a.identifier.config.Repeated == LastRepeated {
 		for last := value; ok; last, ok = p.next() {
 			value = last
 		}
 	}
-	return a.id.hashIfLong(trimSpace(value))
+	return a.identifier.hashIfLong(trimAnySpace(value))
 }
 
 // parameters returns a scanner for the values of a parameter.
@@ -29,9 +29,9 @@ func (a *Attributes) parameters(name string) queryScanner {
 
 // checkQuery returns an error if the query is too long to search.
 func (a *Attributes) checkQuery() error {
-	if a.url != nil && len(a.url.RawQuery) > a.id.config.MaxQuery {
+	if a.url != nil && len(a.url.RawQuery) > a.identifier.config.MaxQuery {
 		return malformed("query", "of "+strconv.Itoa(len(a.url.RawQuery))+" bytes",
-			"at most "+strconv.Itoa(a.id.config.MaxQuery))
+			"at most "+strconv.Itoa(a.identifier.config.MaxQuery))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	switch attr.Kind {
 	case headgate.AttrHeader:
 		return a.refusesRepeated() && attr.Name != nameCookie.lower &&
-			linesDiffer(a.endToEndLines(*a.id.names.get(attr.Name)))
+			linesDiffer(a.endToEndLines(*a.identifier.names.get(attr.Name)))
 	case headgate.AttrCookie:
 		return a.repeatsCookie(attr.Name)
 	case headgate.AttrQuery:
@@ -51,10 +51,10 @@ func (a *Attributes) Repeats(attr headgate.Attribute) bool {
 	}
 }
 
-func (a *Attributes) refusesRepeated() bool { return a.id.config.Repeated == RefuseRepeated }
+func (a *Attributes) refusesRepeated() bool { return a.identifier.config.Repeated == RefuseRepeated }
 
 func linesDiffer(lines []string) bool {
-	return slices.ContainsFunc(lines, func(line string) bool { return trimSpace(line) != trimSpace(lines[0]) })
+	return slices.ContainsFunc(lines, func(line string) bool { return trimAnySpace(line) != trimAnySpace(lines[0]) })
 }
 
 func (a *Attributes) repeatsCookie(name string) bool {

@@ -14,9 +14,9 @@ import (
 // hashBytes is the length of a truncated hash: 144 bits, 24 characters of text.
 const hashBytes = 18
 
-// maxHashed is the maximum length of a value that is hashed, to bound the work for a request. A longer value counts as
-// missing.
-const maxHashed = 64 << 10
+// maxInputBytes is the maximum length of a value, to bound the work of hashing it. In a request, a longer value counts
+// as missing.
+const maxInputBytes = 64 << 10
 
 // Kinds of hashed values. Equal values of different kinds have different hashes.
 const (
@@ -40,7 +40,7 @@ func newHasher(secret []byte) *hasher {
 }
 
 func (h *hasher) sum(kind byte, value string) string {
-	if len(value) > maxHashed {
+	if len(value) > maxInputBytes {
 		return ""
 	}
 	return h.sumPair(kind, value, "")
@@ -62,11 +62,11 @@ func (h *hasher) sumPair(kind byte, first, second string) string {
 }
 
 // hashIfLong returns the value, or its hash if it is longer than Config.MaxValue.
-func (id *Identifier) hashIfLong(value string) string {
-	if len(value) <= id.config.MaxValue {
+func (ident *Identifier) hashIfLong(value string) string {
+	if len(value) <= ident.config.MaxValue {
 		return value
 	}
-	return id.hasher.sum(hashedValue, value)
+	return ident.hasher.sum(hashedValue, value)
 }
 
 // ErrSealed is returned by Unseal for text that was sealed with another secret, or changed afterwards.
@@ -89,21 +89,21 @@ func newSealer(secret []byte) cipher.AEAD {
 
 // Seal encrypts text so that only processes with the same Config.Secret can read it. It returns false without a
 // Config.Secret.
-func (id *Identifier) Seal(text []byte) (sealed []byte, ok bool) {
-	if id.sealer == nil {
+func (ident *Identifier) Seal(text []byte) (sealed []byte, ok bool) {
+	if ident.sealer == nil {
 		return nil, false
 	}
-	return id.sealer.Seal(nil, nil, text, nil), true
+	return ident.sealer.Seal(nil, nil, text, nil), true
 }
 
 // Unseal returns text that was sealed with Config.Secret or Config.SecondSecret. The error is ErrSealed.
-func (id *Identifier) Unseal(sealed []byte) ([]byte, error) {
-	if id.sealer == nil {
+func (ident *Identifier) Unseal(sealed []byte) ([]byte, error) {
+	if ident.sealer == nil {
 		return nil, ErrSealed
 	}
-	text, err := id.sealer.Open(nil, nil, sealed, nil)
-	if err != nil && id.secondSealer != nil {
-		text, err = id.secondSealer.Open(nil, nil, sealed, nil)
+	text, err := ident.sealer.Open(nil, nil, sealed, nil)
+	if err != nil && ident.secondSealer != nil {
+		text, err = ident.secondSealer.Open(nil, nil, sealed, nil)
 	}
 	if err != nil {
 		return nil, ErrSealed

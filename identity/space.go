@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// trim removes spaces and tabs, which HTTP allows around values.
-func trim(s string) string { return strings.Trim(s, " \t") }
+// trimBlanks removes spaces and tabs, which HTTP allows around values.
+func trimBlanks(s string) string { return strings.Trim(s, " \t") }
 
-// trimSpace removes all characters around a value that some services treat as white space, in UTF-8 or ISO 8859-1.
-func trimSpace(s string) string {
+// trimAnySpace removes all characters around a value that some services treat as white space, in UTF-8 or ISO 8859-1.
+func trimAnySpace(s string) string {
 	for s != "" {
 		n := leadingSpace(s)
 		if n == 0 {

@@ -48,13 +48,13 @@ type untrustedSample struct {
 
 // SampleProxies makes the next request a sample for UntrustedProxies. Call it a few times a second. For all other
 // requests the sampling costs only one atomic load.
-func (id *Identifier) SampleProxies() { id.untrusted.sampleNext.Store(true) }
+func (ident *Identifier) SampleProxies() { ident.untrusted.sampleNext.Store(true) }
 
 // UntrustedProxies returns peers that are probably load balancers missing in Config.TrustedProxies. This is so if at
 // least four in five of the latest samples had a forwarding header, and came from few addresses that are not trusted.
 // It returns false if there are no such peers, or too few samples.
-func (id *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
-	u := &id.untrusted
+func (ident *Identifier) UntrustedProxies() (UntrustedProxies, bool) {
+	u := &ident.untrusted
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	samples := u.samples[:min(u.count, untrustedSamples)]

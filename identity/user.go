@@ -29,7 +29,7 @@ func (a *Attributes) findUser() string {
 	if !a.firstLookup(lookupUser) {
 		return a.user
 	}
-	for _, source := range a.id.userFrom {
+	for _, source := range a.identifier.userFrom {
 		switch source {
 		case UserFromBasic:
 			a.user = a.basicUser("", "")
@@ -54,16 +54,16 @@ func (a *Attributes) findUser() string {
 // proxyUser returns the user in Config.UserHeader from a trusted proxy. If there are several lines, they must be equal,
 // because one of them may come from the client.
 func (a *Attributes) proxyUser() string {
-	lines := a.endToEndLines(a.id.user)
+	lines := a.endToEndLines(a.identifier.user)
 	if len(lines) == 0 || !a.FromProxy() {
 		return ""
 	}
 	var user uniqueValue
 	for _, line := range lines {
-		user.add(trimSpace(line))
+		user.add(trimAnySpace(line))
 	}
 	if user.differs || hasControl(user.value) {
 		return ""
 	}
-	return a.id.hashIfLong(user.value)
+	return a.identifier.hashIfLong(user.value)
 }

@@ -20,23 +20,24 @@ type Values struct {
 	// Attributes has other attributes by name, such as header.x-plan. The value of bearer is the token, which is hashed.
 	Attributes map[string]string
 	// Descriptors are the entries of an Envoy descriptor. If several have the same key, the first is used.
-	Descriptors []Descriptor
+	Descriptors []DescriptorEntry
 }
 
-// A Descriptor is an entry of an Envoy descriptor.
-type Descriptor struct{ Key, Value string }
+// A DescriptorEntry is an entry of an Envoy descriptor.
+type DescriptorEntry struct{ Key, Value string }
 
-// A pair is an attribute of Values.
-type pair struct {
+// An attributeValue is an attribute and its value.
+type attributeValue struct {
 	attr  headgate.Attribute
 	value string
 }
 
 // ReadValues sets the attributes of dst to the given values. The error is a *headgate.InputError, for an unknown
-// attribute, an attribute with two different values, or an invalid value. After an error there are no attributes.
-func (id *Identifier) ReadValues(v Values, dst *Attributes) error {
+// attribute, an attribute with two different values, or an invalid value. If ReadValues returns an error, dst has no
+// attributes.
+func (ident *Identifier) ReadValues(v Values, dst *Attributes) error {
 	dst.Reset()
-	dst.id, dst.fromValues = id, true
+	dst.identifier, dst.fromValues = ident, true
 	if err := dst.setValues(v); err != nil {
 		dst.Reset()
 		return err
@@ -85,83 +86,83 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	if value == "" {
 		return nil
 	}
-	if len(value) > maxHashed {
-		return badValue(attr.String(), "of "+strconv.Itoa(len(value))+" bytes", "at most "+strconv.Itoa(maxHashed))
+	if len(value) > maxInputBytes {
+		return badValue(attr.String(), "of "+strconv.Itoa(len(value))+" bytes", "at most "+strconv.Itoa(maxInputBytes))
 	}
 	switch attr.Kind {
 	case headgate.AttrIP:
-		client, ok := readPeer(value)
+		client, ok := readAddr(value)
 		if !ok {
 			return badValue("ip", quote(value), "an address such as 192.0.2.1 or 2001:db8::1")
 		}
 		a.client = client.addr
-		value = a.id.networkText(client)
+		value = a.identifier.networkText(client) // such as the /64 network of an IPv6 address
 	case headgate.AttrHost:
 		host, err := CanonicalHost(value)
 		if err != nil {
-			return asInput(err)
+			return asInputError(err)
 		}
 		value = host
 	case headgate.AttrPath:
-		path, err := a.id.canonicalPath(value)
+		path, err := a.identifier.canonicalPath(value)
 		if err != nil {
-			return asInput(err)
+			return asInputError(err)
 		}
 		value = path
 	case headgate.AttrUser:
-		if value = trimSpace(value); hasControl(value) {
+		if value = trimAnySpace(value); hasControl(value) {
 			return badValue("user", quote(value), "no control characters")
 		}
-		value = a.id.hashIfLong(value)
+		value = a.identifier.hashIfLong(value)
 	case headgate.AttrAPIKey:
-		if value = trim(value); value != "" && !isWord(value) {
-			return badValue("api_key", "", wantWord)
+		if value = trimBlanks(value); value != "" && !isAPIKey(value) {
+			return badValue("api_key", "", wantCredential)
 		}
-		value = a.id.hashIfLong(value)
+		value = a.identifier.hashIfLong(value)
 	case headgate.AttrBearer:
-		if value = trim(value); value == "" {
+		if value = trimBlanks(value); value == "" {
 			return nil
 		}
 		if !isBearerToken(value) {
-			return badValue("bearer", "", "one bearer token: "+wantWord)
+			return badValue("bearer", "", "one bearer token: "+wantCredential)
 		}
-		value = a.id.BearerHash(value)
+		value = a.identifier.BearerHash(value)
 	case headgate.AttrHeader:
-		header, err := a.id.canonicalHeader(attr.Name, value)
+		header, err := a.identifier.canonicalHeader(attr.Name, value)
 		if err != nil {
 			return badValue(attr.String(), "", err.Want)
 		}
 		value = header
 	default:
-		value = a.id.hashIfLong(value)
+		value = a.identifier.hashIfLong(value)
 	}
 	if value == "" {
 		return nil
 	}
 	if earlier := a.find(attr); earlier != nil {
 		if earlier.value != value {
-			return badValue(attr.String(), "given twice", "it once")
+			return badValue(attr.String(), "given twice", "one value")
 		}
 		return nil
 	}
-	a.pairs = append(a.pairs, pair{attr: attr, value: value})
+	a.pairs = append(a.pairs, attributeValue{attr: attr, value: value})
 	return nil
 }
 
 // canonicalHeader returns the value of a header, in the form that it would have if it were read from a request.
-func (id *Identifier) canonicalHeader(lower, value string) (string, *RequestError) {
-	switch value = trimSpace(value); {
+func (ident *Identifier) canonicalHeader(lower, value string) (string, *RequestError) {
+	switch value = trimAnySpace(value); {
 	case lower == nameAuthorization.lower:
 		auth := parseAuthorization(value)
-		return id.authorizationHash(&auth), auth.err
+		return ident.authorizationHash(&auth), auth.err
 	case value != "" && isSecret(lower):
-		return id.hasher.sum(hashedHeader, value), nil
+		return ident.hasher.sum(hashedHeader, value), nil
 	default:
-		return id.hashIfLong(value), nil
+		return ident.hashIfLong(value), nil
 	}
 }
 
-func (a *Attributes) find(attr headgate.Attribute) *pair {
+func (a *Attributes) find(attr headgate.Attribute) *attributeValue {
 	for i := range a.pairs {
 		if a.pairs[i].attr == attr {
 			return &a.pairs[i]
@@ -176,8 +177,8 @@ func (a *Attributes) getValue(attr headgate.Attribute) string {
 	}
 	if attr.Kind == headgate.AttrSegment {
 		if p := a.find(headgate.Attribute{Kind: headgate.AttrPath}); p != nil {
-			return a.id.hashIfLong(segment(p.value, attr.Name))
+			return a.identifier.hashIfLong(segment(p.value, attr.Name))
 		}
 	}
-	return a.id.constant(attr.Kind)
+	return a.identifier.configuredValue(attr.Kind)
 }

@@ -20,7 +20,7 @@ func TestValuesHaveTheFormOfRequests(t *testing.T) {
 			"query.q": "x", "jwt.tenant": "acme", "bearer": "token", "header.Authorization": "Bearer token", "namespace": "other",
 			"header.empty": "", "header.long": strings.Repeat("x", 2000),
 		},
-		Descriptors: []Descriptor{{"remote_address", "192.0.2.1"}, {"generic_key", "a"}, {"generic_key", "b"}},
+		Descriptors: []DescriptorEntry{{"remote_address", "192.0.2.1"}, {"generic_key", "a"}, {"generic_key", "b"}},
 	}, &a)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestValuesAreRefusedWithWhatWouldBeRight(t *testing.T) {
 		{Values{IP: "192.0.2.1", Attributes: map[string]string{"ip": "192.0.2.2"}}, "ip"},
 		{Values{User: "a", Attributes: map[string]string{"user": "b"}}, "user"},
 		{Values{APIKey: "k-secret1", Attributes: map[string]string{"api_key": "k-secret2"}}, "api_key"},
-		{Values{User: strings.Repeat("x", maxHashed+1)}, "user"},
+		{Values{User: strings.Repeat("x", maxInputBytes+1)}, "user"},
 		{Values{User: "ali\nce"}, "user"},
 		{Values{APIKey: "k-secret x"}, "api_key"},
 		{Values{APIKey: "k-secret\u00a0"}, "api_key"},
@@ -82,8 +82,8 @@ func TestValuesAreRefusedWithWhatWouldBeRight(t *testing.T) {
 		{attributes("host", "a/b"), "host"},
 		{attributes("path", "/a/..;/b"), "path"},
 		{attributes("path", "/"+strings.Repeat("x", DefaultMaxPath)), "path"},
-		{Values{Descriptors: []Descriptor{{"", "x"}}}, "descriptor"},
-		{Values{Descriptors: []Descriptor{{strings.Repeat("x", 257), "x"}}}, "descriptor"},
+		{Values{Descriptors: []DescriptorEntry{{"", "x"}}}, "descriptor"},
+		{Values{Descriptors: []DescriptorEntry{{strings.Repeat("x", 257), "x"}}}, "descriptor"},
 		{Values{Attributes: many}, "attributes"},
 	} {
 		var a Attributes
