@@ -29,7 +29,7 @@ const (
 	readLine  = "#!lua flags=no-writes\n" // for scripts that only read
 )
 
-// readyBody is a script that only calls TIME, as every script does.
+// readyBody is a script that does nothing but call TIME, which all other scripts call, too.
 const readyBody = "redis.call('TIME') return 1"
 
 // newScript returns a script for a major version of Redis. Scripts for versions before 7 have no first line.
@@ -43,26 +43,26 @@ func newScript(major int, firstLine, body string) *script {
 
 // scripts are the scripts for one major version of Redis.
 type scripts struct {
-	major            int       // 0 if the version is not known
-	step, give, peek []*script // take.lua, by algorithm
-	grant, giveAll   []*script // grant.lua, by algorithm; nil for algorithms without grants
-	takeAll, peekAll *script   // takeall.lua
-	ready            *script   // changes nothing; a server that runs it also runs step
+	major              int       // 0 if the version is not known
+	take, give, peek   []*script // take.lua, by algorithm
+	grant, returnGrant []*script // grant.lua, by algorithm; nil for algorithms without grants
+	takeAll, peekAll   *script   // takeall.lua
+	ready              *script   // changes nothing; a server that can run it can also run take
 }
 
 func newScripts(major int) *scripts {
 	s := &scripts{major: major}
 	for _, a := range headgate.Algorithms() {
 		body := algorithm.Lua(a)
-		s.step = append(s.step, newScript(major, writeLine, body))
+		s.take = append(s.take, newScript(major, writeLine, body))
 		s.give = append(s.give, newScript(major, freeLine, algorithm.LuaGive(a)))
 		s.peek = append(s.peek, newScript(major, readLine, body))
-		var grant, giveAll *script
+		var grant, returnGrant *script
 		if algorithm.Grantable(a) {
 			grant = newScript(major, writeLine, algorithm.LuaGrant(a))
-			giveAll = newScript(major, freeLine, algorithm.LuaGrant(a))
+			returnGrant = newScript(major, freeLine, algorithm.LuaGrant(a))
 		}
-		s.grant, s.giveAll = append(s.grant, grant), append(s.giveAll, giveAll)
+		s.grant, s.returnGrant = append(s.grant, grant), append(s.returnGrant, returnGrant)
 	}
 	all := algorithm.LuaAll()
 	s.takeAll = newScript(major, writeLine, all)
@@ -74,7 +74,7 @@ func newScripts(major int) *scripts {
 // all returns each distinct script once.
 func (s *scripts) all() []*script {
 	list := []*script{s.takeAll, s.peekAll, s.ready}
-	for _, byAlgorithm := range [...][]*script{s.step, s.give, s.peek, s.grant, s.giveAll} {
+	for _, byAlgorithm := range [...][]*script{s.take, s.give, s.peek, s.grant, s.returnGrant} {
 		list = append(list, byAlgorithm...)
 	}
 	added := make(map[string]bool, len(list))
@@ -98,9 +98,9 @@ func (s *Store) currentScripts() *scripts {
 }
 
 // preload makes the first decisions faster: it reads the secret, and loads the scripts into all primaries. Errors are
-// only logged, because decisions do both if necessary.
+// only logged, because a decision reads the secret and loads its script itself if necessary.
 func (s *Store) preload(ctx context.Context) {
-	_, err := s.begin(ctx)
+	_, err := s.begin(ctx) // reads the secret
 	if err == nil {
 		err = s.loadScripts(ctx)
 	}
@@ -133,13 +133,13 @@ func (s *Store) loadScripts(ctx context.Context) error {
 // replies that it does not know the script, run sends the body.
 func (s *Store) run(ctx context.Context, sc *script, keys, args []string) (string, error) {
 	withBody := false
-	build := func() rueidis.Completed {
+	build := func() rueidis.Completed { // DoBuilt calls it again for a retry, because a command can be sent only once
 		if withBody {
 			return s.evalBody(sc, keys, args)
 		}
 		return s.evalSHA(sc, keys, args)
 	}
-	sameServer := len(keys) > 1
+	sameServer := len(keys) > 1 // while a slot moves, some of its keys may be on another server than the rest
 	result := s.client.DoBuilt(ctx, build, sameServer)
 	if isUnknownScript(result.Error()) {
 		withBody = true
@@ -158,7 +158,7 @@ func withKeys(err error, keys []string) error {
 	var e *ServerError
 	isNamed := func(key string) bool { return strings.Contains(err.Error(), key) }
 	if errors.As(err, &e) && e.OneKey && !slices.ContainsFunc(keys, isNamed) {
-		e.Problem = "has a value of another program under " + strings.Join(keys, " or ")
+		e.Problem = "contains a value that another program has written, at key " + strings.Join(keys, " or ")
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func (s *Store) withTime(args []string) []string {
 // steps replace it first.
 func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, ok bool, state string, err error) {
 	current := s.currentScripts()
-	sc := current.step[r.plan.algorithm]
+	sc := current.take[r.plan.algorithm]
 	switch op {
 	case opPeek:
 		sc = current.peek[r.plan.algorithm]
@@ -299,7 +299,7 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 // giveGathered gives units back, if possible in the same call as other goroutines. If the key has a state of another
 // limit, it gives nothing back and returns false.
 func (s *Store) giveGathered(ctx context.Context, r *request, packed string) (bool, error) {
-	reply, err := s.runGathered(ctx, s.currentScripts().giveAll[r.plan.algorithm], opGive, r.key, packed)
+	reply, err := s.runGathered(ctx, s.currentScripts().returnGrant[r.plan.algorithm], opGive, r.key, packed)
 	if err != nil {
 		return false, err
 	}

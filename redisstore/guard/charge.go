@@ -28,7 +28,7 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 		return err
 	}})
 	switch result {
-	case failed, refused:
+	case failed, rejected:
 		return g.degradeCharge(ctx, s, &c)
 	case starved:
 		g.counters.chargesDropped.Add(1)

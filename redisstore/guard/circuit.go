@@ -125,7 +125,7 @@ func (c *circuit) close(now time.Time) time.Duration {
 
 // retryAfter returns the time to the next probe, as an estimate of when the shard works again.
 func (c *circuit) retryAfter() time.Duration {
-	wait := firstProbe
+	wait := firstDelay
 	if c.open.Load() {
 		wait = time.Unix(0, c.nextProbe.Load()).Sub(c.clock.Now())
 	}

@@ -47,7 +47,7 @@ type result uint8
 
 const (
 	responded result = iota // the store works, and the caller gets its response, even if this is an error
-	refused                 // the store works, but refuses to decide
+	rejected                // the store works, but refuses to decide
 	failed                  // the store does not work
 	canceled                // the caller did not wait for the response
 	starved                 // this process was too busy to send the call or to read the response
@@ -84,7 +84,7 @@ func classify(ctx context.Context, err error) result {
 	case ctx.Err() != nil:
 		return canceled
 	case errors.Is(err, headgate.ErrFull), errors.As(err, &refusal) && refusal.Refused():
-		return refused
+		return rejected
 	default:
 		return failed
 	}

@@ -35,7 +35,7 @@ const (
 	Opened                      // the circuit opened
 	StillDown                   // the first probe after Opened failed
 	Recovered                   // the circuit closed
-	Vanished                    // a shard with an open circuit was not used for a while, and is forgotten
+	Forgotten                   // a shard with an open circuit was not used for a while, and is forgotten
 	Refusing                    // the shard works, but refuses some checks, because its memory is full for example
 	Deciding                    // the shard decides all checks again
 	Overloaded                  // requests are refused because of overload; at most one event per second and shard
@@ -47,7 +47,7 @@ var eventTexts = [eventKinds]string{
 	Opened:     "store is down, policies decide",
 	StillDown:  "store is still down",
 	Recovered:  "store is back, decisions are exact again",
-	Vanished:   "shard was down and is no longer used",
+	Forgotten:  "shard was down and is no longer used",
 	Refusing:   "store refuses to decide some checks, policies decide them",
 	Deciding:   "store decides all checks again, decisions are exact again",
 	Overloaded: "overloaded, requests are refused",

@@ -23,7 +23,7 @@ func (g *Guard) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 		d, err = g.inner.Peek(ctx, c)
 		return err
 	}})
-	if result == failed || result == refused {
+	if result == failed || result == rejected {
 		return g.degradePeek(ctx, s, &c)
 	}
 	if err != nil {

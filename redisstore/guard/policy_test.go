@@ -83,7 +83,7 @@ func TestPoliciesDecideWhileTheCircuitIsOpen(t *testing.T) {
 						got.Receipt = headgate.Receipt{}
 					}
 					if want.RetryAfter == 1 {
-						if got.RetryAfter < time.Millisecond || got.RetryAfter > firstProbe {
+						if got.RetryAfter < time.Millisecond || got.RetryAfter > firstDelay {
 							t.Errorf("decision %d: got retry %v, want the time to the next probe", i, got.RetryAfter)
 						}
 						want.RetryAfter = got.RetryAfter
@@ -112,8 +112,8 @@ func TestRetryOfClosedIsTheTimeToTheNextProbe(t *testing.T) {
 		g := newGuard(t, f, Options{})
 		c := under(check("a/1", "10/s"), headgate.Closed)
 		f.breaks("a", fault{err: errRefused})
-		if d := take(t, g, c); d.RetryAfter != firstProbe {
-			t.Errorf("with the circuit closed: got %v, want %v", d.RetryAfter, firstProbe)
+		if d := take(t, g, c); d.RetryAfter != firstDelay {
+			t.Errorf("with the circuit closed: got %v, want %v", d.RetryAfter, firstDelay)
 		}
 		goDown(t, g, f, "a")
 		f.breaks("a", fault{})

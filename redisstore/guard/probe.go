@@ -10,10 +10,11 @@ import (
 )
 
 // The delay between probes doubles, up to maxUrgentDelay in the first urgentTime and up to maxProbeDelay after that.
-// The first delays are short because a failover takes only some seconds, and policies decide until a probe succeeds.
-// Delays are shortened by up to a quarter at random, so that the nodes of a fleet do not probe at the same time.
+// The first delays are short because a failover takes only some seconds, and until a probe succeeds, the failure
+// policies of checks decide instead of the store. Delays are shortened by up to a quarter at random, so that the nodes
+// of a fleet do not probe at the same time.
 const (
-	firstProbe     = 100 * time.Millisecond
+	firstDelay     = 100 * time.Millisecond
 	maxUrgentDelay = 200 * time.Millisecond
 	maxProbeDelay  = 500 * time.Millisecond
 	urgentTime     = 10 * time.Second
@@ -28,7 +29,7 @@ const (
 // nextDelay returns the delay after the given one, for a shard that has been down for the given time.
 func nextDelay(delay, down time.Duration) time.Duration {
 	limit := maxProbeDelay
-	if down < urgentTime && delay < maxProbeDelay {
+	if down < urgentTime && delay < maxProbeDelay { // a delay that began at maxProbeDelay is not shortened
 		limit = maxUrgentDelay
 	}
 	return min(2*delay, limit)
@@ -37,6 +38,7 @@ func nextDelay(delay, down time.Duration) time.Duration {
 // probeUntilUp probes a shard until it responds, and then closes its circuit. The first probe is after delay.
 func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 	idle, reported := 0, false
+	// After a timeout, the shard may only have been slow.
 	maybeLate := g.traffic != nil && errors.Is(s.lastErr(), context.DeadlineExceeded)
 	for began := g.clock.Now(); ; delay = nextDelay(delay, g.clock.Since(began)) {
 		wait := delay - time.Duration(g.options.Rand(int64(delay/4)))
@@ -45,12 +47,14 @@ func (g *Guard) probeUntilUp(s *shard, delay time.Duration) {
 			return
 		}
 		maybeLate = false
-		if idle++; s.used.Swap(false) {
+		if s.used.Swap(false) {
 			idle = 0
+		} else {
+			idle++
 		}
-		if idle > maxIdleProbes && g.shards.store != nil {
-			g.removeShard(s)
-			g.send(Event{Kind: Vanished, Shard: s.name, Err: s.lastErr()})
+		if idle > maxIdleProbes && g.isSharded() {
+			g.forgetShard(s)
+			g.send(Event{Kind: Forgotten, Shard: s.name, Err: s.lastErr()})
 			return
 		}
 		up, err := g.probe(s)
@@ -94,7 +98,7 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 	}
 	err = g.ask(s, check)
 	switch classify(g.background.Context(), err) {
-	case responded, refused:
+	case responded, rejected: // a shard that rejects a check works
 		return true, nil
 	case canceled:
 		return false, nil
@@ -104,10 +108,11 @@ func (g *Guard) probe(s *shard) (up bool, err error) {
 	}
 }
 
-// ask asks a shard whether it works. If the store is not a Prober, it peeks at a check, which may be nil.
+// ask asks a shard whether it works. If the store is not a Prober, it peeks at a check. If there is no check either, it
+// assumes that the shard works.
 func (g *Guard) ask(s *shard, c *headgate.Check) error {
 	ctx := g.withDeadline(g.background.Context(), s.name)
-	defer ctx.End()
+	defer ctx.End() // like a cancel function
 	if g.prober != nil {
 		return g.prober.Probe(ctx, s.name)
 	}

@@ -36,7 +36,7 @@ func TestOnlyProbesCallTheStoreWhileTheCircuitIsOpen(t *testing.T) {
 			if i > 0 {
 				since -= at[i-1]
 			}
-			most := min(firstProbe<<min(i, 8), maxUrgentDelay)
+			most := min(firstDelay<<min(i, 8), maxUrgentDelay)
 			if when-since > urgentTime+maxUrgentDelay { // two probes ago it was no longer in haste
 				most = maxProbeDelay
 			} else if when-since > urgentTime-maxUrgentDelay { // it is about to double

@@ -64,7 +64,7 @@ func (g *Guard) awaitDeciding(s *shard, r *refusal) {
 			s.refusal.Store(nil)
 			g.send(Event{Kind: Deciding, Shard: s.name, Down: g.clock.Since(r.since), Degraded: r.count.Load()})
 			return
-		case refused:
+		case rejected:
 			r.last.Store(g.clock.Now().UnixNano())
 		}
 	}

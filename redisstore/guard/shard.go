@@ -38,7 +38,7 @@ func (g *Guard) newShard(name string) *shard {
 // openCircuit opens the circuit of a shard and starts to probe the shard. It does nothing if the circuit has changed
 // since the given generation.
 func (g *Guard) openCircuit(s *shard, generation int64) {
-	now, wait := g.clock.Now(), firstProbe
+	now, wait := g.clock.Now(), firstDelay
 	if generation > 0 && now.UnixNano()-s.circuit.changedAt.Load() < int64(time.Second) {
 		wait = maxProbeDelay // the circuit has just closed, so probes succeed although calls fail
 	}

@@ -40,9 +40,11 @@ type shardTable struct {
 	mu     sync.Mutex // held to change byName
 }
 
+func (g *Guard) isSharded() bool { return g.shards.store != nil }
+
 // shardOf returns the shard that decides a check.
 func (g *Guard) shardOf(c *headgate.Check) *shard {
-	if g.shards.store == nil {
+	if !g.isSharded() {
 		return g.shards.only
 	}
 	name := g.shards.store.Shard(*c)
@@ -99,8 +101,8 @@ func (g *Guard) addShard(name string) *shard {
 	return s
 }
 
-// removeShard removes a shard.
-func (g *Guard) removeShard(s *shard) {
+// forgetShard removes a shard.
+func (g *Guard) forgetShard(s *shard) {
 	t := &g.shards
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +114,7 @@ func (g *Guard) removeShard(s *shard) {
 // Shards returns the states of the shards that were used lately, by name.
 func (g *Guard) Shards() []Shard {
 	all := []*shard{g.shards.only}
-	if g.shards.store != nil {
+	if g.isSharded() {
 		all = slices.SortedFunc(maps.Values(*g.shards.byName.Load()), func(a, b *shard) int {
 			return strings.Compare(a.name, b.name)
 		})

@@ -71,7 +71,7 @@ func TestShardThatVanishedIsForgotten(t *testing.T) {
 		f := newFake(t, nil)
 		var vanished atomic.Int64
 		g := newGuard(t, shardedFake{f}, Options{OnEvent: func(e Event) {
-			if e.Kind == Vanished {
+			if e.Kind == Forgotten {
 				vanished.Add(1)
 			}
 		}})

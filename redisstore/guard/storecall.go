@@ -97,7 +97,7 @@ func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 	}
 	call.ctx.End()
 	switch r {
-	case refused:
+	case rejected:
 		g.counters.failures.Add(1)
 		g.recordRefusal(s, c, err, now)
 	case failed:
@@ -146,7 +146,7 @@ func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err erro
 	reason := slowCall
 	switch outcome {
 	case admission.Admitted:
-		defer func() { o.shard.queue.Leave(r == failed || r == refused) }()
+		defer func() { o.shard.queue.Leave(r == failed || r == rejected) }()
 		r, err = g.call(ctx, o, queued)
 	case admission.Canceled:
 		return canceled, ctx.Err()

@@ -30,7 +30,7 @@ const (
 )
 
 // ProblemForeignKey is the ServerError.Problem if another program has written a value under a key of the store.
-const ProblemForeignKey = "has a value of another program under a key of the store"
+const ProblemForeignKey = "contains a value that another program has written, at a key of the store"
 
 const (
 	problemPassword  = "does not accept user and password"
