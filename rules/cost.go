@@ -8,25 +8,26 @@ import (
 	"github.com/headgate/headgate/rules/internal/pattern"
 )
 
-// Cost is the number of units that a request takes: a constant, or the value of a header. The zero Cost is 1.
+// Cost is the number of units that a request takes: a constant, or the value of a header. The zero value is a
+// constant cost of 1.
 type Cost struct {
 	// Units is the constant. Default 1. It must be 0 if Header or ResponseHeader is set.
 	Units int64
-	// Header is the name of the request header that has the cost. If the header has several values, the largest is used.
-	// If none of its values is a whole number, the cost is Min.
+	// Header is the name of the request header that contains the cost. If the header has several values, the largest
+	// is used. If none of its values is a whole number, the cost is Min.
 	Header string `field:"header"`
-	// ResponseHeader is the name of the response header or trailer that has the cost. Before the response, the units of
-	// Estimate are taken. When the cost is known, the difference is charged or refunded.
+	// ResponseHeader is the name of the response header or trailer that contains the cost. Before the response, the units
+	// of Estimate are taken. When the cost is known, the difference is charged or refunded.
 	ResponseHeader string `field:"response_header"`
 	// Estimate is the cost that is taken before the response. Default 1.
 	Estimate int64 `field:"estimate"`
 	// Min is the lower bound of the header's value. Default 1 for Header, 0 for ResponseHeader.
 	Min int64 `field:"min"`
-	// Max is the upper bound of the header's value. It is required with Header, because clients write that header.
+	// Max is the upper bound of the header's value. It is required with Header, because clients set that header.
 	//
-	// With ResponseHeader, Max is also the cost of a request whose response ends before it states its cost; otherwise
-	// clients could save units by disconnecting early. If Max is 0, such a request costs the smallest capacity of the
-	// limits that apply to it, and the header's value has no upper bound.
+	// With ResponseHeader, Max is also the cost of a request if its response ends before the header or trailer arrives;
+	// otherwise clients could save units by disconnecting early. If Max is 0, such a request costs the smallest capacity
+	// of the limits that apply to it, and the header's value has no upper bound.
 	Max int64 `field:"max"`
 }
 
@@ -44,14 +45,14 @@ func (c *Cost) Initial(s Subject) int64 {
 	}
 }
 
-// FromResponse returns the cost that a response header states, and false if the header is not a whole number. In that
-// case the estimate is final, unless the response ended too early.
-func (c *Cost) FromResponse(header string) (int64, bool) { return c.parse(header) }
+// FromResponse returns the cost in the value of ResponseHeader. ok is false if the value has no whole number. In that
+// case the estimate is the final cost, unless the response ended before the header or trailer arrived: see Max.
+func (c *Cost) FromResponse(value string) (cost int64, ok bool) { return c.parse(value) }
 
-// parse returns the largest whole number in a list of values, clamped to Min and Max. It uses the largest because the
-// service may use any of them. Without a whole number, it returns Min and false.
-func (c *Cost) parse(text string) (int64, bool) {
-	n, ok := c.Min, false
+// parse returns the largest whole number in a list of values, clamped to Min and Max. A service that receives several
+// values may act on any of them, so the largest counts. If there is no whole number, parse returns Min and false.
+func (c *Cost) parse(text string) (n int64, ok bool) {
+	n = c.Min
 	for item := range strings.SplitSeq(text, ",") {
 		if value, valid := c.parseNumber(item); valid {
 			n, ok = max(n, value), true
@@ -108,9 +109,9 @@ func (c *Cost) validate(at *location, p *problems) {
 			p.add(at.field(field), strconv.FormatInt(n, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10))
 		}
 	}
-	refuseIf := func(isSet bool, field, reason string) {
-		if isSet {
-			p.add(at.field(field), "", "none: "+reason)
+	refuse := func(field string, n int64, usedWith string) {
+		if n != 0 {
+			p.add(at.field(field), "", "no "+field+"; it is only used with "+usedWith)
 		}
 	}
 	checkNumber("estimate", c.Estimate)
@@ -121,19 +122,17 @@ func (c *Cost) validate(at *location, p *problems) {
 		p.add(at, "", "header or response_header, not both")
 	case c.Header == "" && c.ResponseHeader == "":
 		if c.Units < 0 || c.Units > headgate.MaxCount {
-			p.add(at, strconv.FormatInt(c.Units, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10)+
-				"; with a cost of 0 the rule would limit nothing")
+			p.add(at, strconv.FormatInt(c.Units, 10), "1 to "+strconv.FormatInt(headgate.MaxCount, 10))
 		}
-		const reason = "only for a cost from a header"
-		refuseIf(c.Estimate != 0, "estimate", reason)
-		refuseIf(c.Min != 0, "min", reason)
-		refuseIf(c.Max != 0, "max", reason)
+		refuse("estimate", c.Estimate, "response_header")
+		refuse("min", c.Min, "header or response_header")
+		refuse("max", c.Max, "header or response_header")
 		return
 	case c.Header != "":
 		validateHeader(at.field("header"), p, c.Header)
-		refuseIf(c.Estimate != 0, "estimate", "only with response_header")
+		refuse("estimate", c.Estimate, "response_header")
 		if c.Max == 0 {
-			p.add(at, "header "+Quote(c.Header), "a max as well: clients write this header, and could send any number")
+			p.add(at, "header "+Quote(c.Header), "also a max, because clients set this header and could send any number")
 		}
 	default:
 		validateHeader(at.field("response_header"), p, c.ResponseHeader)
@@ -156,6 +155,6 @@ func (c *Cost) validate(at *location, p *problems) {
 
 func validateHeader(at *location, p *problems, name string) {
 	if len(name) > headgate.MaxAttributeName || !pattern.IsToken(name) {
-		p.add(at, Quote(name), "the name of a header: letters, digits and marks such as - and _, without spaces and colons")
+		p.add(at, Quote(name), "the name of a header: letters, digits and symbols such as - and _, without spaces and colons")
 	}
 }

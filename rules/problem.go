@@ -102,6 +102,8 @@ type problems struct {
 	more int // the number of problems that did not fit into list
 }
 
+// add adds the problem that a location has an invalid value. value may be empty. want says what is valid, as the end of
+// a sentence that begins with "want".
 func (p *problems) add(at *location, value, want string) {
 	if len(p.list) == MaxProblems {
 		p.more++

@@ -149,7 +149,7 @@ func wantAttributeName(a headgate.Attribute) string {
 	switch a.Kind {
 	case headgate.AttrHeader, headgate.AttrCookie:
 		if !pattern.IsToken(a.Name) {
-			return "the name of a " + a.Kind.String() + ": letters, digits and marks such as - and _, without spaces"
+			return "the name of a " + a.Kind.String() + ": letters, digits and symbols such as - and _, without spaces"
 		}
 	}
 	if !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl) {
