@@ -100,7 +100,7 @@ func (b *batch) applyPolicies() (passes bool, err error) {
 	if passes {
 		for _, i := range b.group {
 			if c := &b.checks[i]; c.OnFailure == headgate.Open {
-				b.record(i, headgate.Open, open(c))
+				b.record(i, headgate.Open, failOpen(c))
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (b *batch) decideLocally(locals []int) (passes bool, err error) {
 		}
 		for _, i := range locals {
 			b.guard.counters.localFailures.Add(1)
-			b.record(i, headgate.Local, open(&b.checks[i]))
+			b.record(i, headgate.Local, failOpen(&b.checks[i]))
 		}
 		return true, nil
 	}
@@ -265,7 +265,7 @@ func (b *batch) refund() {
 		switch {
 		case d.Receipt.At >= 0:
 			b.guard.refundLater(s, &b.checks[i], d.Receipt)
-		case d.Receipt.At < takenNowhere:
+		case d.Receipt.At < atNowhere:
 			b.guard.refundLocally(b.ctx, &b.checks[i], d.Receipt)
 		}
 		d.Remaining += d.Receipt.Units

@@ -19,7 +19,7 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	switch {
 	case c.Limit.Algorithm != headgate.Concurrency:
 		return false, headgate.ErrUnsupported
-	case r.At == takenNowhere:
+	case r.At == atNowhere:
 		return true, nil
 	case r.At < 0:
 		return g.local.Renew(ctx, g.localCheck(&c), localReceipt(r))
@@ -41,7 +41,7 @@ func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 		return err
 	}
 	switch {
-	case r.At == takenNowhere:
+	case r.At == atNowhere:
 		return nil
 	case r.At < 0:
 		return g.local.Give(ctx, g.localCheck(&c), localReceipt(r))

@@ -43,5 +43,5 @@ func (g *Guard) Degrade(ctx context.Context, c headgate.Check) (headgate.Decisio
 	if err := g.validate(ctx, &c); err != nil {
 		return headgate.Decision{}, err
 	}
-	return g.degrade(ctx, g.shardOf(&c), &c)
+	return g.decideByPolicy(ctx, g.shardOf(&c), &c)
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// degrade decides a check by its policy, because its shard is unavailable.
-func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headgate.Decision, error) {
+// decideByPolicy decides a check by its failure policy, Check.OnFailure, because the shard is unavailable. If the policy
+// is Local and the local limiter fails, it fails open.
+func (g *Guard) decideByPolicy(ctx context.Context, s *shard, c *headgate.Check) (headgate.Decision, error) {
 	d, denied := decideWithoutCounter(s, c)
 	if !denied && c.OnFailure == headgate.Local {
 		var err error
@@ -20,7 +21,7 @@ func (g *Guard) degrade(ctx context.Context, s *shard, c *headgate.Check) (headg
 			return headgate.Decision{}, ctx.Err()
 		}
 		g.counters.localFailures.Add(1)
-		d = open(c)
+		d = failOpen(c)
 	}
 	g.count(s, c.OnFailure)
 	return d, nil
@@ -32,8 +33,8 @@ func (g *Guard) count(s *shard, p headgate.Policy) {
 	s.degraded.Add(1)
 }
 
-// decideWithoutCounter decides a check by its policy as far as possible without a counter. If it denies, the decision
-// is final. If it allows, the caller must still ask the local limiter if the policy is Local.
+// decideWithoutCounter applies the part of the failure policy that needs no counter. A denial is final. If it allows a
+// check whose policy is Local, the caller must still ask the local limiter.
 func decideWithoutCounter(s *shard, c *headgate.Check) (d headgate.Decision, denied bool) {
 	capacity := c.Limit.Capacity()
 	switch {
@@ -43,16 +44,16 @@ func decideWithoutCounter(s *shard, c *headgate.Check) (d headgate.Decision, den
 		wait := s.circuit.retryAfter()
 		return headgate.Decision{Degraded: true, Limit: capacity, RetryAfter: wait, ResetAfter: wait}, true
 	default:
-		return open(c), false
+		return failOpen(c), false
 	}
 }
 
-// open returns the decision of the policy Open.
-func open(c *headgate.Check) headgate.Decision {
+// failOpen allows a check without counting it.
+func failOpen(c *headgate.Check) headgate.Decision {
 	d := headgate.Decision{Allowed: true, Degraded: true, Limit: c.Limit.Capacity()}
 	d.Remaining = d.Limit - c.Cost
 	if c.Cost > 0 {
-		d.Receipt = headgate.Receipt{At: takenNowhere, Units: c.Cost}
+		d.Receipt = headgate.Receipt{At: atNowhere, Units: c.Cost}
 	}
 	return d
 }
@@ -60,7 +61,7 @@ func open(c *headgate.Check) headgate.Decision {
 // localCheck returns the check for the local limiter.
 func (g *Guard) localCheck(c *headgate.Check) headgate.Check {
 	local := headgate.Check{Key: c.Key, Owner: c.Owner, Cost: c.Cost}
-	if c.Safe != nil {
+	if c.Safe != nil { // the rule states a limit for the policy Local
 		local.Limit = *c.Safe
 		return local
 	}
@@ -79,7 +80,7 @@ func share(l headgate.Limit, nodes int64) headgate.Limit {
 		return l
 	}
 	if l.Burst = max(1, l.Burst/nodes); l.Validate() != nil {
-		l.Burst = 0 // the burst would refill too slowly
+		l.Burst = 0 // the lower rate would refill it too slowly; 0 is the default burst, which is valid
 	}
 	return l
 }
@@ -87,26 +88,30 @@ func share(l headgate.Limit, nodes int64) headgate.Limit {
 // localDecision turns a decision of the local limiter into a decision of the guard.
 func localDecision(s *shard, d headgate.Decision) headgate.Decision {
 	d.Degraded = true
-	if d.RetryAfter == headgate.Never { // the check may pass when the shard works again
+	if d.RetryAfter == headgate.Never { // the check may be allowed when the shard is available again
 		d.RetryAfter = s.circuit.retryAfter()
 	}
-	d.Receipt = takenLocally(d.Receipt)
+	d.Receipt = markLocal(d.Receipt)
 	return d
 }
 
-// takenNowhere is the At of a receipt of the policy Open. Receipts of Local have a lower At.
-const takenNowhere = -1
+// Receipt.At also says where units were taken:
+//
+//	0 or more    in the store, at this time in µs
+//	-1           nowhere, because the policy is Open
+//	-2 or less   in the local limiter, because the policy is Local: -2 minus the time by its clock
+const atNowhere = -1 // of the policy Open
 
-// takenLocally marks a receipt of the local limiter.
-func takenLocally(r headgate.Receipt) headgate.Receipt {
+// markLocal maps the At of a receipt of the local limiter to -2 or less.
+func markLocal(r headgate.Receipt) headgate.Receipt {
 	if r.Units > 0 {
-		r.At = takenNowhere - 1 - r.At
+		r.At = atNowhere - 1 - r.At
 	}
 	return r
 }
 
-// localReceipt returns the receipt of the local limiter that takenLocally has marked.
+// localReceipt undoes markLocal: it returns the receipt of the local limiter.
 func localReceipt(r headgate.Receipt) headgate.Receipt {
-	r.At = takenNowhere - 1 - r.At
+	r.At = atNowhere - 1 - r.At
 	return r
 }

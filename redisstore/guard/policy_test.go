@@ -154,7 +154,7 @@ func TestFailedLocalLimiterAllows(t *testing.T) {
 		goDown(t, g, f, "a")
 		c := under(check("a/1", "1/h"), headgate.Local)
 		for range 3 {
-			if d := take(t, g, c); !d.Allowed || !d.Degraded || d.Receipt.At != takenNowhere {
+			if d := take(t, g, c); !d.Allowed || !d.Degraded || d.Receipt.At != atNowhere {
 				t.Errorf("got %+v, want allowed", d)
 			}
 			if ds := takeAll(t, g, c, under(check("a/2", "1/h"), headgate.Local)); !headgate.Allowed(ds) {
@@ -268,7 +268,7 @@ func TestChargeFollowsThePolicy(t *testing.T) {
 				if want.dropped == 1 && d.Receipt != (headgate.Receipt{}) {
 					t.Errorf("%v: got receipt %+v for nothing", c.OnFailure, d.Receipt)
 				}
-				if want.local == 1 && (d.Remaining != 3 || d.Receipt.At >= takenNowhere) {
+				if want.local == 1 && (d.Remaining != 3 || d.Receipt.At >= atNowhere) {
 					t.Errorf("%v: got %+v, want 3 remaining and a local receipt", c.OnFailure, d)
 				}
 			})

@@ -23,7 +23,7 @@ func (g *Guard) take(ctx context.Context, c *headgate.Check) (headgate.Decision,
 		}
 	}
 	if s := g.shardOf(c); s.circuit.open.Load() {
-		return g.degrade(ctx, s, c)
+		return g.decideByPolicy(ctx, s, c)
 	}
 	b := g.newBatch(ctx)
 	b.oneCheck[0] = *c // a copy, so that the check of a deny-cache hit stays on the stack
