@@ -43,7 +43,7 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	now := s.options.Now()
 	n.writing.Lock()
 	defer n.writing.Unlock()
-	n.pending = append(n.pending, n.history.Close(now, all)...)
+	n.pending = append(n.pending, n.history.CloseMinutes(now, all)...)
 	if excess := len(n.pending) - maxPending; excess > 0 {
 		n.pending = n.pending[excess:]
 	}
@@ -71,7 +71,7 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 
 // writeOpen stores the minutes in progress.
 func (s *Store) writeOpen(ctx context.Context, n *namespace, hour int64) error {
-	list := n.history.Open()
+	list := n.history.OpenMinutes()
 	if len(list) == 0 && n.openHour != hour {
 		return nil // there is no earlier state of this hour to replace
 	}

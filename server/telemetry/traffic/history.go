@@ -10,24 +10,28 @@ import (
 
 // HistoryOptions configure a History.
 type HistoryOptions struct {
-	// Keep is how long minutes are kept. Default 7 days.
+	// Keep is how long the counts per minute are kept. Default 7 days.
 	Keep time.Duration
-	// MaxBytes is the maximum memory for minutes. Above it, the least active rules are dropped. Default 48 MiB.
+	// MaxBytes is the maximum memory for the counts per minute. Above it, the least active rules are dropped. Default
+	// 48 MiB.
 	MaxBytes int
-	// Namer must hide values in the same way as the Namer of the nodes, otherwise a search does not find hidden values.
-	// Default a Namer without a secret.
+	// Namer converts the values that are searched for. It must have the same mode and secret as the Namers of the nodes,
+	// otherwise a search does not find hidden values. Default a Namer without a secret.
 	Namer *Namer
 }
 
-// OwnKeep and OwnBytes are Keep and MaxBytes of a node's History of its own requests.
+// NodeHistoryKeep and NodeHistoryMaxBytes are Keep and MaxBytes of a node's History of its own requests.
 const (
-	OwnKeep  = 24 * time.Hour
-	OwnBytes = 3 << 20
+	NodeHistoryKeep     = 24 * time.Hour
+	NodeHistoryMaxBytes = 3 << 20
 )
 
 const (
 	// ringSeconds is the number of seconds that are kept: ten minutes, and some more for reports that arrive late.
 	ringSeconds = 640
+	// maxAhead is how many seconds the clock of a node may be ahead of this one. It is half a ring, so that seconds in
+	// the future replace only the older half of a ring.
+	maxAhead = ringSeconds / 2
 	// maxRings is the number of rules whose seconds are kept.
 	maxRings = 200
 	// openMinutes is the number of minutes that reports may still add to.
@@ -36,8 +40,8 @@ const (
 	maxNodes = 10_000
 	// maxRules is the maximum number of rules in a minute. Others are ignored.
 	maxRules = 20_000
-	// minuteClients and hourClients are how many clients with the most requests, and how many with the most denials, are
-	// kept for a minute and for an hour.
+	// For each minute, the minuteClients clients with the most requests are kept, and as many with the most denials. For
+	// each hour, these are hourClients of each.
 	minuteClients, hourClients = 250, 500
 	// keptMinutes is the number of minutes for which clients are kept by the minute. Older ones are only kept by the hour.
 	keptMinutes = 60
@@ -45,16 +49,16 @@ const (
 
 // A ring has the counts of a rule by the second.
 type ring struct {
-	unix [ringSeconds]int64
-	list [ringSeconds][countFields]uint32
-	used int64 // latest second with counts
+	unix     [ringSeconds]int64
+	counts   [ringSeconds][countFields]uint32
+	lastUsed int64 // latest second with counts
 }
 
 // A nodeState is the state of a node's Reports.
 type nodeState struct {
 	started int64
 	last    int64         // latest second that was added
-	minute  int64         // minute of clients
+	minute  int64         // the minute in which clients were counted
 	clients []ClientCount // of a minute in progress; not yet in byMin and byHour
 }
 
@@ -68,16 +72,16 @@ type storedHour struct {
 type History struct {
 	options HistoryOptions
 
-	mu      sync.Mutex
-	rings   map[string]*ring
-	open    map[int64]map[string]*Counts // by minute, then rule
-	minutes map[string]*minuteLog
-	nodes   map[string]*nodeState
-	byMin   map[int64]clientSums // clients of the last minutes
-	byHour  map[int64]clientSums
-	stored  map[storedHour]clientSums // clients of other processes, or of this one before its start
-	closed  int64                     // the latest minute that is in minutes
-	bytes   int
+	mu         sync.Mutex
+	rings      map[string]*ring
+	open       map[int64]map[string]*Counts // by minute, then rule
+	logs       map[string]*minuteLog        // closed minutes, by rule
+	nodes      map[string]*nodeState
+	byMin      map[int64]clientSums // clients of the last minutes
+	byHour     map[int64]clientSums
+	stored     map[storedHour]clientSums // clients that were counted by other processes, or before this process started
+	lastClosed int64                     // the latest minute that CloseMinutes has closed
+	bytes      int
 }
 
 // NewHistory returns an empty History.
@@ -88,13 +92,14 @@ func NewHistory(o HistoryOptions) *History {
 		o.Namer = NewNamer(Clear, nil)
 	}
 	return &History{
-		options: o, rings: map[string]*ring{}, open: map[int64]map[string]*Counts{}, minutes: map[string]*minuteLog{},
+		options: o, rings: map[string]*ring{}, open: map[int64]map[string]*Counts{}, logs: map[string]*minuteLog{},
 		nodes: map[string]*nodeState{}, byMin: map[int64]clientSums{}, byHour: map[int64]clientSums{},
 		stored: map[storedHour]clientSums{},
 	}
 }
 
-// Add adds a Report. Seconds that were already added, or that are older than ten minutes, are ignored.
+// Add adds a Report. It ignores seconds that were already added, that are older than ten minutes, or that are far in
+// the future.
 func (h *History) Add(r *Report, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +118,7 @@ func (h *History) Add(r *Report, now time.Time) {
 	for i := range r.Seconds {
 		second := &r.Seconds[i]
 		age := now.Unix() - second.Unix
-		if second.Unix <= n.last || age >= ringSeconds || age < -ringSeconds/2 {
+		if second.Unix <= n.last || age >= ringSeconds || age < -maxAhead {
 			continue
 		}
 		n.last = second.Unix
@@ -129,18 +134,18 @@ func (h *History) Add(r *Report, now time.Time) {
 		n.minute = r.Minute
 	}
 	n.clients = slices.Clone(r.Clients)
-	if len(n.clients) > 2*maxReported {
+	if len(n.clients) > 2*maxReported { // those with the most requests and those with the most denials
 		n.clients = n.clients[:2*maxReported]
 	}
 }
 
 func (h *History) addRow(unix int64, row *Row) {
-	if at := h.ringOf(row.Rule, unix); at != nil {
-		at.add(unix, &row.Counts)
+	if r := h.ringOf(row.Rule, unix); r != nil {
+		r.add(unix, &row.Counts)
 	}
 	minute := unix - unix%60
-	if minute <= h.closed {
-		minute = h.closed + 60 // the report is late: count it in the first open minute
+	if minute <= h.lastClosed {
+		minute = h.lastClosed + 60 // the report is late: count it in the first open minute
 	}
 	rules := h.open[minute]
 	if rules == nil {
@@ -160,12 +165,12 @@ func (h *History) addRow(unix int64, row *Row) {
 
 // ringOf returns the ring of a rule. It creates the ring if needed, and returns nil if there are too many.
 func (h *History) ringOf(rule string, unix int64) *ring {
-	at := h.rings[rule]
-	if at == nil && (len(h.rings) < maxRings || h.dropRing(unix)) {
-		at = &ring{}
-		h.rings[rule] = at
+	r := h.rings[rule]
+	if r == nil && (len(h.rings) < maxRings || h.dropRing(unix)) {
+		r = &ring{}
+		h.rings[rule] = r
 	}
-	return at
+	return r
 }
 
 // add adds counts to a second, unless a later second already uses its place in the ring.
@@ -175,12 +180,12 @@ func (r *ring) add(unix int64, c *Counts) {
 		return
 	}
 	if r.unix[i] < unix {
-		r.unix[i], r.list[i] = unix, [countFields]uint32{}
+		r.unix[i], r.counts[i] = unix, [countFields]uint32{}
 	}
 	for f, n := range c.fields() {
-		r.list[i][f] += uint32(min(n, 1<<32-1))
+		r.counts[i][f] += uint32(min(n, 1<<32-1))
 	}
-	r.used = max(r.used, unix)
+	r.lastUsed = max(r.lastUsed, unix)
 }
 
 // ringIdle is the time in seconds without requests after which a rule's ring may be dropped for another rule.
@@ -188,17 +193,16 @@ const ringIdle = 60
 
 // dropRing drops the ring that was idle for the longest time. It returns false if none was idle for ringIdle.
 func (h *History) dropRing(now int64) bool {
-	oldest, used := Total, now-ringIdle
+	oldest, lastUsed, found := "", now-ringIdle, false
 	for rule, r := range h.rings {
-		if r.used < used && rule != Total {
-			oldest, used = rule, r.used
+		if r.lastUsed < lastUsed && rule != Total {
+			oldest, lastUsed, found = rule, r.lastUsed, true
 		}
 	}
-	if oldest == Total {
-		return false
+	if found {
+		delete(h.rings, oldest)
 	}
-	delete(h.rings, oldest)
-	return true
+	return found
 }
 
 // mergeClients moves the clients of a node's minute to the clients of the fleet.
@@ -211,32 +215,34 @@ func (h *History) mergeClients(n *nodeState) {
 	n.clients = nil
 }
 
-// trimAbove is the multiple of the kept clients above which they are trimmed. It is large because trimming sorts them.
+// Sums are trimmed when they have more than trimAbove times as many clients as are kept. It is large because trimming
+// sorts the clients.
 const trimAbove = 16
 
-func (h *History) addClients(at int64, list []ClientCount, to map[int64]clientSums, most int) {
-	sums := to[at]
+// addClients adds the clients in list to the sums of the minute or hour unix, of which keep clients are kept.
+func (h *History) addClients(unix int64, list []ClientCount, to map[int64]clientSums, keep int) {
+	sums := to[unix]
 	if sums == nil {
 		sums = clientSums{}
-		to[at] = sums
+		to[unix] = sums
 	}
 	for i := range list {
 		sums.add(&list[i])
 	}
-	if len(sums) > trimAbove*most {
-		sums.trim(most)
+	if len(sums) > trimAbove*keep {
+		sums.trim(keep)
 	}
 }
 
-// A Minute has the rows of a minute, to be stored.
+// A Minute has the counts of all rules in one minute, in the form that is stored.
 type Minute struct {
 	Unix int64
 	Rows []Row
 }
 
-// Close closes and returns the minutes to which reports no longer add, and drops old data. If all is true, it also
-// closes the minutes in progress.
-func (h *History) Close(now time.Time, all bool) []Minute {
+// CloseMinutes closes the minutes to which reports no longer add, and returns them. It also drops old data. If all is
+// true, it closes the minutes in progress, too.
+func (h *History) CloseMinutes(now time.Time, all bool) []Minute {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	until := now.Unix() - now.Unix()%60 - 60*(openMinutes-1)
@@ -251,10 +257,10 @@ func (h *History) Close(now time.Time, all bool) []Minute {
 		m := Minute{Unix: minute}
 		for rule, counts := range h.open[minute] {
 			m.Rows = append(m.Rows, Row{rule, *counts})
-			h.store(minute, rule, counts)
+			h.addToLog(minute, rule, counts)
 		}
 		delete(h.open, minute)
-		h.closed = max(h.closed, minute)
+		h.lastClosed = max(h.lastClosed, minute)
 		list = append(list, m)
 	}
 	for id, n := range h.nodes {
@@ -269,8 +275,8 @@ func (h *History) Close(now time.Time, all bool) []Minute {
 	return list
 }
 
-// Open returns the current counts of the minutes to which reports may still add.
-func (h *History) Open() []Minute {
+// OpenMinutes returns the current counts of the minutes to which reports may still add.
+func (h *History) OpenMinutes() []Minute {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var list []Minute
@@ -290,48 +296,49 @@ func (h *History) Load(m Minute, now time.Time) {
 	defer h.mu.Unlock()
 	for i := range m.Rows {
 		row := &m.Rows[i]
-		h.store(m.Unix, row.Rule, &row.Counts)
+		h.addToLog(m.Unix, row.Rule, &row.Counts)
 		if now.Unix()-m.Unix >= ringSeconds {
 			continue
 		}
-		if at := h.ringOf(row.Rule, m.Unix); at != nil {
+		if r := h.ringOf(row.Rule, m.Unix); r != nil {
 			for s := range int64(60) {
 				share := row.part(uint64(s), 60)
-				at.add(m.Unix+s, &share)
+				r.add(m.Unix+s, &share)
 			}
 		}
 	}
 }
 
-func (h *History) store(minute int64, rule string, c *Counts) {
-	l := h.minutes[rule]
+func (h *History) addToLog(minute int64, rule string, c *Counts) {
+	l := h.logs[rule]
 	if l == nil {
 		l = &minuteLog{}
-		h.minutes[rule] = l
+		h.logs[rule] = l
 	}
 	before := l.bytes
 	l.add(minute, c)
 	h.bytes += l.bytes - before
 }
 
-// forget drops data older than Keep. If the minutes use more than MaxBytes, it drops the least active rules.
+// forget drops data older than Keep. If the logs use more than MaxBytes, it drops the least active rules.
 func (h *History) forget(now time.Time) {
 	before := now.Add(-h.options.Keep).Unix()
 	h.bytes = 0
-	for rule, l := range h.minutes {
-		if l.forget(before); len(l.hours) == 0 {
-			delete(h.minutes, rule)
+	for rule, l := range h.logs {
+		l.forget(before)
+		if len(l.hours) == 0 {
+			delete(h.logs, rule)
 		}
 		h.bytes += l.bytes
 	}
 	if h.bytes > h.options.MaxBytes {
-		least := slices.SortedFunc(maps.Keys(h.minutes), func(a, b string) int {
-			return cmp.Compare(h.minutes[a].sum, h.minutes[b].sum)
+		least := slices.SortedFunc(maps.Keys(h.logs), func(a, b string) int {
+			return cmp.Compare(h.logs[a].sum, h.logs[b].sum)
 		})
 		for _, rule := range least {
 			if h.bytes > h.options.MaxBytes*9/10 && rule != Total { // free a tenth more, to do this less often
-				h.bytes -= h.minutes[rule].bytes
-				delete(h.minutes, rule)
+				h.bytes -= h.logs[rule].bytes
+				delete(h.logs, rule)
 			}
 		}
 	}

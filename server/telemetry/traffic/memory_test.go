@@ -60,7 +60,7 @@ func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
 	now := start
 	namer := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet"))
 	history := traffic.NewHistory(traffic.HistoryOptions{
-		Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: namer,
+		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Namer: namer,
 	})
 	recorder := traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: metrics.Traffic, Node: "a", Started: start, Namer: namer, Now: func() time.Time { return now },
@@ -77,7 +77,7 @@ func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
 		log.Tick()
 		now = now.Add(time.Minute)
 		recorder.Tick(now)
-		history.Close(now, false)
+		history.CloseMinutes(now, false)
 		if minute%10 == 9 {
 			most = max(most, int(heap()-before))
 		}

@@ -2,7 +2,7 @@ package traffic
 
 import "time"
 
-// A NodeQuery is a query of the rules service to a node about its traffic. One of its fields is set.
+// A NodeQuery is sent by the rules service to ask a node about its traffic. Exactly one of its fields is set.
 type NodeQuery struct {
 	// Sample asks for the sampled requests under a rule.
 	Sample *SampleQuery `json:"sample,omitempty"`
@@ -12,17 +12,18 @@ type NodeQuery struct {
 	Decisions *DecisionsQuery `json:"decisions,omitempty"`
 }
 
-// A SampleQuery selects a sample.
+// A SampleQuery selects the sampled requests under a rule.
 type SampleQuery struct {
-	Rule   string        `json:"rule"`
+	Rule string `json:"rule"`
+	// Window is how long ago the oldest requests were decided.
 	Window time.Duration `json:"window"`
 }
 
 // A NodeResponse is the response to a NodeQuery.
 type NodeResponse struct {
-	// Sample is nil if the node has none of this rule.
+	// Sample is nil if the node has no sample for the rule.
 	Sample *Sample `json:"sample,omitempty"`
 	Series *Series `json:"series,omitempty"`
-	// Decisions are the latest first.
+	// Decisions are ordered from newest to oldest.
 	Decisions []Decision `json:"decisions,omitempty"`
 }

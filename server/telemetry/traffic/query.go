@@ -145,13 +145,13 @@ func (h *History) eachSecond(from int64, f func(rule string, unix int64, c *Coun
 
 func (r *ring) at(i int) (c Counts) {
 	for f, p := range c.pointers() {
-		*p = uint64(r.list[i][f])
+		*p = uint64(r.counts[i][f])
 	}
 	return c
 }
 
 func (h *History) eachMinute(from int64, f func(rule string, unix int64, c *Counts)) {
-	for rule, l := range h.minutes {
+	for rule, l := range h.logs {
 		l.each(from, func(minute int64, c *Counts) { f(rule, minute, c) })
 	}
 	for minute, rules := range h.open {

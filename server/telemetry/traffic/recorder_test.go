@@ -101,7 +101,7 @@ func (r *rig) tick() {
 	r.now = r.now.Add(time.Second)
 	r.recorder.Tick(r.now)
 	if r.now.Unix()%60 == 0 {
-		r.history.Close(r.now, false)
+		r.history.CloseMinutes(r.now, false)
 	}
 }
 

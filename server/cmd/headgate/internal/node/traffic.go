@@ -45,7 +45,7 @@ func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
 	n.reporter = &trafficReporter{node: n, appliedErasures: map[time.Time]bool{}}
 	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{
-		Keep: traffic.OwnKeep, MaxBytes: traffic.OwnBytes, Namer: n.namer,
+		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Namer: n.namer,
 	})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
@@ -82,7 +82,7 @@ func (n *Node) addTraffic(r *traffic.Report) {
 	n.ownTraffic.Add(&traffic.Report{Node: r.Node, Started: r.Started, Seconds: r.Seconds}, now)
 	if minute := now.Unix() / 60; minute != n.reporter.closedMinute {
 		n.reporter.closedMinute = minute
-		n.ownTraffic.Close(now, false)
+		n.ownTraffic.CloseMinutes(now, false)
 	}
 }
 
