@@ -56,7 +56,7 @@ type Config struct {
 	// NoOverrides, if not empty, is the reason why overrides and suspensions cannot be created, in the same form.
 	NoOverrides string
 	// DemoTraffic returns the switch of the demo traffic of this process, or nil if it has none. Default none.
-	DemoTraffic func() Switch
+	DemoTraffic func() Toggle
 	// Hook serves /v1/hooks/rules, which receives the webhooks of another rules service. Create it with
 	// webhook.NewReceiver. Default none.
 	Hook http.Handler
@@ -92,10 +92,10 @@ type Config struct {
 	Now func() time.Time
 }
 
-// A Switch turns something on or off. It is safe for concurrent use.
-type Switch interface {
+// A Toggle turns something on or off. It is safe for concurrent use.
+type Toggle interface {
 	On() bool
-	Switch(on bool)
+	Set(on bool)
 }
 
 var (

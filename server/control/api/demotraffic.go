@@ -10,7 +10,7 @@ import (
 // switchDemoTraffic serves PUT /v1/demo-traffic. It turns the demo traffic of this process on or off.
 func (s *Server) switchDemoTraffic(c *call.Call) error {
 	var body struct {
-		On *bool `field:"on"`
+		On *bool `field:"on"` // ReadJSON reads the tag "field"
 	}
 	if err := c.ReadJSON(&body); err != nil {
 		return err
@@ -18,14 +18,15 @@ func (s *Server) switchDemoTraffic(c *call.Call) error {
 	if body.On == nil {
 		return problem.New(http.StatusBadRequest, `The body has no "on": want {"on": true} or {"on": false}.`)
 	}
-	var traffic Switch
+	var traffic Toggle
 	if s.config.DemoTraffic != nil {
 		traffic = s.config.DemoTraffic()
 	}
 	if traffic == nil {
-		return problem.New(http.StatusNotFound, "This node has no demo traffic, which exists only with the built-in service.")
+		return problem.New(http.StatusNotFound,
+			"This node has no demo traffic. Only a node in front of the built-in service can have it.")
 	}
-	traffic.Switch(*body.On)
+	traffic.Set(*body.On)
 	return c.Respond(http.StatusOK, struct {
 		On bool `json:"on"`
 	}{traffic.On()})

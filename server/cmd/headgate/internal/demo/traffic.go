@@ -35,8 +35,8 @@ type Traffic struct {
 // On reports whether the traffic is switched on.
 func (t *Traffic) On() bool { return t.on.Load() }
 
-// Switch turns the traffic on or off. It takes effect within a tenth of a second.
-func (t *Traffic) Switch(on bool) {
+// Set turns the traffic on or off. It takes effect within a tenth of a second.
+func (t *Traffic) Set(on bool) {
 	if t.on.Swap(on) != on {
 		t.Logger.Info("demo traffic switched", "on", on)
 	}

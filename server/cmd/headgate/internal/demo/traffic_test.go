@@ -55,7 +55,7 @@ func TestTrafficIsSentOnlyWhileItIsOnAndAllowed(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	var running sync.WaitGroup
 	running.Go(func() { traffic.Run(ctx) })
-	traffic.Switch(true)
+	traffic.Set(true)
 	<-asked // nothing is sent yet
 	<-asked
 	allowed.Store(true)
@@ -64,7 +64,7 @@ func TestTrafficIsSentOnlyWhileItIsOnAndAllowed(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("no request arrives while traffic is on and allowed")
 	}
-	traffic.Switch(false)
+	traffic.Set(false)
 	if traffic.On() {
 		t.Error("got on, want off")
 	}

@@ -41,11 +41,11 @@ func (n *Node) openDemoTraffic() {
 		// Under other rules, the demo traffic would consume units that requests of users on this host need.
 		Allowed: func() bool { return n.engine.Rules().Rule(trafficRule) != nil },
 	}
-	n.demoTraffic.Switch(n.config.WantsDemoTraffic())
+	n.demoTraffic.Set(n.config.WantsDemoTraffic())
 }
 
 // demoSwitch returns the switch of the demo traffic, or nil if there is none.
-func (n *Node) demoSwitch() api.Switch {
+func (n *Node) demoSwitch() api.Toggle {
 	if n.demoTraffic == nil {
 		return nil
 	}
