@@ -51,12 +51,13 @@ func (s Step) arrival(i int) time.Duration {
 	return time.Duration(float64(i+1) / float64(s.Rate) * float64(time.Second))
 }
 
-// Oracle returns the shortest time of a step if at most burst + rate·t units may be admitted in a time t. The last
-// request is admitted when it is sent, or when there are enough units for all requests. Oracle does not depend on the
-// algorithm of the limit.
+// Oracle returns the shortest possible duration of a step if at most burst + rate·t units may be admitted in a time t.
+// The last request is admitted when it is sent or when there are enough units for all requests, whichever is later.
+// Oracle does not depend on the algorithm of the limit.
 func Oracle(s Step, l headgate.Limit) time.Duration {
 	lastSent := s.arrival(s.Requests - 1)
 	missing := float64(int64(s.Requests) - l.Capacity())
+	// Until the first request, the limit is at its capacity, so units are restored only after that.
 	enoughUnits := s.arrival(0) + time.Duration(missing/float64(l.Count)*float64(l.Period))
 	return max(lastSent, enoughUnits)
 }
@@ -75,8 +76,8 @@ type Result struct {
 	// Achieved is the rate of admitted requests per second.
 	Achieved float64 `json:"achieved_per_second"`
 	Oracle   float64 `json:"oracle_seconds"`
-	// Within reports whether the step ended within one period of the oracle's time.
-	Within bool `json:"within_one_period"`
+	// WithinOnePeriod reports whether the duration of the step differs from the oracle's by at most one period.
+	WithinOnePeriod bool `json:"within_one_period"`
 	// PerSecond has the number of requests admitted in each second.
 	PerSecond []int `json:"passed_per_second"`
 }
@@ -85,10 +86,10 @@ type Result struct {
 type Options struct {
 	// Target decides the requests. If Clock is virtual, Target must use it too.
 	Target target.Target
-	// Algorithm is the name in results.
+	// Algorithm is the name of the algorithm in results.
 	Algorithm string
-	// Limit is the limit that the target applies. The oracle and the intervals of coarse retries are calculated
-	// from it.
+	// Limit is the limit that the target applies. The oracle's time is calculated from it, and so are the intervals of
+	// retries if the target only reports whole seconds.
 	Limit headgate.Limit
 	// Steps are run one after the other.
 	Steps []Step
@@ -140,7 +141,7 @@ const takeTimeout = 15 * time.Second
 // run runs one step. Requests wait in a queue, and only the first Options.InFlight of them are retried. The others need
 // not be tried, because they have the same cost and would also be denied.
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
-	c := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
+	r := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
 	}}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -148,7 +149,7 @@ func (o *Options) run(ctx context.Context, s Step, client string) (Result, error
 	var senders sync.WaitGroup
 	for range max(o.InFlight, 1) {
 		senders.Go(func() {
-			if err := c.send(ctx); err != nil {
+			if err := r.send(ctx); err != nil {
 				cancel(err)
 			}
 		})
@@ -156,11 +157,12 @@ func (o *Options) run(ctx context.Context, s Step, client string) (Result, error
 	senders.Wait()
 	err := context.Cause(ctx)
 	if err == nil {
-		err = o.Clock.SleepUntil(ctx, c.start.Add(c.last)) // the leaky bucket delays the last request
+		err = o.Clock.SleepUntil(ctx, r.start.Add(r.last)) // the leaky bucket delays the last request
 	}
-	r := c.result
-	r.Within = r.Admitted == s.Requests && math.Abs(r.Seconds-r.Oracle) <= o.Limit.Period.Seconds()
-	return r, err
+	result := r.result
+	difference := math.Abs(result.Seconds - result.Oracle)
+	result.WithinOnePeriod = result.Admitted == s.Requests && difference <= o.Limit.Period.Seconds()
+	return result, err
 }
 
 // A stepRun is a step that is being run.
@@ -177,43 +179,43 @@ type stepRun struct {
 }
 
 // send sends requests of the queue, one after the other, until the queue is empty.
-func (c *stepRun) send(ctx context.Context) error {
+func (r *stepRun) send(ctx context.Context) error {
 	for {
-		c.mu.Lock()
-		i := c.sent
-		c.sent++
-		c.mu.Unlock()
-		if i >= c.step.Requests {
+		r.mu.Lock()
+		i := r.sent
+		r.sent++
+		r.mu.Unlock()
+		if i >= r.step.Requests {
 			return nil
 		}
-		if err := c.o.Clock.SleepUntil(ctx, c.start.Add(c.step.arrival(i))); err != nil {
+		if err := r.o.Clock.SleepUntil(ctx, r.start.Add(r.step.arrival(i))); err != nil {
 			return err
 		}
-		passed, err := c.admit(ctx)
+		admittedAt, err := r.admit(ctx)
 		if err != nil {
 			return err
 		}
-		c.add(passed)
+		r.add(admittedAt)
 	}
 }
 
 // add counts an admitted request.
-func (c *stepRun) add(passed time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = max(c.last, passed)
-	c.result.add(passed, c.last)
-	if c.o.Progress != nil {
-		c.o.Progress(c.result)
+func (r *stepRun) add(admittedAt time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = max(r.last, admittedAt)
+	r.result.add(admittedAt, r.last)
+	if r.o.Progress != nil {
+		r.o.Progress(r.result)
 	}
 }
 
 // add counts an admitted request. last is the time of the latest admission so far.
-func (r *Result) add(passed, last time.Duration) {
+func (r *Result) add(admittedAt, last time.Duration) {
 	r.Admitted++
 	r.Seconds = last.Seconds()
 	r.Achieved = float64(r.Admitted) / r.Seconds
-	second := int(passed / time.Second)
+	second := int(admittedAt / time.Second)
 	for len(r.PerSecond) <= second {
 		r.PerSecond = append(r.PerSecond, 0)
 	}
@@ -221,19 +223,19 @@ func (r *Result) add(passed, last time.Duration) {
 }
 
 // admit retries a request until it is admitted, and returns the time of the admission, counted from the start.
-func (c *stepRun) admit(ctx context.Context) (time.Duration, error) {
-	o := c.o
+func (r *stepRun) admit(ctx context.Context) (time.Duration, error) {
+	o := r.o
 	for {
-		c.mu.Lock()
-		c.result.Attempts++
-		c.mu.Unlock()
-		out, err := o.take(ctx, c.client)
+		r.mu.Lock()
+		r.result.Attempts++
+		r.mu.Unlock()
+		out, err := o.take(ctx, r.client)
 		if err != nil {
 			return 0, err
 		}
 		now := o.Clock.Now()
 		if out.Allowed {
-			return now.Sub(c.start) + out.Delay, nil
+			return now.Sub(r.start) + out.Delay, nil
 		}
 		wait := max(out.RetryAfter, time.Microsecond)
 		if out.Coarse {

@@ -49,7 +49,7 @@ func TestEveryStepEndsWithinAPeriodOfTheOracle(t *testing.T) {
 				t.Fatalf("%s: got %d results, want %d", a, len(results), len(DefaultSteps))
 			}
 			for _, r := range results {
-				if !r.Within || r.Admitted != r.Requests {
+				if !r.WithinOnePeriod || r.Admitted != r.Requests {
 					t.Errorf("%s from %v, step %s: got %d of %d in %.3f s, the oracle says %.3f s",
 						a, after, r.Step, r.Admitted, r.Requests, r.Seconds, r.Oracle)
 				}
@@ -91,7 +91,7 @@ func TestWrongLimiterIsNotWithinAPeriod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if results[0].Within {
+		if results[0].WithinOnePeriod {
 			t.Errorf("%s: got %.2f s, within a period of %.2f s", name, results[0].Seconds, results[0].Oracle)
 		}
 	}
@@ -111,7 +111,7 @@ func TestRealTimeIsThatOfTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start).Seconds(); took < 4 || took > 4.1 || !results[0].Within {
+		if took := time.Since(start).Seconds(); took < 4 || took > 4.1 || !results[0].WithinOnePeriod {
 			t.Errorf("got %.3f s and %+v, want 4.01 s", took, results[0])
 		}
 	})
@@ -143,7 +143,7 @@ func TestSlowServiceDoesNotDelayOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; !r.Within || r.Admitted != 200 {
+		if r := results[0]; !r.WithinOnePeriod || r.Admitted != 200 {
 			t.Errorf("got %d in %.3f s, want 200 within a period of %.3f s", r.Admitted, r.Seconds, r.Oracle)
 		}
 	})
@@ -169,7 +169,7 @@ func TestInterruptKeepsResults(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "20@2") {
 		t.Errorf("got error %v, want that step 20@2 was canceled", err)
 	}
-	if len(results) != 2 || results[0].Admitted != 10 || results[1].Admitted != 7 || results[1].Within {
+	if len(results) != 2 || results[0].Admitted != 10 || results[1].Admitted != 7 || results[1].WithinOnePeriod {
 		t.Errorf("got %+v, want 10 and 7 admitted", results)
 	}
 }

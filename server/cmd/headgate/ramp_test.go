@@ -46,7 +46,7 @@ func TestRampMeasuresANodeInRealTime(t *testing.T) {
 			if err := json.Unmarshal(out, &report); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if len(report.Steps) != 1 || report.Steps[0].Admitted != 60 || !report.Steps[0].Within || report.Steps[0].Attempts < 61 {
+			if len(report.Steps) != 1 || report.Steps[0].Admitted != 60 || !report.Steps[0].WithinOnePeriod || report.Steps[0].Attempts < 61 {
 				t.Errorf("got %+v, want 60 admitted after denials, within a period of 2.01 s", report.Steps)
 			}
 		})

@@ -232,7 +232,7 @@ func (p *program) showRamp(f *rampFlags, report *rampReport) error {
 			return err
 		}
 	}
-	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.Within })
+	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.WithinOnePeriod })
 	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
 }
 
@@ -264,7 +264,7 @@ func (p *program) printRamp(report *rampReport) error {
 		switch {
 		case report.Interrupted && r.Admitted < r.Requests:
 			verdict = "interrupted"
-		case !r.Within:
+		case !r.WithinOnePeriod:
 			verdict = "NO"
 		}
 		rows = append(rows, []string{
