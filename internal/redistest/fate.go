@@ -54,7 +54,7 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
 	err := s.launch()
-	for deadline := time.Now().Add(patience); errors.Is(err, errPortTaken) &&
+	for deadline := time.Now().Add(maxWait); errors.Is(err, errPortTaken) &&
 		time.Now().Before(deadline); err = s.launch() {
 		time.Sleep(poll) // a child that saves for a replica may outlive the server briefly
 	}

@@ -191,7 +191,7 @@ func (s *Server) launch() error {
 		return fmt.Errorf("redistest: start %s: %w", s.name, err)
 	}
 	s.process, s.paused = p, false
-	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(poll) {
 		_, err := s.Do("PING")
 		if err == nil {
 			break
@@ -205,7 +205,7 @@ func (s *Server) launch() error {
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
-				s, patience, err, s.logFrom(before.Size()))
+				s, maxWait, err, s.logFrom(before.Size()))
 		}
 	}
 	if s.fakesClock() {

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// patience bounds the wait for events that take servers seconds at most.
-	patience = 2 * time.Minute
+	// maxWait is the longest that waitUntil waits. Servers need a few seconds at most.
+	maxWait = 2 * time.Minute
 	// poll is the poll interval.
 	poll = 3 * time.Millisecond
 )
 
-// waitUntil calls try until it returns no error. After patience has passed, it returns the last error.
+// waitUntil calls try until it returns no error. After maxWait, it returns the last error.
 func waitUntil(what string, try func() error) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(poll) {
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(poll) {
 		err := try()
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("redistest: %s: not within %v: %w", what, patience, err)
+			return fmt.Errorf("redistest: %s did not succeed within %v: %w", what, maxWait, err)
 		}
 	}
 }
