@@ -25,8 +25,8 @@ type client struct {
 	every   time.Duration
 	batch   int
 
-	parts  [cells]tally
-	backAt atomic.Int64 // when to retry after the latest denial, in ns since the start; 0 if the latest request passed
+	parts   [cells]tally
+	retryAt atomic.Int64 // when to retry after the latest denial, in ns since the start; 0 if the latest request passed
 }
 
 // A tally counts decisions.
@@ -131,11 +131,11 @@ func (c *client) note(d headgate.Decision, at, duration time.Duration) {
 	part := &c.parts[partAt(at, duration)]
 	if d.Allowed {
 		part.allowed.Add(1)
-		c.backAt.Store(0)
+		c.retryAt.Store(0)
 		return
 	}
 	part.denied.Add(1)
-	c.backAt.Store(int64(at + d.RetryAfter))
+	c.retryAt.Store(int64(at + d.RetryAfter))
 }
 
 // partAt returns the part of the flood that a time since its start belongs to.

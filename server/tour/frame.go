@@ -11,16 +11,17 @@ import (
 
 // frame returns the live view of a flood: for each client a bar, and its rates since an earlier sample.
 func (d *demo) frame(f *flood, now, earlier sample) []string {
-	lines := []string{d.Paint(terminal.Dim, fmt.Sprintf("  %-6s %7s  %-*s %9s %9s  %s",
-		"", "asks/s", cells, "", "allowed/s", "denied/s", "may come back"))}
+	lines := []string{d.Paint(terminal.Dim, fmt.Sprintf("  %-6s %10s  %-*s %9s %9s  %s",
+		"", "requests/s", cells, "", "allowed/s", "denied/s", "next allowed"))}
 	for i, c := range f.clients {
 		rates := now.perSecond(i, earlier)
 		allowed, denied := fmt.Sprintf("%9d", rates.allowed), fmt.Sprintf("%9d", rates.denied)
 		if rates.denied > 0 {
 			denied = d.Paint(terminal.Red, denied)
 		}
-		lines = append(lines, fmt.Sprintf("  %-6s %7d  %s %s %s  %s",
-			c.name, rates.asked(), d.bar(c, now.at, f.duration), d.Paint(terminal.Green, allowed), denied, f.comeBack(c, now.at)))
+		lines = append(lines, fmt.Sprintf("  %-6s %10d  %s %s %s  %s",
+			c.name, rates.asked(), d.bar(c, now.at, f.duration), d.Paint(terminal.Green, allowed), denied,
+			f.retryText(c, now.at)))
 	}
 	return lines
 }
@@ -52,19 +53,20 @@ func (d *demo) cell(c count) string {
 		return d.Paint(terminal.Red, "█")
 	}
 	filled := (c.allowed*eighths + c.asked()/2) / c.asked()
-	return d.Paint(terminal.Mixed, string(blocks[min(max(filled, 1), eighths-1)]))
+	return d.Paint(terminal.GreenOnRed, string(blocks[min(max(filled, 1), eighths-1)]))
 }
 
-// comeBack returns the time until a client's next request will pass, as text.
-func (f *flood) comeBack(c *client, now time.Duration) string {
-	left := time.Duration(c.backAt.Load()) - now
+// retryText returns the time until a client's next request will be allowed, as text.
+func (f *flood) retryText(c *client, now time.Duration) string {
+	left := time.Duration(c.retryAt.Load()) - now
 	if left <= 0 {
 		return "now"
 	}
 	return fmt.Sprintf("in %d ms", left.Milliseconds()+1)
 }
 
-// logHead returns the header of the table of logLine.
+// logHead returns the header for the lines that logLine returns. Their last column is about the client "noisy", which
+// is the first one.
 func (f *flood) logHead() string {
 	var b strings.Builder
 	b.WriteString("  passed/denied")
@@ -74,7 +76,7 @@ func (f *flood) logHead() string {
 	return b.String() + "   noisy may come back"
 }
 
-// logLine returns the rates since an earlier sample.
+// logLine returns the rates since an earlier sample, and the time until the next request of "noisy" will be allowed.
 func (f *flood) logLine(now, earlier sample) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %11.0f s", now.at.Seconds())
@@ -82,7 +84,7 @@ func (f *flood) logLine(now, earlier sample) string {
 		rates := now.perSecond(i, earlier)
 		fmt.Fprintf(&b, "%10s", fmt.Sprintf("%d/%d", rates.allowed, rates.denied))
 	}
-	return b.String() + "   " + f.comeBack(f.clients[0], now.at)
+	return b.String() + "   " + f.retryText(f.clients[0], now.at)
 }
 
 // grouped formats a number with commas between thousands.

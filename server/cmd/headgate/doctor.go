@@ -24,10 +24,10 @@ func (p *program) doctorCommand() *cobra.Command {
 		Short: "Check whether a node with this configuration can run here",
 		Long: `Check whether a node with this configuration can run here, and say what to do where it cannot.
 
-It takes the flags, variables and configuration file of "headgate serve", and checks the configuration, files with
-secrets, listen addresses, listeners open to other hosts, file descriptors, certificates and when they expire, the
-clock, Redis (version, settings, latency, clock skew, cluster), the rules file, the rules service or the database, and
-the upstreams. It changes nothing, and can run while a node runs.
+It takes the flags, environment variables and configuration file of "headgate serve", and checks the configuration,
+files with secrets, listen addresses, listeners open to other hosts, file descriptors, certificates and when they
+expire, the clock, Redis (version, settings, latency, clock skew, cluster), the rules file, the rules service or the
+database, and the upstreams. It changes nothing, and can run while a node runs.
 
 The exit code is 1 if there are problems, and 0 otherwise, even with warnings. After Ctrl-C it prints the results
 so far.`,
@@ -41,14 +41,15 @@ so far.`,
   headgate doctor --output json | jq '.checks[] | select(.status == "problem")'`,
 		Args: cobra.NoArgs,
 	}
-	changed := cli.AddSettingFlags(c.Flags(), nil)
-	c.Flags().DurationVar(&timeout, "timeout", doctor.DefaultTimeout, "maximum `DURATION` of each check of another server")
+	changedFlags := cli.AddSettingFlags(c.Flags(), nil) // nil: all settings
+	c.Flags().DurationVar(&timeout, "timeout", doctor.DefaultTimeout,
+		"maximum `DURATION` of each check that calls another server")
 	output.AddFlag(c, &out)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if timeout <= 0 {
 			return fmt.Errorf("--timeout %s: must be above 0, such as 5s", timeout)
 		}
-		return p.doctor(c.Context(), changed(), timeout, out)
+		return p.doctor(c.Context(), changedFlags(), timeout, out)
 	}
 	return c
 }
@@ -59,7 +60,7 @@ func (p *program) doctor(ctx context.Context, flags map[string]string, timeout t
 	o := doctor.Options{Version: currentBuild().Version, Timeout: timeout}
 	if out == output.Table {
 		clearLine := func() {}
-		if terminal.IsDevice(p.Stderr) {
+		if terminal.IsCharDevice(p.Stderr) {
 			clearLine = func() { _, _ = fmt.Fprint(p.Stderr, "\r\x1b[K") }
 			o.OnStart = func(check string) { _, _ = fmt.Fprintf(p.Stderr, "checking %s …", check) }
 		}

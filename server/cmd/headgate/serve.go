@@ -68,7 +68,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	format := c.LogFormat
 	if format == telemetry.LogAuto {
 		format = telemetry.LogJSON
-		if terminal.IsDevice(p.Stderr) {
+		if terminal.IsCharDevice(p.Stderr) {
 			format = telemetry.LogText
 		}
 	}
@@ -86,7 +86,7 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 		Version: currentBuild().Version, Logger: log, LogLines: lines, Secrets: p.Stdout,
 		Docs: buildDocs,
 	}
-	if c.NeedsDemo() || terminal.IsDevice(p.Stdout) {
+	if c.NeedsDemo() || terminal.IsCharDevice(p.Stdout) {
 		o.Banner = p.Stdout
 	}
 	n, err := node.Open(ctx, c, o)

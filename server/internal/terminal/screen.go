@@ -14,13 +14,13 @@ type Style string
 
 // The styles.
 const (
-	Bold  Style = "1"
-	Dim   Style = "2"
-	Green Style = "32"
-	Red   Style = "31"
-	Cyan  Style = "36"
-	Amber Style = "33"
-	Mixed Style = "32;41" // green on red, for a partial block that shows both colors
+	Bold       Style = "1"
+	Dim        Style = "2"
+	Green      Style = "32"
+	Red        Style = "31"
+	Cyan       Style = "36"
+	Amber      Style = "33"
+	GreenOnRed Style = "32;41" // for a partial block that shows both colors
 )
 
 // A Screen writes lines, and frames that replace the previous frame if Live is set.
@@ -41,11 +41,11 @@ func CanRedraw(w io.Writer, environ []string) bool {
 			return false
 		}
 	}
-	return IsDevice(w)
+	return IsCharDevice(w)
 }
 
-// IsDevice reports whether w is a terminal or another character device.
-func IsDevice(w io.Writer) bool {
+// IsCharDevice reports whether w is a terminal or another character device.
+func IsCharDevice(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -19,7 +19,7 @@ type ProgressLine struct {
 
 // NewProgressLine returns a progress line on w. It shows nothing if w is not a terminal.
 func NewProgressLine(w io.Writer) *ProgressLine {
-	if !terminal.IsDevice(w) {
+	if !terminal.IsCharDevice(w) {
 		return &ProgressLine{}
 	}
 	return &ProgressLine{terminal: w}

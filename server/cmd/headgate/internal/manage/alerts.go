@@ -49,7 +49,7 @@ no Prometheus. Webhooks with the event "alert" are notified when an alert fires 
 		for i := range list.Alerts {
 			a := &list.Alerts[i]
 			rows = append(rows, []string{
-				string(a.State), string(a.Severity), a.Condition, a.Subject, output.Ago(a.Fired),
+				string(a.State), string(a.Severity), a.Condition, a.Subject, output.RelativeTime(a.Fired),
 				output.OrDash(strings.Join(a.Nodes, ",")), a.Summary, a.Runbook,
 			})
 		}

@@ -61,7 +61,7 @@ registered.`,
 			send := func(ctx context.Context, lines io.Reader) (*edit.Imported, error) {
 				return client.Import(ctx, lines, false)
 			}
-			in := &clientImport{send: send, progress: p.Stderr, terminal: terminal.IsDevice(p.Stderr), now: time.Now}
+			in := &clientImport{send: send, progress: p.Stderr, terminal: terminal.IsCharDevice(p.Stderr), now: time.Now}
 			if result, err = in.run(ctx, from); err != nil && result.Clients > 0 {
 				_, _ = fmt.Fprintf(p.Stderr, "headgate: %s registered before the error\n", output.Plural(result.Clients, "client"))
 			}

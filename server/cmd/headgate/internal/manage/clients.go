@@ -22,8 +22,8 @@ func (p *program) clientsCommand() *cobra.Command {
 	}
 	p.AddServerFlags(c, f)
 	c.AddCommand(
-		p.listCommand(&clientResource, f), p.getCommand(&clientResource, f), p.setClientCommand(f),
-		p.deleteCommand(&clientResource, f), p.importCommand(f),
+		p.listCommand(&clientKind, f), p.getCommand(&clientKind, f), p.setClientCommand(f),
+		p.deleteCommand(&clientKind, f), p.importCommand(f),
 	)
 	return c
 }
@@ -49,7 +49,7 @@ client, such as its plan; rules can match it as client.plan. To set limits for s
   headgate clients set acme --attribute user=acme --attribute api_key=k1 --attribute api_key=k2 --unlimited
   headgate clients set acme --attribute plan=gold`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: p.completeIDs(&clientResource, f),
+		ValidArgsFunction: p.completeIDs(&clientKind, f),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		request.ID = args[0]

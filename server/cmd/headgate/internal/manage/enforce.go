@@ -65,7 +65,7 @@ func (p *program) enforceOffCommand(f *enforceFlags) *cobra.Command {
   headgate enforce off --all-namespaces --for 10m
   headgate enforce off --this-node --for 10m`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: p.completeIDs(&ruleResource, &f.ServerFlags),
+		ValidArgsFunction: p.completeIDs(&ruleKind, &f.ServerFlags),
 	}
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
 		return p.switchEnforcement(ctx, client, f, "off", args, map[string]any{"for": duration.String()})
@@ -84,7 +84,7 @@ func (p *program) enforceOnCommand(f *enforceFlags) *cobra.Command {
   headgate enforce on
   headgate enforce on --this-node`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: p.completeIDs(&ruleResource, &f.ServerFlags),
+		ValidArgsFunction: p.completeIDs(&ruleKind, &f.ServerFlags),
 	}
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
 		return p.switchEnforcement(ctx, client, f, "on", args, map[string]any{})

@@ -106,7 +106,7 @@ func (p *program) completeRevisions(f *cli.ServerFlags) cobra.CompletionFunc {
 		found, directive := p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, _, err := listRevisions(ctx, client, "/v1/revisions", url.Values{}, 100)
 			return cli.CompleteByPrefix(list, prefix, func(r *edit.Revision) (id, description string) {
-				return strconv.FormatInt(r.Revision, 10), output.Ago(r.Time) + ": " + changesText(r)
+				return strconv.FormatInt(r.Revision, 10), output.RelativeTime(r.Time) + ": " + changesText(r)
 			}), err
 		})
 		return found, directive | cobra.ShellCompDirectiveKeepOrder
@@ -125,7 +125,7 @@ With the number of a revision, show the changes of that revision.`,
   headgate rules history search-per-user
   headgate rules history 42`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: p.completeIDs(&ruleResource, f),
+		ValidArgsFunction: p.completeIDs(&ruleKind, f),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		query := url.Values{}
@@ -144,7 +144,7 @@ With the number of a revision, show the changes of that revision.`,
 		for i := range list {
 			r := &list[i]
 			rows = append(rows, []string{
-				fmt.Sprint(r.Revision), output.Ago(r.Time), output.OrDash(r.Actor), r.Action,
+				fmt.Sprint(r.Revision), output.RelativeTime(r.Time), output.OrDash(r.Actor), r.Action,
 				changesText(r), output.Truncate(r.Note, 40),
 			})
 		}
@@ -167,7 +167,7 @@ func (p *program) showRevision(ctx context.Context, client *remote.Client, n int
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	p.Printf("revision %d, %s (%s) by %s: %s\n", r.Revision, output.LocalTime(r.Time), output.Ago(r.Time),
+	p.Printf("revision %d, %s (%s) by %s: %s\n", r.Revision, output.LocalTime(r.Time), output.RelativeTime(r.Time),
 		output.OrDash(r.Actor), r.Action)
 	if r.Note != "" {
 		p.Printf("note: %s\n", output.Sanitize(r.Note))
@@ -192,7 +192,7 @@ restore clients and overrides.`,
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		n, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil || n < 0 {
-			return fmt.Errorf("%q: want the number of a revision, as \"headgate rules history\" lists them", args[0])
+			return fmt.Errorf("%q: want the number of a revision, as listed by \"headgate rules history\"", args[0])
 		}
 		query := url.Values{"all": {strconv.FormatBool(all)}, "dry_run": {strconv.FormatBool(dryRun)}}
 		applied := &edit.Result{}

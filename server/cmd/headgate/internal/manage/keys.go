@@ -138,6 +138,6 @@ func (p *program) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 	output.AddFlag(c, &out)
 	c.Flags().StringVar(&rule, "rule", "", "`ID` of the rule (default all rules whose key identifies the client)")
 	cli.AddNoteFlag(c, f)
-	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleResource, f)) // the flag exists
+	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleKind, f)) // the flag exists
 	return c
 }

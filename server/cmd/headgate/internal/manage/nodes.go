@@ -46,7 +46,7 @@ func (p *program) nodesCommand() *cobra.Command {
 			rows = append(rows, []string{
 				n.ID, output.OrDash(n.Region), n.Version, fmt.Sprint(n.Revision),
 				(time.Duration(n.LagMS) * time.Millisecond).String(),
-				n.Store, output.Ago(n.Seen), state, syncText(n.Fleet), output.OrDash(n.Address),
+				n.Store, output.RelativeTime(n.Seen), state, syncText(n.Fleet), output.OrDash(n.Address),
 			})
 		}
 		return p.Show(out, list, []string{
@@ -76,7 +76,7 @@ func (p *program) completeNodes(f *cli.ServerFlags) cobra.CompletionFunc {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
 			list, err := client.Nodes(ctx)
 			return cli.CompleteByPrefix(list, prefix,
-				func(n *control.Node) (id, description string) { return n.ID, "seen " + output.Ago(n.Seen) }), err
+				func(n *control.Node) (id, description string) { return n.ID, "seen " + output.RelativeTime(n.Seen) }), err
 		})
 	}
 }

@@ -23,8 +23,8 @@ func (p *program) overridesCommand() *cobra.Command {
   headgate overrides list`,
 	}
 	p.AddServerFlags(c, f)
-	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideResource, f), p.getCommand(&overrideResource, f),
-		p.deleteCommand(&overrideResource, f))
+	c.AddCommand(p.createOverrideCommand(f), p.listCommand(&overrideKind, f), p.getCommand(&overrideKind, f),
+		p.deleteCommand(&overrideKind, f))
 	return c
 }
 
@@ -66,7 +66,7 @@ func (p *program) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
 			_, _ = fmt.Fprintln(p.Stderr, "headgate: "+w)
 		}
 		if out == output.Table {
-			return p.Show(output.Table, nil, overrideResource.header, [][]string{overrideResource.row(&created)})
+			return p.Show(output.Table, nil, overrideKind.header, [][]string{overrideKind.row(&created)})
 		}
 		return output.WriteData(p.Stdout, out, created.Override)
 	})
@@ -84,8 +84,8 @@ func (p *program) createOverrideCommand(f *cli.ServerFlags) *cobra.Command {
 			"2027-01-31T18:00:00Z")
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the override (default a random one)")
 	cli.AddNoteFlag(c, f)
-	_ = c.MarkFlagRequired("client")                                          // the flag exists
-	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleResource, f)) // the flag exists
+	_ = c.MarkFlagRequired("client")                                      // the flag exists
+	_ = c.RegisterFlagCompletionFunc("rule", p.completeIDs(&ruleKind, f)) // the flag exists
 	output.AddFlag(c, &out)
 	return c
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/headgate/headgate/server/control/webhook"
 )
 
-// A resource describes a collection of the rules service to the commands list, get and delete.
-type resource struct {
+// An objectKind is a kind of object of the rules service, as the commands list, get and delete need it.
+type objectKind struct {
 	collection remote.Collection
 	noun       string
 	exampleID  string // an id for examples in the help
 	header     []string
 	cells      func(*objectFields) []string      // cells of a table row, without those that all resources have
-	toYAML     func(body []byte) ([]byte, error) // converts a body to the YAML of rules files; nil if they have none
+	toYAML     func(body []byte) ([]byte, error) // converts a body to the YAML of rules files; nil if not possible
 }
 
 func ruleYAML(body []byte) ([]byte, error) {
@@ -65,51 +65,56 @@ type objectFields struct {
 }
 
 // limitsText returns the limits, "block" or "unlimited".
-func (e *objectFields) limitsText() string {
+func (o *objectFields) limitsText() string {
 	switch {
-	case e.Block:
+	case o.Block:
 		return "block"
-	case e.Unlimited:
+	case o.Unlimited:
 		return "unlimited"
 	}
-	return output.OrDash(inlineJSON(e.Limits))
+	return output.OrDash(inlineJSON(o.Limits))
 }
 
 var (
-	ruleResource = resource{
-		remote.Rules, "rule", "search-per-user",
-		[]string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
-		func(e *objectFields) []string {
-			state := cmp.Or(e.OnLimit, "reject")
-			if e.Enabled != nil && !*e.Enabled {
-				state = "off"
+	ruleKind = objectKind{
+		collection: remote.Rules,
+		noun:       "rule",
+		exampleID:  "search-per-user",
+		header:     []string{"ID", "LIMITS", "KEY", "WHEN", "ON LIMIT", "REVISION", "CHANGED", "BY"},
+		cells: func(o *objectFields) []string {
+			onLimit := cmp.Or(o.OnLimit, "reject")
+			if o.Enabled != nil && !*o.Enabled {
+				onLimit = "off"
 			}
 			return []string{
-				e.ID, e.limitsText(), output.OrDash(inlineJSON(e.Key)),
-				output.Truncate(output.OrDash(inlineJSON(e.When)), 50), state,
+				o.ID, o.limitsText(), output.OrDash(inlineJSON(o.Key)),
+				output.Truncate(output.OrDash(inlineJSON(o.When)), 50), onLimit,
 			}
 		},
-		ruleYAML,
+		toYAML: ruleYAML,
 	}
-	clientResource = resource{
-		remote.Clients, "client", "acme",
-		[]string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
-		func(e *objectFields) []string {
-			attributes := cmp.Or(inlineJSON(e.Attributes), "user: "+e.ID)
-			return []string{e.ID, e.limitsText(), fmt.Sprint(len(e.Rules)), output.Truncate(attributes, 50)}
+	clientKind = objectKind{
+		collection: remote.Clients,
+		noun:       "client",
+		exampleID:  "acme",
+		header:     []string{"ID", "LIMITS", "RULES", "KNOWN BY", "REVISION", "CHANGED", "BY"},
+		cells: func(o *objectFields) []string {
+			attributes := cmp.Or(inlineJSON(o.Attributes), "user: "+o.ID) // without attributes, the user with this ID
+			return []string{o.ID, o.limitsText(), fmt.Sprint(len(o.Rules)), output.Truncate(attributes, 50)}
 		},
-		clientYAML,
+		toYAML: clientYAML,
 	}
-	overrideResource = resource{
-		remote.Overrides, "override", "launch",
-		[]string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
-		func(e *objectFields) []string {
+	overrideKind = objectKind{
+		collection: remote.Overrides,
+		noun:       "override",
+		exampleID:  "launch",
+		header:     []string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
+		cells: func(o *objectFields) []string {
 			return []string{
-				e.ID, cli.FormatAttributes(e.Client), e.limitsText(), cmp.Or(e.Rule, "all"), output.Expiry(e.Expires),
-				output.Truncate(output.OrDash(e.Note), 30),
+				o.ID, cli.FormatAttributes(o.Client), o.limitsText(), cmp.Or(o.Rule, "all"), output.Expiry(o.Expires),
+				output.Truncate(output.OrDash(o.Note), 30),
 			}
 		},
-		nil,
 	}
 )
 
@@ -138,76 +143,79 @@ func inlineJSON(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func (s *resource) row(o *edit.Resource) []string {
-	var e objectFields
-	if err := json.Unmarshal(o.Body(), &e); err != nil {
+func (kind *objectKind) row(item *edit.Resource) []string {
+	var o objectFields
+	if err := json.Unmarshal(item.Body(), &o); err != nil {
 		return []string{"?", err.Error()}
 	}
-	return append(s.cells(&e), fmt.Sprint(o.Revision), output.Ago(o.Updated), output.OrDash(o.By))
+	return append(kind.cells(&o), fmt.Sprint(item.Revision), output.RelativeTime(item.Updated), output.OrDash(item.By))
 }
 
-func (p *program) listCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) listCommand(kind *objectKind, f *cli.ServerFlags) *cobra.Command {
 	var out output.Format
 	var search string
 	limit := 1000
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the " + s.noun + "s of a namespace",
+		Short: "List the " + kind.noun + "s of a namespace",
 		Example: fmt.Sprintf(`  headgate %[1]s list
-  headgate %[1]s list --search acme --output json`, s.collection),
+  headgate %[1]s list --search acme --output json`, kind.collection),
 		Args: cobra.NoArgs,
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		items, rows := []edit.Resource{}, [][]string{}
 		total := 0
-		for q := (remote.Query{Search: search}); ; {
+		q := remote.Query{Search: search}
+		for {
 			q.Limit = min(500, limit-len(items))
-			page, err := client.List(ctx, s.collection, q)
+			page, err := client.List(ctx, kind.collection, q)
 			if err != nil {
 				return err
 			}
 			total = page.Total
 			for _, item := range page.Resources() {
 				items = append(items, item)
-				rows = append(rows, s.row(&item))
+				rows = append(rows, kind.row(&item))
 			}
-			if q.Cursor = page.Next; q.Cursor == "" || len(items) >= limit {
+			if page.Next == "" || len(items) >= limit {
 				break
 			}
+			q.Cursor = page.Next
 		}
-		if err := p.Show(out, items, s.header, rows); err != nil {
+		if err := p.Show(out, items, kind.header, rows); err != nil {
 			return err
 		}
 		if len(items) < total {
-			_, _ = fmt.Fprintf(p.Stderr, "headgate: %d of %d; --limit shows more, --search fewer\n", len(items), total)
+			_, _ = fmt.Fprintf(p.Stderr, "headgate: showing %d of %d; use --limit to show more, or --search to select some\n",
+				len(items), total)
 		}
 		return nil
 	})
-	c.Flags().StringVar(&search, "search", "", "list only "+s.noun+"s that contain `TEXT`")
+	c.Flags().StringVar(&search, "search", "", "list only "+kind.noun+"s that contain `TEXT`")
 	c.Flags().IntVar(&limit, "limit", limit, "the maximum number to list")
 	output.AddFlag(c, &out)
 	return c
 }
 
-func (p *program) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) getCommand(kind *objectKind, f *cli.ServerFlags) *cobra.Command {
 	out := output.YAML
 	c := &cobra.Command{
 		Use:   "get ID",
-		Short: "Show one " + s.noun,
+		Short: "Show one " + kind.noun,
 		Example: fmt.Sprintf(`  headgate %[1]s get %[2]s
-  headgate %[1]s get %[2]s --output json`, s.collection, s.exampleID),
+  headgate %[1]s get %[2]s --output json`, kind.collection, kind.exampleID),
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: p.completeIDs(s, f),
+		ValidArgsFunction: p.completeIDs(kind, f),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
-		found, err := client.Get(ctx, s.collection, args[0])
+		found, err := client.Get(ctx, kind.collection, args[0])
 		if err != nil {
 			return err
 		}
 		if out == output.Table {
-			return p.Show(output.Table, nil, s.header, [][]string{s.row(found)})
+			return p.Show(output.Table, nil, kind.header, [][]string{kind.row(found)})
 		}
-		write := s.toYAML
+		write := kind.toYAML
 		if out != output.YAML || write == nil {
 			write = func(body []byte) ([]byte, error) { return output.Reformat(out, body) }
 		}
@@ -222,40 +230,41 @@ func (p *program) getCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
 	return c
 }
 
-func (p *program) deleteCommand(s *resource, f *cli.ServerFlags) *cobra.Command {
+func (p *program) deleteCommand(kind *objectKind, f *cli.ServerFlags) *cobra.Command {
 	baseRevision := control.Any
 	c := &cobra.Command{
 		Use:               "delete ID...",
-		Short:             "Delete " + s.noun + "s",
-		Example:           fmt.Sprintf(`  headgate %s delete %s`, s.collection, s.exampleID),
+		Short:             "Delete " + kind.noun + "s",
+		Example:           fmt.Sprintf(`  headgate %s delete %s`, kind.collection, kind.exampleID),
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: p.completeIDs(s, f),
+		ValidArgsFunction: p.completeIDs(kind, f),
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, args []string) error {
 		for _, id := range args {
-			if err := client.Delete(ctx, s.collection, id, baseRevision); err != nil {
-				return fmt.Errorf("delete %s %s: %w", s.noun, id, err)
+			if err := client.Delete(ctx, kind.collection, id, baseRevision); err != nil {
+				return fmt.Errorf("delete %s %s: %w", kind.noun, id, err)
 			}
-			p.Printf("deleted %s %s\n", s.noun, id)
+			p.Printf("deleted %s %s\n", kind.noun, id)
 		}
 		return nil
 	})
-	c.Flags().Int64Var(&baseRevision, "revision", baseRevision, "only if it is at this `REVISION` (default any)")
+	c.Flags().Int64Var(&baseRevision, "revision", baseRevision,
+		"delete only if the current revision is `REVISION` (default any)")
 	cli.AddNoteFlag(c, f)
 	return c
 }
 
-// completeIDs returns a function that completes IDs of a resource.
-func (p *program) completeIDs(s *resource, f *cli.ServerFlags) cobra.CompletionFunc {
+// completeIDs returns a function that completes IDs of objects of a kind.
+func (p *program) completeIDs(kind *objectKind, f *cli.ServerFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return p.CompleteFromService(c, f, func(ctx context.Context, client *remote.Client) ([]string, error) {
-			return findIDs(ctx, client, s, prefix)
+			return findIDs(ctx, client, kind, prefix)
 		})
 	}
 }
 
-// deleteByIDCommand sets RunE of c to delete the objects whose IDs are its arguments. path is the path of their
-// collection. Messages contain done, such as "revoked", and noun, such as "token".
+// deleteByIDCommand completes c as a command that deletes the objects whose IDs are given as arguments, and returns c.
+// path is the path of their collection. Messages contain done, such as "revoked", and noun, such as "token".
 func (p *program) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)
@@ -280,7 +289,7 @@ func listAll[T token.Token | webhook.Webhook](ctx context.Context, client *remot
 	all := []T{}
 	query := url.Values{"limit": {"1000"}}
 	for {
-		var page struct {
+		var page struct { // has either tokens or webhooks
 			Tokens   []T    `json:"tokens"`
 			Webhooks []T    `json:"webhooks"`
 			Next     string `json:"next"`
@@ -307,21 +316,24 @@ func (p *program) writeSecret(path, noun, id, secret string) error {
 }
 
 // findIDs returns completions for the IDs that begin with prefix. The service also finds objects with prefix in other
-// fields, so findIDs reads pages until it has enough IDs. After an error, it returns the IDs that it has found, too.
-func findIDs(ctx context.Context, client *remote.Client, s *resource, prefix string) (ids []string, err error) {
-	for q := (remote.Query{Search: prefix, Limit: 1000}); ; {
-		page, err := client.List(ctx, s.collection, q)
+// fields, so findIDs reads pages until it has enough IDs. If it returns an error, it also returns the IDs found until
+// then.
+func findIDs(ctx context.Context, client *remote.Client, kind *objectKind, prefix string) (ids []string, err error) {
+	q := remote.Query{Search: prefix, Limit: 1000}
+	for {
+		page, err := client.List(ctx, kind.collection, q)
 		if err != nil {
 			return ids, err
 		}
 		for _, item := range page.Resources() {
-			var e objectFields
-			if json.Unmarshal(item.Body(), &e) == nil && strings.HasPrefix(e.ID, prefix) {
-				ids = append(ids, cobra.CompletionWithDesc(e.ID, e.limitsText()))
+			var o objectFields
+			if json.Unmarshal(item.Body(), &o) == nil && strings.HasPrefix(o.ID, prefix) {
+				ids = append(ids, cobra.CompletionWithDesc(o.ID, o.limitsText()))
 			}
 		}
-		if q.Cursor = page.Next; q.Cursor == "" || len(ids) >= maxCompletions {
+		if page.Next == "" || len(ids) >= maxCompletions {
 			return ids, nil
 		}
+		q.Cursor = page.Next
 	}
 }

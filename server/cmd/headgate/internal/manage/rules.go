@@ -21,7 +21,7 @@ rules service.`,
 	}
 	p.AddServerFlags(c, f)
 	c.AddCommand(
-		p.listCommand(&ruleResource, f), p.getCommand(&ruleResource, f), p.deleteCommand(&ruleResource, f), p.applyCommand(f),
+		p.listCommand(&ruleKind, f), p.getCommand(&ruleKind, f), p.deleteCommand(&ruleKind, f), p.applyCommand(f),
 		p.diffCommand(f), p.historyCommand(f), p.rollbackCommand(f),
 	)
 	c.AddCommand(tryrules.RulesCommands(p.Program, f)...)

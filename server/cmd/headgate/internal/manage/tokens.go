@@ -100,7 +100,7 @@ func (p *program) listTokensCommand(f *cli.ServerFlags) *cobra.Command {
 		rows := [][]string{}
 		for _, t := range list {
 			rows = append(rows, []string{
-				t.ID, string(t.Role), strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.Ago(t.Created),
+				t.ID, string(t.Role), strings.Join(t.Namespaces, ", "), output.Expiry(t.Expires), output.RelativeTime(t.Created),
 				output.OrDash(t.By), t.Description,
 			})
 		}

@@ -40,7 +40,7 @@ once.`,
 		if q.Order = top.Order(order); q.Order != top.ByDenied && q.Order != top.ByRequests {
 			return fmt.Errorf("--order %q: want denied or requests", order)
 		}
-		if once || !terminal.IsDevice(p.Stdout) {
+		if once || !terminal.IsCharDevice(p.Stdout) {
 			figures, err := top.Fetch(ctx, client, q)
 			if err != nil {
 				return err

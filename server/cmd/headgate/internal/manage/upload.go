@@ -60,7 +60,7 @@ func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 // show shows the progress on w until stop is called. On a terminal, it updates one line. Otherwise it writes a line
 // every few seconds.
 func (u *upload) show(w io.Writer) (stop func()) {
-	every, terminal := logProgressEvery, terminal.IsDevice(w)
+	every, terminal := logProgressEvery, terminal.IsCharDevice(w)
 	if terminal {
 		every = terminalProgressEvery
 	}

@@ -20,7 +20,7 @@ import (
 var webhookHeader = []string{"ID", "URL", "CREATED", "BY", "DESCRIPTION"}
 
 func webhookRow(w *webhook.Webhook) []string {
-	return []string{w.ID, w.URL, output.Ago(w.Created), output.OrDash(w.By), w.Description}
+	return []string{w.ID, w.URL, output.RelativeTime(w.Created), output.OrDash(w.By), w.Description}
 }
 
 func (p *program) webhooksCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func (p *program) webhooksCommand() *cobra.Command {
 		Use:   "webhooks",
 		Short: "Notify other services of changes and alerts",
 		Long: `Notify other services when rules, clients or overrides of a namespace change, or when an alert fires or
-resolves. The rules service sends each event to the URL of each webhook that is for such events, signed with the
+resolves. The rules service sends each event to the URL of each webhook that is subscribed to it, signed with the
 webhook's secret, and retries until it is accepted. A delivery that fails too often is dead, and can be sent again.`,
 		Example: `  headgate webhooks create --id deploys --url https://hooks.example.com/headgate
   headgate webhooks deliveries deploys
@@ -115,7 +115,7 @@ func (p *program) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 		Secret      string   `json:"secret,omitempty"`
 		Events      []string `json:"events,omitempty"`
 	}
-	var secretFile, write string
+	var secretFile, secretOutput string // paths of files
 	var out output.Format
 	c := &cobra.Command{
 		Use:   "create --url URL",
@@ -141,8 +141,8 @@ func (p *program) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 			return err
 		}
 		switch {
-		case write != "":
-			return p.writeSecret(write, "webhook", created.Webhook.ID, created.Secret)
+		case secretOutput != "":
+			return p.writeSecret(secretOutput, "webhook", created.Webhook.ID, created.Secret)
 		case out != output.Table:
 			return p.Show(out, created, nil, nil)
 		case secretFile != "":
@@ -159,12 +159,14 @@ func (p *program) createWebhookCommand(f *cli.ServerFlags) *cobra.Command {
 	flags.StringVar(&request.ID, "id", "", "the `ID` of the webhook (default a random one)")
 	flags.StringVar(&request.Description, "description", "", "a description")
 	flags.StringSliceVar(&request.Events, "events", nil,
-		"what to notify of: `EVENTS` revision, alert or both (default revision)")
-	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions( // the flag exists
+		"the `EVENTS` to send: revision, alert or both (default revision)")
+	// This cannot fail, because the flag exists.
+	_ = c.RegisterFlagCompletionFunc("events", cobra.FixedCompletions(
 		[]string{webhook.Revisions, webhook.Alerts}, cobra.ShellCompDirectiveNoFileComp))
 	flags.StringVar(&secretFile, "secret-file", "", "`FILE` with a secret of 16 to 1024 bytes (default a random one)")
-	flags.StringVar(&write, "write", "", "write the secret to `FILE`, which only you can read, instead of showing it")
-	_ = c.MarkFlagRequired("url") // the flag exists
+	flags.StringVar(&secretOutput, "write", "",
+		"write the secret to `FILE`, which only you can read, instead of showing it")
+	_ = c.MarkFlagRequired("url") // cannot fail, because the flag exists
 	output.AddFlag(c, &out)
 	cli.AddNoteFlag(c, f)
 	return c
@@ -207,9 +209,10 @@ func (p *program) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 			if d.Status != 0 {
 				status = strconv.Itoa(d.Status)
 			}
+			number := cmp.Or(d.Number, d.Revision) // only alerts have a Number; changes are identified by their revision
 			rows = append(rows, []string{
-				strconv.FormatInt(cmp.Or(d.Number, d.Revision), 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State),
-				strconv.Itoa(d.Attempts), status, output.Ago(d.Last), output.Ago(d.Next),
+				strconv.FormatInt(number, 10), cmp.Or(d.Event, webhook.EventRevision), string(d.State),
+				strconv.Itoa(d.Attempts), status, output.RelativeTime(d.Last), output.RelativeTime(d.Next),
 				output.Truncate(output.OrDash(d.Error), 60),
 			})
 		}
@@ -232,7 +235,7 @@ func (p *program) retryCommand(f *cli.ServerFlags) *cobra.Command {
 		for _, number := range args[1:] {
 			n, err := strconv.ParseInt(number, 10, 64)
 			if err != nil || n < 1 {
-				return fmt.Errorf("%q: want the number of a delivery, as \"headgate webhooks deliveries\" lists them", number)
+				return fmt.Errorf("%q: want the number of a delivery, as listed by \"headgate webhooks deliveries\"", number)
 			}
 			if err := client.Do(ctx, "POST", fmt.Sprintf("%s/deliveries/%d:retry", webhookPath(args[0]), n), nil, nil,
 				nil); err != nil {

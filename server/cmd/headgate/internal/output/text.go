@@ -48,8 +48,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Ago returns how long ago t was, such as "3 days ago", or how far ahead it is, such as "in 3 days".
-func Ago(t time.Time) string {
+// RelativeTime returns how long ago t was, such as "3 days ago", or how far ahead it is, such as "in 3 days".
+func RelativeTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
@@ -71,7 +71,7 @@ func Expiry(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
-	return t.Local().Format("2006-01-02 15:04") + " (" + Ago(t) + ")"
+	return t.Local().Format("2006-01-02 15:04") + " (" + RelativeTime(t) + ")"
 }
 
 // RoughDuration rounds d to the largest unit that fits into it about twice: 71h59m becomes 3 days, and 90m 90 minutes.

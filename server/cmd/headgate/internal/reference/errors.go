@@ -16,7 +16,7 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{cli.ExitOK, "success"},
-	{cli.ExitFailure, "an error, or rules that lint or test refuse"},
+	{cli.ExitFailure, "an error; `rules lint`, `rules test`: the rules have problems"},
 	{cli.ExitDiffers, "`rules diff`: the files differ from the rules service; `bench`: some requests failed or were not sent"},
 	{cli.ExitDenied, "`check`, `explain`: the request is denied"},
 	{cli.ExitInterrupted, "interrupted with Ctrl-C; results so far were printed"},
@@ -37,7 +37,10 @@ var goErrors = []struct {
 	{"headgate.ErrOverloaded", headgate.ErrOverloaded, "Retry after a second; add nodes if it continues."},
 	{"headgate.ErrClosed", headgate.ErrClosed, "Do not use the limiter after Close."},
 	{"engine.ErrNoRule", engine.ErrNoRule, "Check the rule's id and namespace."},
-	{"engine.ErrLease", engine.ErrLease, "Send the leaseId of the decision, once, before its TTL ends."},
+	{
+		"engine.ErrLease", engine.ErrLease,
+		"Release each lease only once, with the leaseId of its decision, before the lease's TTL ends.",
+	},
 }
 
 // Errors returns the reference page about errors, in Markdown.
