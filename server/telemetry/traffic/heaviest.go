@@ -29,7 +29,7 @@ func (r *Recorder) clients(end bool) []ClientCount {
 		rule   *ruleStats
 		values string
 	}
-	merged := map[key]*counted{}
+	merged := map[key]*countedClient{}
 	add := func(t *table, most int) {
 		list := t.heaviest(most)
 		if end {
@@ -55,7 +55,7 @@ func (r *Recorder) clients(end bool) []ClientCount {
 			add(t, maxPerRule)
 		}
 	}
-	list := make([]counted, 0, len(merged))
+	list := make([]countedClient, 0, len(merged))
 	for _, c := range merged {
 		list = append(list, *c)
 	}
@@ -71,17 +71,17 @@ func (r *Recorder) clients(end bool) []ClientCount {
 
 // A nameKey is what the name of a client depends on.
 type nameKey struct {
-	rule      *rules.Rule
-	values    string
-	byIP, cut bool
+	rule            *rules.Rule
+	values          string
+	byIP, truncated bool
 }
 
 // maxNames bounds the names that are kept for the next Reports: those of two Reports.
 const maxNames = 4 * maxReported
 
 // name returns the name of a client. Most clients of a Report were in the one before, and hashing takes long.
-func (r *Recorder) name(c *counted) RawClient {
-	key := nameKey{c.rule.rule.Load(), c.values, c.byIP, c.cut}
+func (r *Recorder) name(c *countedClient) RawClient {
+	key := nameKey{c.rule.rule.Load(), c.values, c.byIP, c.truncated}
 	name, known := r.names[key]
 	if !known {
 		if len(r.names) >= maxNames || r.names == nil {
@@ -95,7 +95,7 @@ func (r *Recorder) name(c *counted) RawClient {
 
 // heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It does not copy
 // the other clients, because a table has thousands.
-func (t *table) heaviest(n int) []counted {
+func (t *table) heaviest(n int) []countedClient {
 	var byRequests, byDenied []uint64 // counts, each with the index of its slot in the lower half
 	for at := range uint64(len(t.buckets)) {
 		b := &t.buckets[at]
@@ -115,10 +115,10 @@ func (t *table) heaviest(n int) []counted {
 		}
 	}
 	byDenied, _ = splitLargest(byDenied, n)
-	list := make([]counted, 0, len(byRequests)+len(byDenied))
+	list := make([]countedClient, 0, len(byRequests)+len(byDenied))
 	for _, count := range slices.Concat(byRequests, byDenied) {
 		index := count & (1<<32 - 1)
-		if c, ok := t.counted(index/ways, int(index%ways)); ok {
+		if c, ok := t.clientAt(index/ways, int(index%ways)); ok {
 			list = append(list, c)
 		}
 	}
@@ -133,15 +133,15 @@ func splitLargest(counts []uint64, n int) (largest, rest []uint64) {
 	return largest, rest
 }
 
-// counted returns the i-th client of a bucket. ok is false if there is none.
-func (t *table) counted(at uint64, i int) (_ counted, ok bool) {
+// clientAt returns the i-th client of a bucket. ok is false if there is none.
+func (t *table) clientAt(at uint64, i int) (_ countedClient, ok bool) {
 	t.lock(at)
 	defer t.unlock(at)
 	s := t.slotAt(at, i)
 	if s.rule == nil {
-		return counted{}, false
+		return countedClient{}, false
 	}
-	c := s.counted(s.rule)
+	c := s.client(s.rule)
 	c.shadow, c.denied = s.shadow, t.buckets[at].denied[i].Load()
 	c.requests, c.missed = t.requestsAt(at, i), t.missedRequests(at, i)
 	c.oneIn = t.oneIn.Load()
@@ -149,12 +149,12 @@ func (t *table) counted(at uint64, i int) (_ counted, ok bool) {
 }
 
 // heaviest returns at most 2n clients: n with the most requests, and n others with the most denials.
-func heaviest(list []counted, n int) []counted {
+func heaviest(list []countedClient, n int) []countedClient {
 	if len(list) <= n {
 		return list
 	}
-	byDenied := func(a, b counted) int { return cmp.Compare(b.denied, a.denied) }
-	slices.SortFunc(list, func(a, b counted) int {
+	byDenied := func(a, b countedClient) int { return cmp.Compare(b.denied, a.denied) }
+	slices.SortFunc(list, func(a, b countedClient) int {
 		return cmp.Compare(b.requests+b.missed, a.requests+a.missed)
 	})
 	rest := list[n:]
@@ -182,9 +182,9 @@ func (r *Recorder) Erase(kept map[string]string) {
 	defer r.mu.Unlock()
 	r.names = nil
 	for _, t := range r.tables() {
-		t.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
+		t.erase(func(c *countedClient) bool { return r.options.Namer.name(c).Includes(kept) })
 	}
 	if r.sampler != nil {
-		r.sampler.erase(func(c *counted) bool { return r.options.Namer.name(c).Includes(kept) })
+		r.sampler.erase(func(c *countedClient) bool { return r.options.Namer.name(c).Includes(kept) })
 	}
 }

@@ -49,7 +49,7 @@ func (s *sampler) hold(unix, minute int64, tables []*table, shared *table) {
 
 // A candidate is a client that may be held.
 type candidate struct {
-	slotValues
+	clientValues
 	stats    *ruleStats
 	key      uint64
 	requests uint32
@@ -67,12 +67,12 @@ func (t *table) appendHeavy(list []candidate) []candidate {
 		t.lock(at)
 		for i := range ways {
 			slot := t.slotAt(at, i)
-			if slot.rule == nil || slot.cut || b.weights[i].Load() < heldFrom {
+			if slot.rule == nil || slot.truncated || b.weights[i].Load() < heldFrom {
 				continue
 			}
 			if n := t.requestsAt(at, i); n >= heldFrom {
 				key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
-				list = append(list, candidate{slot.slotValues, slot.rule, key, n})
+				list = append(list, candidate{slot.clientValues, slot.rule, key, n})
 			}
 		}
 		t.unlock(at)
@@ -93,14 +93,14 @@ func (t *table) appendHeld(list []candidate, stats *ruleStats, key uint64) []can
 		return list
 	}
 	slot := t.slotAt(at, i)
-	if n := t.requestsAt(at, i); slot.rule == stats && !slot.cut && n < heldFrom {
-		list = append(list, candidate{slot.slotValues, stats, key, n})
+	if n := t.requestsAt(at, i); slot.rule == stats && !slot.truncated && n < heldFrom {
+		list = append(list, candidate{slot.clientValues, stats, key, n})
 	}
 	return list
 }
 
 func (s *sampler) holdClient(c *candidate, unix, minute int64) {
-	r, k := s.chunk(c.stats, unix)
+	r, chunk := s.chunk(c.stats, unix)
 	h := r.held[c.key]
 	span := int64(1) // the number of seconds over which the requests are spread
 	if h == nil {
@@ -116,7 +116,7 @@ func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 	}
 	count := int64(c.requests - h.requests)
 	h.requests = c.requests
-	entry := s.client(r, k, c.key, &c.slotValues)
+	entry := s.client(r, chunk, c.key, &c.clientValues)
 	entry.held = true
 	entry.overflow = entry.overflow || c.requests > maxPerMinute
 	before := cap(entry.counts)
@@ -130,5 +130,5 @@ func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 		entry.counts = binary.AppendUvarint(entry.counts, uint64(n))
 		entry.lastSec = second
 	}
-	s.grow(r, cap(entry.counts)-before)
+	s.account(r, cap(entry.counts)-before)
 }

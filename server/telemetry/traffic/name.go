@@ -179,16 +179,16 @@ func (n *Namer) Client(attributes map[string]string) RawClient {
 }
 
 // name returns the client of an entry of a table.
-func (n *Namer) name(c *counted) RawClient {
+func (n *Namer) name(c *countedClient) RawClient {
 	text, hash := c.values, ""
-	if c.cut {
-		text, hash = text[:maxValues-2*cutHash], text[maxValues-2*cutHash:]
+	if c.truncated {
+		text, hash = text[:maxValues-2*hashSuffix], text[maxValues-2*hashSuffix:]
 	}
 	return n.Name(match.KeyAttributes(c.rule.rule.Load(), c.byIP), text, hash)
 }
 
 // Name returns the client with the given attributes. text has their values, encoded for match.SplitValues. If text was
-// cut, hash replaces the missing values.
+// truncated, hash replaces the missing values.
 func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClient {
 	if len(attributes) == 0 {
 		return "{}"

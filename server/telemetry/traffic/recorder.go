@@ -353,7 +353,7 @@ func (s *ruleStats) thin(requests uint64) {
 	}
 	t.oneIn.Store(max(oneIn, t.oneIn.Load()))
 	for s.sampling.mask.Load() < busyMask {
-		s.sampling.shift(true)
-		s.overflowed.Store(true)
+		s.sampling.halve()
+		s.markOverflowed()
 	}
 }

@@ -76,11 +76,11 @@ func (r *Recorder) sampleOf(
 	size := 0
 	for _, key := range sortedKeys(chunks) {
 		c := SampledClient{Key: key}
-		var values *slotValues
+		var values *clientValues
 		held, overflow := false, false
 		for _, k := range chunks {
 			if at := k.clients[key]; at != nil {
-				values, held, overflow = &at.slotValues, held || at.held, overflow || at.overflow
+				values, held, overflow = &at.clientValues, held || at.held, overflow || at.overflow
 			}
 		}
 		if key&mask != 0 && !held {
@@ -95,8 +95,8 @@ func (r *Recorder) sampleOf(
 		if len(c.Requests) == 0 {
 			continue
 		}
-		named := values.counted(stats)
-		c.Client = r.options.Namer.name(&named)
+		client := values.client(stats)
+		c.Client = r.options.Namer.name(&client)
 		sample.Clients = append(sample.Clients, c)
 		size += len(c.Requests) + len(c.Client)
 		if size > maxSampleRequests {

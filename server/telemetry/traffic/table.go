@@ -19,7 +19,7 @@ const (
 	// deniedWeight is the weight of a denied request; an admitted one has weight 1. It keeps denied clients in the table
 	// even if many others send more requests.
 	deniedWeight = 8
-	// maxValues is the maximum length of a client's values in bytes. Longer values are cut and end with a hash.
+	// maxValues is the maximum length of a client's values in bytes. Longer values are truncated and end with a hash.
 	maxValues = 72
 )
 
@@ -39,15 +39,15 @@ type slot struct {
 	rule   *ruleStats
 	missed atomic.Uint32 // estimate of the weight before the client entered
 	shadow bool
-	slotValues
+	clientValues
 }
 
-// slotValues are the values of a client's attributes, in memory of fixed size.
-type slotValues struct {
-	size   uint8 // of values
-	byIP   bool
-	cut    bool // values are cut, and end with a hash
-	values [maxValues]byte
+// clientValues are the values of a client's attributes, in memory of fixed size.
+type clientValues struct {
+	size      uint8 // of values
+	byIP      bool  // the values are the address, because an attribute of the key is missing
+	truncated bool  // values are truncated, and end with a hash
+	values    [maxValues]byte
 }
 
 // A table counts the requests of the heaviest clients in fixed memory. It is safe for concurrent use.
@@ -213,25 +213,25 @@ func (t *table) lock(at uint64) {
 func (t *table) unlock(at uint64) { t.buckets[at].lock.Store(0) }
 
 // set copies the values of a client, because the verdict's buffer is reused.
-func (v *slotValues) set(c *engine.ClientView) {
+func (v *clientValues) set(c *engine.ClientView) {
 	values := c.Values
 	v.byIP = c.Matched.ByIP()
-	v.cut = len(values) > maxValues
+	v.truncated = len(values) > maxValues
 	v.size = uint8(copy(v.values[:], values))
-	if v.cut {
+	if v.truncated {
 		sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(values), len(values)))
-		hex.Encode(v.values[maxValues-2*cutHash:], sum[:cutHash])
+		hex.Encode(v.values[maxValues-2*hashSuffix:], sum[:hashSuffix])
 	}
 }
 
-// cutHash is the number of bytes of the hash that ends cut values.
-const cutHash = 8
+// hashSuffix is the number of bytes of the hash that ends truncated values.
+const hashSuffix = 8
 
-// A counted is a copy of a client in a table, with its counts.
-type counted struct {
+// A countedClient is a copy of a client in a table, with its counts.
+type countedClient struct {
 	rule                     *ruleStats
 	values                   string
-	byIP, shadow, cut        bool
+	byIP, shadow, truncated  bool
 	requests, denied, missed uint32
 	oneIn                    uint32 // of the table
 }
@@ -242,7 +242,7 @@ type counted struct {
 const errorFactor = 4
 
 // error returns the bound of the error of requests+missed.
-func (c *counted) error() (bound uint64) {
+func (c *countedClient) error() (bound uint64) {
 	if c.missed > 0 {
 		bound = errorFactor * (uint64(c.missed) + 1)
 	}
@@ -269,9 +269,9 @@ func (t *table) each(f func(at uint64, i int, s *slot)) {
 }
 
 // erase removes the clients that meet a condition.
-func (t *table) erase(condition func(*counted) bool) {
+func (t *table) erase(condition func(*countedClient) bool) {
 	t.each(func(at uint64, i int, s *slot) {
-		if c := s.counted(s.rule); condition(&c) {
+		if c := s.client(s.rule); condition(&c) {
 			t.clear(at, i, s)
 		}
 	})
