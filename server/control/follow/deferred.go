@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/url"
 	"sync"
@@ -18,10 +19,12 @@ type Deferred struct {
 
 	mu     sync.Mutex
 	source Source // nil until the database is open
-	err    error  // why the database is not open
+	err    error  // why the database is not open; nil if it is
 }
 
 var _ Source = (*Deferred)(nil)
+
+var errNotOpened = errors.New("the database was not opened yet")
 
 // NewDeferred returns a Deferred for the URL of a database.
 func NewDeferred(database, namespace string) *Deferred {
@@ -30,7 +33,7 @@ func NewDeferred(database, namespace string) *Deferred {
 		u.User, u.RawQuery = nil, ""
 		name = u.String()
 	}
-	return &Deferred{name: name, namespace: namespace, ready: make(chan struct{})}
+	return &Deferred{name: name, namespace: namespace, ready: make(chan struct{}), err: errNotOpened}
 }
 
 // Name returns the URL of the database without its user and password.
@@ -39,22 +42,23 @@ func (d *Deferred) Name() string { return d.name }
 // Namespace returns the namespace whose rules are followed.
 func (d *Deferred) Namespace() string { return d.namespace }
 
-// Open sets the source when the database is open. It must be called at most once.
-func (d *Deferred) Open(source Source) {
+// Opened sets the source after the database was opened. It must be called at most once.
+func (d *Deferred) Opened(source Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.source, d.err = source, nil
 	close(d.ready)
 }
 
-// Fail records why the database could not be opened.
-func (d *Deferred) Fail(err error) {
+// Failed records why an attempt to open the database failed. It must not be called after Opened.
+func (d *Deferred) Failed(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 }
 
-// Err returns why the database could not be opened, or nil if it is open.
+// Err returns why the database is not open, or nil if it is open. Before the first call of Failed or Opened, the error
+// says that the database was not opened yet.
 func (d *Deferred) Err() error {
 	_, err := d.get()
 	return err
@@ -79,7 +83,7 @@ func (d *Deferred) Watch(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-// Fetch implements Source. It fails until the database is open.
+// Fetch implements Source. It returns the error of Err until the database is open.
 func (d *Deferred) Fetch(ctx context.Context, since control.Mark, sink Sink) error {
 	source, err := d.get()
 	if source == nil {
@@ -88,8 +92,10 @@ func (d *Deferred) Fetch(ctx context.Context, since control.Mark, sink Sink) err
 	return source.Fetch(ctx, since, sink)
 }
 
-// Heartbeat implements Source. It fails until the database is open.
-func (d *Deferred) Heartbeat(ctx context.Context, n control.Node) (int64, time.Duration, error) {
+// Heartbeat implements Source. It returns the error of Err until the database is open.
+func (d *Deferred) Heartbeat(
+	ctx context.Context, n control.Node,
+) (latest int64, next time.Duration, err error) {
 	source, err := d.get()
 	if source == nil {
 		return 0, 0, err
@@ -97,7 +103,7 @@ func (d *Deferred) Heartbeat(ctx context.Context, n control.Node) (int64, time.D
 	return source.Heartbeat(ctx, n)
 }
 
-// Leave implements Source. It fails until the database is open.
+// Leave implements Source. It returns the error of Err until the database is open.
 func (d *Deferred) Leave(ctx context.Context, n control.Node) error {
 	source, err := d.get()
 	if source == nil {

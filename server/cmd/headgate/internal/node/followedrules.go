@@ -86,10 +86,10 @@ func (f *followedRules) status() telemetry.RulesStatus {
 func (n *Node) tryOpenDatabase(ctx context.Context) bool {
 	s := n.rulesService
 	if err := n.openDatabase(ctx); err != nil {
-		s.deferred.Fail(err)
+		s.deferred.Failed(err)
 		return false
 	}
-	s.deferred.Open(follow.Database(s.db, s.deferred.Namespace(), s.api.Load()))
+	s.deferred.Opened(follow.Database(s.db, s.deferred.Namespace(), s.api.Load()))
 	return true
 }
 
