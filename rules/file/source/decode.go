@@ -50,7 +50,7 @@ func (d *Decoder) decode(n *Node, path string, v reflect.Value) {
 		d.slice(n, path, v)
 	case reflect.String:
 		if n.Kind != Scalar {
-			d.Refuse(n, path, n.Kind.String(), "a text")
+			d.Refuse(n, path, n.Kind.String(), "a string")
 			return
 		}
 		v.SetString(n.Text)

@@ -32,7 +32,7 @@ func TestUnknownFieldsAreRefusedWithTheKnownOnes(t *testing.T) {
 func TestNonTextValuesAreRefusedWithTheirPaths(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	for _, bad := range []string{`1`, `true`, `["a"]`, `{"a":"b"}`} {
-		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a text"`)
+		s.call("POST", "/v1/explain", `{"attributes":{"ip":"192.0.2.1","user":`+bad+`}}`).wants(422, `"path":"attributes.user"`, `"want":"a string"`)
 		s.call("POST", "/v1/keys:reset", `{"attributes":{"user":`+bad+`}}`).wants(422, `"path":"attributes.user"`)
 		s.call("POST", "/v1/explain", `{"request":{"url":"/x","headers":{"X-A":`+bad+`}}}`).wants(422, `"path":"request.headers.X-A"`)
 	}

@@ -18,13 +18,16 @@ func decodeJSON(data []byte, v any) error {
 		return err
 	}
 	if f.Root != nil {
-		f.Root.Fields = slices.DeleteFunc(f.Root.Fields, func(f source.Field) bool { return f.Value.Kind == source.Null })
+		f.Root.Fields = slices.DeleteFunc(f.Root.Fields, func(field source.Field) bool {
+			return field.Value.Kind == source.Null
+		})
 	}
-	return f.Error(jsonCodec().Decode(f, v), 0, nil) // 0: the list of problems is complete
+	problems := jsonCodec().Decode(f, v) // all of them, so 0 more
+	return f.Error(problems, 0, nil)
 }
 
-// jsonCodec returns a codec with strict types. The codec of rules files also accepts a number for a string, and a
-// string for a list.
+// jsonCodec returns a codec with strict types, which only decodes. The codec of rules files also accepts a number for a
+// string, and a string for a list.
 var jsonCodec = sync.OnceValue(func() *source.Codec {
 	c := source.NewCodec()
 	source.RegisterNode(c, control.DecodeTime, nil)
@@ -32,6 +35,7 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 	source.RegisterNode(c, func(d *source.Decoder, n *source.Node, path string, into *[]string) {
 		if n.Kind != source.List {
 			d.Refuse(n, path, n.Kind.String(), "a list")
+			return
 		}
 		for _, item := range n.Items {
 			var text string
@@ -42,6 +46,7 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 	source.RegisterNode(c, func(d *source.Decoder, n *source.Node, path string, into *map[string]string) {
 		if n.Kind != source.Map {
 			d.Refuse(n, path, n.Kind.String(), "an object")
+			return
 		}
 		*into = make(map[string]string, len(n.Fields))
 		for _, field := range n.Fields {
@@ -58,7 +63,7 @@ var jsonCodec = sync.OnceValue(func() *source.Codec {
 
 func decodeText(d *source.Decoder, n *source.Node, path string, into *string) {
 	if n.Kind != source.Scalar || !n.Quoted {
-		d.Refuse(n, path, n.Kind.String(), "a text")
+		d.Refuse(n, path, n.Kind.String(), "a string")
 		return
 	}
 	*into = n.Text
