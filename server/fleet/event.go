@@ -28,10 +28,10 @@ const (
 	// ExchangeMalformed means that the exchange contains a malformed note, which is the update of a node for a key. The
 	// event is reported at most once every 10 s.
 	ExchangeMalformed
-	// ExchangePartUnreachable means that some keys were not exchanged for several intervals. The failure policies of
-	// the rules apply to these keys until ExchangePartReachable.
-	ExchangePartUnreachable
-	ExchangePartReachable
+	// ExchangePartlyUnreachable means that some keys were not exchanged for several intervals. The failure policies of
+	// the rules apply to these keys until ExchangeFullyReachable.
+	ExchangePartlyUnreachable
+	ExchangeFullyReachable
 	// ClockOutOfSync means that this node's clock differs from the fleet's clock. Windows use the fleet's clock.
 	ClockOutOfSync
 	ClockInSync
@@ -48,12 +48,12 @@ var eventTexts = [eventKinds]string{
 	ExchangeNameConflict: "ignoring a fleet with another secret that uses the same name",
 	ExchangeMalformed:    "ignoring a malformed note in the exchange; do all nodes run the same version?",
 
-	ExchangePartUnreachable: "part of the exchange unreachable; each node decides from its own counters for the keys in it",
-	ExchangePartReachable:   "all parts of the exchange reachable again",
-	ClockOutOfSync:          "this node's clock differs from the fleet's; windows use the fleet's clock",
-	ClockInSync:             "this node's clock agrees with the fleet's again",
-	StoreClockOutOfSync:     "the clock of this region's store differs from the fleet's; windows use the store's clock",
-	StoreClockInSync:        "the clock of this region's store agrees with the fleet's again",
+	ExchangePartlyUnreachable: "part of the exchange unreachable; each node decides from its own counters for the keys in it",
+	ExchangeFullyReachable:    "all parts of the exchange reachable again",
+	ClockOutOfSync:            "this node's clock differs from the fleet's; windows use the fleet's clock",
+	ClockInSync:               "this node's clock agrees with the fleet's again",
+	StoreClockOutOfSync:       "the clock of this region's store differs from the fleet's; windows use the store's clock",
+	StoreClockInSync:          "the clock of this region's store agrees with the fleet's again",
 }
 
 // String returns the text that is logged for the event.

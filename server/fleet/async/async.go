@@ -235,10 +235,10 @@ func (l *Limiter) reportGroups(err error, now time.Duration) {
 	switch unreachable := g.unreachable != 0; {
 	case unreachable && !g.reported:
 		g.reported, g.reportedAt = true, now
-		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartUnreachable, Err: err})
+		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartlyUnreachable, Err: err})
 	case !unreachable && g.reported:
 		g.reported = false
-		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangePartReachable, Down: now - g.reportedAt})
+		l.link.Settings.OnEvent(fleet.Event{Kind: fleet.ExchangeFullyReachable, Down: now - g.reportedAt})
 	}
 }
 

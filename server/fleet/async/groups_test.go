@@ -99,7 +99,7 @@ func TestAsyncPoliciesApplyOnlyToKeysOfTheLostServer(t *testing.T) {
 			t.Errorf("when it is back: got %+v, want allowed", d)
 		}
 		closeAsync(t, a)
-		if len(events) != 2 || events[0].Kind != fleet.ExchangePartUnreachable || events[0].Err == nil || events[1].Kind != fleet.ExchangePartReachable || events[1].Down < time.Minute {
+		if len(events) != 2 || events[0].Kind != fleet.ExchangePartlyUnreachable || events[0].Err == nil || events[1].Kind != fleet.ExchangeFullyReachable || events[1].Down < time.Minute {
 			t.Errorf("events: got %v, want a part that is away, and back after a minute", events)
 		}
 	})

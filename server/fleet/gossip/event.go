@@ -26,10 +26,10 @@ type EventKind uint8
 
 // The kinds of events. Kinds that hosts outside the fleet can cause are reported at most once in 10 s.
 const (
-	HostJoined    EventKind = iota // a host joined or returned
-	HostLost                       // a host is silent; it still counts as known
-	HostLeft                       // a host left
-	HostForgotten                  // a host was silent for so long that it is no longer known
+	PeerJoined    EventKind = iota // a peer joined or returned
+	PeerLost                       // a peer is silent; it still counts as known
+	PeerLeft                       // a peer left
+	PeerForgotten                  // a peer was silent for so long that it is no longer known
 	NotJoined                      // no host to join responds; joining is retried
 	WrongKey                       // a host has another encryption key, or none
 	OtherCluster                   // a host of a cluster with another name sent something
@@ -44,10 +44,10 @@ const (
 )
 
 var eventTexts = [eventKinds]string{
-	HostJoined:    "host joined",
-	HostLost:      "host lost, still counted as known",
-	HostLeft:      "host left",
-	HostForgotten: "host forgotten after long silence",
+	PeerJoined:    "host joined",
+	PeerLost:      "host lost, still counted as known",
+	PeerLeft:      "host left",
+	PeerForgotten: "host forgotten after long silence",
 	NotJoined:     "no host to join responds, trying again",
 	WrongKey:      "ignoring a host with another encryption key or none",
 	OtherCluster:  "ignoring a host of another cluster",
@@ -109,7 +109,7 @@ func newNotifier(clock clock.Stopwatch, to func(Event)) *notifier {
 // logEvent is the default of Options.OnEvent.
 func logEvent(e Event) {
 	level := slog.LevelInfo
-	if e.Kind.noisy() || e.Kind == HostLost || e.Kind == HostClockOff {
+	if e.Kind.noisy() || e.Kind == PeerLost || e.Kind == HostClockOff {
 		level = slog.LevelWarn
 	}
 	attrs := []any{}

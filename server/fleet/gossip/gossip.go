@@ -322,7 +322,7 @@ func (g *Limiter) Known() int { return g.members.Known() }
 func (g *Limiter) hostLeft(host string) {
 	if g.members.remove(host) {
 		g.forget(host)
-		g.events.notify(HostLeft, host, "")
+		g.events.notify(PeerLeft, host, "")
 	}
 }
 
@@ -342,11 +342,11 @@ func (g *Limiter) lostAfter() time.Duration {
 func (g *Limiter) checkHosts(d time.Duration) {
 	lost, gone := g.members.advance(d, g.lostAfter())
 	for _, host := range lost {
-		g.events.notify(HostLost, host, "")
+		g.events.notify(PeerLost, host, "")
 	}
 	for _, host := range gone {
 		g.forget(host)
-		g.events.notify(HostForgotten, host, "")
+		g.events.notify(PeerForgotten, host, "")
 	}
 	if g.members.changed.Swap(false) {
 		g.dropReplaced()
@@ -366,7 +366,7 @@ func (g *Limiter) dropReplaced() {
 	for _, host := range g.members.lost() {
 		if name := names[m.address(host)]; name != "" && g.members.remove(host) {
 			g.forget(host)
-			g.events.notify(HostForgotten, host, "its address belongs to "+name+" now")
+			g.events.notify(PeerForgotten, host, "its address belongs to "+name+" now")
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (g *Limiter) receive(packet []byte) (from string, ok bool) {
 		return "", false
 	}
 	if g.members.received(peer.peer.Name) {
-		g.events.notify(HostJoined, peer.peer.Name, "")
+		g.events.notify(PeerJoined, peer.peer.Name, "")
 	}
 	if head.kind == leavePacket {
 		g.hostLeft(peer.peer.Name)
@@ -173,7 +173,7 @@ func (g *Limiter) countMalformed(err error) {
 // Joined implements Listener.
 func (r receiver) Joined(host string) {
 	if host != r.gossip.self.Name && r.gossip.members.join(host) {
-		r.gossip.events.notify(HostJoined, host, "")
+		r.gossip.events.notify(PeerJoined, host, "")
 	}
 }
 

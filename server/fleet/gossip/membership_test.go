@@ -71,6 +71,6 @@ func TestGossipForgetsANameWhoseAddressAnotherHas(t *testing.T) {
 				return false
 			}
 		}
-		return a.diary.has(HostForgotten)
+		return a.diary.has(PeerForgotten)
 	})
 }

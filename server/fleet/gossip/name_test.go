@@ -60,7 +60,7 @@ func TestGossipSecondHostOfANameDoesNotSilenceTheFirst(t *testing.T) {
 	b.take(t, "k", slow, 1)
 	await.True(t, "the first is still told", allHave(t, "k", 969, first, c))
 	for _, h := range []*realHost{b, c} {
-		if live, known := h.Live(), h.Known(); live != 3 || known != 3 || h.diary.has(HostLeft) {
+		if live, known := h.Live(), h.Known(); live != 3 || known != 3 || h.diary.has(PeerLeft) {
 			t.Errorf("%s has %d live and %d known after the second has left, and was told %v; want 3, 3, and of nobody who left",
 				h.self.Name, live, known, h.diary.events)
 		}

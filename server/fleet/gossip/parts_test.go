@@ -255,13 +255,13 @@ func TestEventsThatOutsidersCauseAreReportedOnceInTenSeconds(t *testing.T) {
 	for range 100 {
 		h.notify(BadPacket, "", "")
 	}
-	h.notify(HostJoined, "a", "")
-	h.notify(HostJoined, "b", "")
+	h.notify(PeerJoined, "a", "")
+	h.notify(PeerJoined, "b", "")
 	w.now += eventInterval
 	h.notify(BadPacket, "", "")
 	h.close()
 	h.notify(BadPacket, "", "") // nobody is there to hear it
-	want := []Event{{Kind: BadPacket}, {Kind: HostJoined, Host: "a"}, {Kind: HostJoined, Host: "b"}, {Kind: BadPacket, Suppressed: 99}}
+	want := []Event{{Kind: BadPacket}, {Kind: PeerJoined, Host: "a"}, {Kind: PeerJoined, Host: "b"}, {Kind: BadPacket, Suppressed: 99}}
 	if !slices.Equal(events, want) {
 		t.Errorf("got %v, want %v", events, want)
 	}

@@ -32,7 +32,7 @@ func TestGossipHostsJoinSyncAndLeave(t *testing.T) {
 	await.True(t, "b has left, and is not missed", func() bool {
 		return a.Live() == 2 && a.Known() == 2 && c.Live() == 2 && c.Known() == 2
 	})
-	if !a.diary.has(HostJoined) || !a.diary.has(HostLeft) {
+	if !a.diary.has(PeerJoined) || !a.diary.has(PeerLeft) {
 		t.Errorf("a was told %v, want that a host joined and left", a.diary.events)
 	}
 	if _, err := b.Take(t.Context(), headgate.Check{Key: "k", Limit: slow, Cost: 1}); !errors.Is(err, headgate.ErrClosed) {

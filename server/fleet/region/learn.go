@@ -26,14 +26,14 @@ func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 			l.ledger.LookupDone(t, false)
 		case r.IsSender: // this node sends the key
 			exchangedGroups |= 1 << tally.GroupOf(&t.Key)
-			if t.Unlearned {
+			if t.PeersUnknown {
 				newlyLearned = append(newlyLearned, *t)
 			}
 			l.ledger.LookupDone(t, true)
 		case r.Learned:
 			exchangedGroups |= 1 << tally.GroupOf(&t.Key)
 			l.ledger.LookupDone(t, true)
-		case t.Unlearned:
+		case t.PeersUnknown:
 			if l.ledger.LookupAgain(t) {
 				waiting = true
 			}

@@ -63,10 +63,10 @@ func TestRegionThatLiesIsNotBelievedAndReported(t *testing.T) {
 			why   string
 		}{
 			{tally.Tally{Start: start, Total: 10, Level: 10}, 90, ""},
-			{tally.Tally{Start: start + time.Hour, Total: 10, Level: 10}, 90, "there: a record from the future"},
-			{tally.Tally{Start: start, Total: 5, Level: 5}, 90, "there: " + tally.Fell},
-			{tally.Tally{Start: start, Total: 1 << 50, Level: 1 << 50}, 90 - 1000, "there: " + tally.Leaped},
-			{tally.Tally{Start: start, Total: 1 << 51, Level: 10}, 90 - 1000, "there: " + tally.Leaped},
+			{tally.Tally{Start: start + time.Hour, Total: 10, Level: 10}, 90, "there: a start in the future"},
+			{tally.Tally{Start: start, Total: 5, Level: 5}, 90, "there: " + tally.ReasonDecreased},
+			{tally.Tally{Start: start, Total: 1 << 50, Level: 1 << 50}, 90 - 1000, "there: " + tally.ReasonGrewTooMuch},
+			{tally.Tally{Start: start, Total: 1 << 51, Level: 10}, 90 - 1000, "there: " + tally.ReasonGrewTooMuch},
 			{tally.Tally{Start: start, Total: 1010, Level: 10}, 90 - 1000, ""},
 			{tally.Tally{Start: start, Total: 1020, Level: 20}, 90 - 1010, ""},
 		} {

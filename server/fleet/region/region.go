@@ -117,7 +117,7 @@ func New(
 	// The sender of a key may stop before it has sent the units that this node reported. So this node reports a key
 	// repeatedly for two intervals after a request. A sender that stops loses its role after one interval, and then this
 	// node becomes the sender.
-	counts.SetLookupAge(2 * shared.Interval)
+	counts.SetLookupAfter(2 * shared.Interval)
 	l := &Limiter{
 		store: store, regionStore: rs, link: exchange.NewLink(x, counts, shared), region: o.Region,
 		ledger: counts, clock: counts.Clock(),

@@ -27,7 +27,7 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 	}
 	b := &l.batch
 	received = slices.DeleteFunc(received, func(r remoteTally) bool {
-		reason := r.tally.Impossible(r.uptime)
+		reason := r.tally.WhyImplausible(r.uptime)
 		if reason != "" {
 			l.refuse(&r, reason)
 		}
@@ -48,9 +48,9 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 	missed, err := l.regionStore.Settle(ctx, totals, func(i int, growth fleet.Growth) {
 		switch r := &received[i]; {
 		case growth.TooLarge:
-			l.refuse(r, tally.Leaped)
+			l.refuse(r, tally.ReasonGrewTooMuch)
 		case growth.Fell:
-			l.refuse(r, tally.Fell)
+			l.refuse(r, tally.ReasonDecreased)
 		}
 		l.chargeRemote(&received[i], &responses[received[i].key], growth)
 	})
@@ -64,7 +64,7 @@ func (l *Limiter) settleRemote(ctx context.Context, responses []response, receiv
 }
 
 // age returns how long the other region has counted the key.
-func (r *remoteTally) age() time.Duration { return max(0, r.uptime-r.tally.Start) + r.tally.Age }
+func (r *remoteTally) age() time.Duration { return max(0, r.uptime-r.tally.Start) + r.tally.MaxAge }
 
 // refuse reports an implausible tally of a region.
 func (l *Limiter) refuse(r *remoteTally, reason string) {
@@ -90,7 +90,7 @@ func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growth) {
 	units := growth.Units
 	t := &r.tally
-	l.ledger.CountLag(t.Age)
+	l.ledger.CountLag(t.MaxAge)
 	p, level := l.ledger.LevelOf(t.Key)
 	if p != nil && p.HasWindows() {
 		l.oweWindow(p, t.Key, t.Window, units)
@@ -107,12 +107,12 @@ func (l *Limiter) chargeRemote(r *remoteTally, own *response, growth fleet.Growt
 	// sender may not know the consumption of other nodes of its region. The time since the start of the total gives
 	// another lower bound.
 	undrained := max(t.Level, t.Total-p.DrainedOf(t.Total, (r.uptime-t.Start).Microseconds()))
-	undrained -= p.DrainedOf(undrained, t.Age.Microseconds())
+	undrained -= p.DrainedOf(undrained, t.MaxAge.Microseconds())
 	switch ours := time.Duration(own.Now-own.Start) * time.Microsecond; {
 	case growth.First && age > ours+l.ledger.Options().Lag: // this region is the newcomer, and adopts the other's level
 		unknown := int64(0) // units of this region that the other region does not know
 		switch {
-		case k.firstNoteRound != l.roundNumber && t.Age < ours: // the level may include this region's units
+		case k.firstNoteRound != l.roundNumber && t.MaxAge < ours: // the level may include this region's units
 		case ours < l.link.Settings.Interval: // other nodes of this region may not have reported yet
 			unknown = max(0, level-k.charged)
 		default:

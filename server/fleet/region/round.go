@@ -88,7 +88,7 @@ func (l *Limiter) exchangeAll(ctx context.Context) ([]response, error) {
 type learnedFlag bool
 
 const (
-	unlessUnlearned learnedFlag = false // false for keys whose tally is Unlearned
+	unlessUnlearned learnedFlag = false // false for keys whose tally has PeersUnknown set
 	alwaysLearned   learnedFlag = true
 )
 
@@ -102,7 +102,7 @@ func (l *Limiter) sendReport(
 		t := &tallies[i]
 		records[i] = fleet.NodeRecord{
 			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Before: windowBefore(t, &t.Limit),
-			Total: t.Total, Previous: t.Previous, Reported: t.Delivered, Learned: learned == alwaysLearned || !t.Unlearned,
+			Total: t.Total, Previous: t.Previous, Reported: t.Delivered, Learned: learned == alwaysLearned || !t.PeersUnknown,
 			Keep: exchange.KeepFor(t),
 		}
 	}

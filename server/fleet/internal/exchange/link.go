@@ -57,7 +57,7 @@ func (k *Link) Exchange(
 			return
 		}
 		// Age is a maximum: it includes the whole duration of this exchange.
-		t.Age = max(0, n.Age) + k.clock.Elapsed() - k.startedAt
+		t.MaxAge = max(0, n.Age) + k.clock.Elapsed() - k.startedAt
 		t.MinAge = max(0, n.Age-ageError)
 		received(i, from, uptime, t)
 	})

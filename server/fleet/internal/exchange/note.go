@@ -41,7 +41,7 @@ func (b *Batch) Fill(l *ledger.Ledger, maxKeys int, early bool) {
 	for i, end := range b.ends {
 		t, textStart := &b.Tallies[i], start+len(tally.Key{})
 		b.Notes = append(b.Notes, fleet.Note{
-			Key: text[start:textStart], Text: text[textStart:end], Keep: KeepFor(t), ReadAll: t.AllNotes,
+			Key: text[start:textStart], Text: text[textStart:end], Keep: KeepFor(t), ReadAll: t.ReadAllNotes,
 		})
 		start = end
 	}

@@ -16,14 +16,14 @@ type State struct {
 	retryAt atomic.Int64  // uptime in ns at which denied callers may retry
 }
 
-// Set sets whether peers are unreachable for all keys. Callers that are denied because of this may retry at the uptime
+// SetAll sets whether peers are unreachable for all keys. Callers that are denied because of this may retry at the uptime
 // retryAt.
-func (s *State) Set(unreachable bool, retryAt time.Duration) {
+func (s *State) SetAll(unreachable bool, retryAt time.Duration) {
 	s.retryAt.Store(int64(retryAt))
 	s.all.Store(unreachable)
 }
 
-// SetGroups sets the groups of keys for which peers are unreachable, one bit each. For retryAt, see Set.
+// SetGroups sets the groups of keys for which peers are unreachable, one bit each. For retryAt, see SetAll.
 func (s *State) SetGroups(groups uint64, retryAt time.Duration) {
 	s.retryAt.Store(int64(retryAt))
 	s.groups.Store(groups)
@@ -71,8 +71,8 @@ func Allow(c *headgate.Check, limit *headgate.Limit, unreachable bool, m fleet.M
 				return a
 			}
 			// This node admits its share of the limit. The key's counter still drains at the rate of the whole limit, as on
-			// other nodes. If it drained at the rate of the share, it would hold units that have drained on other nodes when
-			// the peers are reachable again.
+			// other nodes. Otherwise, when peers are reachable again, this node's counter would still have units that have
+			// drained on the other nodes.
 			a.Part = 1
 			a.Whole, _ = count(m)
 			return a

@@ -33,7 +33,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 	var ages ageSum
 	for i := range tallies {
 		t := &tallies[i]
-		if reason := t.Impossible(uptime); reason != "" {
+		if reason := t.WhyImplausible(uptime); reason != "" {
 			l.Refuse(from, reason)
 			continue
 		}
@@ -44,7 +44,7 @@ func (l *Ledger) Apply(from fleet.Peer, uptime time.Duration, tallies []tally.Ta
 		if reason != "" {
 			l.Refuse(from, reason)
 		}
-		ages.add(cmp.Or(t.Age, in.lag))
+		ages.add(cmp.Or(t.MaxAge, in.lag))
 	}
 	l.counters.addLag(&ages, now.uptime)
 }
@@ -57,7 +57,7 @@ type arrival struct {
 	lag    time.Duration // delay of these tallies, compared with the fastest tallies of the peer
 }
 
-// Reasons to refuse a tally, in addition to those of tally.Impossible.
+// Reasons to refuse a tally, in addition to those of tally.WhyImplausible.
 const (
 	reasonLevel   = "a level above the largest possible debt"
 	reasonNoLimit = "an invalid limit"
@@ -80,7 +80,7 @@ type update struct {
 // applyTally charges the units of a tally that are not charged yet. If it refuses a part of them, it returns the
 // reason.
 func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) (reason string) {
-	u := update{Tally: t, arrival: in, age: max(0, in.uptime-t.Start) + t.Age}
+	u := update{Tally: t, arrival: in, age: max(0, in.uptime-t.Start) + t.MaxAge}
 	r := sh.records[t.Key]
 	if r == nil {
 		if r, reason = l.addFromTally(sh, &u, now); r == nil {
@@ -90,7 +90,7 @@ func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) 
 	if !r.plan.Shared {
 		return reasonNoLimit
 	}
-	r.updatedAt = r.clock(now)
+	r.updatedAt = r.time(now)
 	l.advance(r, now)
 	u.peer, u.firstTally = r.peerTotal(in.slot, in.gen, l)
 	u.newRecord = u.firstTally || t.Start > u.peer.start
@@ -104,7 +104,7 @@ func (l *Ledger) applyTally(sh *shard, t *tally.Tally, in *arrival, now moment) 
 	if u.units > 0 {
 		l.counters.applied.Add(u.units)
 	}
-	if r.replaced() {
+	if r.limitReplaced() {
 		l.chargeReplacement(r, &u, now)
 	} else {
 		l.chargeUpdate(sh, r, &u, now)
@@ -127,7 +127,7 @@ func (r *record) cutTally(u *update) (reason string) {
 	reduced := *u.Tally
 	reduced.Level = min(reduced.Level, maxLevel)
 	if maxTotal := maxLevel + r.plan.UnitsIn(2*u.age.Microseconds()); reduced.Total > maxTotal {
-		reduced.Total, reason = maxTotal, tally.Leaped
+		reduced.Total, reason = maxTotal, tally.ReasonGrewTooMuch
 	}
 	u.Tally, u.reduced = &reduced, true
 	return reason
@@ -148,22 +148,22 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 		}
 		known = l.startPeer(r, u, now)
 		if u.firstTally {
-			peer.emptyTime, peer.updatedAt = 0, r.clock(now)-min(u.age, l.observedFor(r, now)).Microseconds()
+			peer.emptyTime, peer.updatedAt = 0, r.time(now)-min(u.age, l.observedFor(r, now)).Microseconds()
 		}
 		peer.impossible, u.silence = false, u.age
 	case u.Start < peer.start, u.Total < known && u.uptime < peer.sentAt:
 		return "", false
 	case u.Total < known:
 		peer.impossible = false // the total is plausible again
-		return tally.Fell, false
+		return tally.ReasonDecreased, false
 	default:
 		known += r.alreadyCounted(u.Total-known, peer.updatedAt, now)
 	}
 	u.units = u.Total - known
-	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.clock(now)-peer.updatedAt))
+	maxGrowth := headgate.MaxDebt*r.plan.Capacity() + r.plan.UnitsIn(2*(r.time(now)-peer.updatedAt))
 	tooMuch := u.units > maxGrowth
 	if tooMuch {
-		u.units, u.reduced, reason = maxGrowth, true, tally.Leaped
+		u.units, u.reduced, reason = maxGrowth, true, tally.ReasonGrewTooMuch
 		if peer.impossible {
 			u.units = 0 // the previous tally was impossible too, and the maximum was charged then
 		}
@@ -172,12 +172,12 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 	case !u.Recent:
 		peer.grewAt = 0
 	case u.newRecord || u.Total > peer.total:
-		peer.grewAt = r.clock(now) - max(u.lag, u.Age).Microseconds()
+		peer.grewAt = r.time(now) - max(u.lag, u.MaxAge).Microseconds()
 	}
 	// Store the charged total instead of the received one, so that units of later plausible totals are charged.
 	peer.start, peer.total, peer.impossible = u.Start, known+u.units, tooMuch
 	// Subtract the delay, because delayed updates may arrive all at the same time.
-	peer.updatedAt = r.clock(now) - max(u.lag, u.Age).Microseconds()
+	peer.updatedAt = r.time(now) - max(u.lag, u.MaxAge).Microseconds()
 	peer.setWindow(r, u.Window)
 	return reason, true
 }
@@ -185,8 +185,8 @@ func (l *Ledger) findNewUnits(r *record, u *update, now moment) (reason string, 
 // chargeUpdate charges the new units of an update, and compares the peer's level with this node's.
 func (l *Ledger) chargeUpdate(sh *shard, r *record, u *update, now moment) {
 	peer, units := u.peer, u.units
-	if r.optional.liveShare != nil && !peer.pastWindow() {
-		r.optional.liveShare.Add(units, r.clock(now))
+	if r.extra.liveShare != nil && !peer.pastWindow() {
+		r.extra.liveShare.Add(units, r.time(now))
 	}
 	if r.plan.IsBucket() && (u.silence >= unreachableAfter || u.firstTally && l.pulls) {
 		units -= r.drainedSeparately(u)
@@ -209,12 +209,12 @@ func (l *Ledger) chargeReplacement(r *record, u *update, now moment) {
 	}
 	current := r.current()
 	l.advance(current, now)
-	if current.optional.liveShare != nil {
-		current.optional.liveShare.Add(u.units, current.clock(now))
+	if current.extra.liveShare != nil {
+		current.extra.liveShare.Add(u.units, current.time(now))
 	}
 	l.chargePeers(current, u.units, current.window.start, now)
-	if current.optional.kinds == nil {
-		current.optional.kinds = &otherKinds{}
+	if current.extra.kinds == nil {
+		current.extra.kinds = &otherKinds{}
 	}
 }
 
@@ -230,7 +230,7 @@ func (r *record) alignWindow(u *update, now moment) {
 	}
 	aligned := *u.Tally
 	aligned.Window, aligned.Previous, aligned.AllPrevious = r.window.start, 0, 0
-	if u.Window+period <= r.clock(now)+r.offset-u.Offset {
+	if u.Window+period <= r.time(now)+r.offset-u.Offset {
 		aligned.Window -= r.plan.Period
 	}
 	u.Tally = &aligned

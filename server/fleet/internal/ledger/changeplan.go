@@ -11,7 +11,7 @@ import (
 // applyLimit makes a record count under the plan p, and advances it to the time now. A record whose key was denied is
 // not evicted until the key has drained.
 func (l *Ledger) applyLimit(r *record, p *quota.Plan, offset int64, now moment) {
-	if r.plan != p || r.replaced() {
+	if r.plan != p || r.limitReplaced() {
 		l.changePlan(r, p, offset, now)
 	}
 	l.advance(r, now)
@@ -21,25 +21,25 @@ func (l *Ledger) applyLimit(r *record, p *quota.Plan, offset int64, now moment) 
 // changePlan makes a record count under another plan, whose algorithm has the same kind of state. If the key has
 // another current record, r becomes the current record.
 func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) {
-	if r.replaced() {
+	if r.limitReplaced() {
 		l.replace(r.current(), r, p, offset, now)
 		return
 	}
-	old, clockBefore := r.plan, r.clock(now)
+	old, clockBefore := r.plan, r.time(now)
 	r.plan, r.offset = p, offset
 	switch {
 	case old.IsBucket():
 		if !p.SameRate(old) {
 			l.changeRate(r, old, now)
-		} else if r.optional.local != nil {
-			r.optional.local.Plan = l.localPlan(p)
+		} else if r.extra.local != nil {
+			r.extra.local.Plan = l.localPlan(p)
 		}
 	case old.StateFormat() != p.StateFormat(): // plans with the same format can use each other's state
-		at := r.clock(now)
+		at := r.time(now)
 		shift := at - clockBefore
 		r.usage.Adopt(old, p, shift, at)
-		if r.optional.local != nil {
-			r.optional.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(p), ClockShift: shift, Now: at})
+		if r.extra.local != nil {
+			r.extra.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(p), ClockShift: shift, Now: at})
 		}
 		r.requestedAt, r.changedAt, r.updatedAt = r.requestedAt+shift, r.changedAt+shift, r.updatedAt+shift
 		if old.Period != p.Period || shift != 0 {
@@ -51,9 +51,9 @@ func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) 
 
 // changeRate makes a bucket drain at the rate of its new plan, starting from its latest decision.
 func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
-	at := r.clock(now)
+	at := r.time(now)
 	last := r.lastDecision(at)
-	if observed := r.optional.observed; observed != nil {
+	if observed := r.extra.observed; observed != nil {
 		observed.level -= old.DrainedOf(max(0, observed.level), last-observed.observedAt)
 		observed.observedAt = max(last, observed.observedAt)
 	}
@@ -68,8 +68,8 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 		peer := &r.peers[i]
 		peer.emptyTime, peer.emptyTimeWhenEqual = convert(peer.emptyTime), convert(peer.emptyTimeWhenEqual)
 	}
-	if r.optional.local != nil {
-		r.optional.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(r.plan), LastDecision: last, Now: at})
+	if r.extra.local != nil {
+		r.extra.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(r.plan), LastDecision: last, Now: at})
 	}
 }
 

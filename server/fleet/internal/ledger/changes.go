@@ -66,7 +66,7 @@ func (l *Ledger) changesInClass(dst []tally.Tally, class int8, call, end int, no
 			dst = append(dst, l.tallyToSend(r, now))
 			r.status.class, r.delivered, r.status.sendLevel = none, r.total, false
 			if l.pulls {
-				r.exchangedAt = r.clock(now)
+				r.exchangedAt = r.time(now)
 			}
 			if l.recentlyRequested(r, now) {
 				sh.revisitEvery(r, shortGap)

@@ -19,12 +19,12 @@ func (now moment) clockOf(p *quota.Plan, offset int64) int64 {
 // moveWindowBack moves a record to the window that starts at w, after the fleet's clock was set back by more than a
 // window. The consumption in that window is unknown, so all requests for the key are denied until the window ends.
 func (l *Ledger) moveWindowBack(r *record, w int64, now moment) {
-	at := r.clock(now)
+	at := r.time(now)
 	r.window.start, r.window.clockAhead, r.requestedAt, r.updatedAt, r.emptyAt = w, now.clockAhead, at, at, at
 	r.usage = quota.Counter{}
 	r.usage.Charge(r.plan, at, min(r.plan.Capacity(), headgate.MaxCount))
-	if r.optional.local != nil {
-		r.optional.local.Counter = quota.Counter{}
+	if r.extra.local != nil {
+		r.extra.local.Counter = quota.Counter{}
 	}
 	r.pending, r.debt.deepest = 0, 0
 	r.window.earlier = nil

@@ -62,7 +62,7 @@ func (w *windowState) change() *earlierUnits {
 // The limit has sliding windows.
 func (r *record) raiseBefore(target int64, now moment) {
 	if missing := min(target, r.maxLevel()) - r.usage.InWindowBefore(r.plan, r.window.start); missing > 0 {
-		r.usage.ChargeWindowBefore(r.plan, r.window.start, r.clock(now), missing)
+		r.usage.ChargeWindowBefore(r.plan, r.window.start, r.time(now), missing)
 	}
 }
 

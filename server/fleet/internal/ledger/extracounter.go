@@ -10,32 +10,32 @@ import (
 //
 //   - local counts the units that this node consumed. Its limit is LedgerOptions.LocalCap percent of the limit.
 //   - liveShare counts the units that all reachable nodes consumed. Its limit is the share of the live nodes. It exists
-//     while checks may use only that share; see request.liveSharePlan. The record's own counter still counts under the
+//     while checks may use only that share; see request.sharePlan. The record's own counter still counts under the
 //     whole limit, so that nodes can compare their levels later.
 
 // extraCounters returns the local and the liveShare counter, each of which may be nil.
 func (r *record) extraCounters() [2]*quota.Bound {
-	return [2]*quota.Bound{r.optional.local, r.optional.liveShare}
+	return [2]*quota.Bound{r.extra.local, r.extra.liveShare}
 }
 
 // setLiveShare adds, changes or drops the liveShare counter of a record, depending on the request.
 func (l *Ledger) setLiveShare(r *record, req *request, now moment) {
-	at := r.clock(now)
-	switch share := r.optional.liveShare; {
-	case req.liveSharePlan == nil:
-		r.optional.liveShare = nil
+	at := r.time(now)
+	switch share := r.extra.liveShare; {
+	case req.sharePlan == nil:
+		r.extra.liveShare = nil
 	case share == nil:
-		r.optional.liveShare = &quota.Bound{Plan: req.liveSharePlan}
-		r.optional.liveShare.Add(quota.Scale(r.level(now), req.allowed.Part, req.allowed.Whole), at)
+		r.extra.liveShare = &quota.Bound{Plan: req.sharePlan}
+		r.extra.liveShare.Add(quota.Scale(r.level(now), req.allowance.Part, req.allowance.Whole), at)
 	default:
-		share.ChangePlan(quota.PlanChange{Plan: req.liveSharePlan, LastDecision: at, Now: at})
+		share.ChangePlan(quota.PlanChange{Plan: req.sharePlan, LastDecision: at, Now: at})
 	}
 }
 
 // hasExtraCounters reports whether a record has an extra counter. Most records have none, and their decisions skip the
 // loops over extraCounters.
 func (r *record) hasExtraCounters() bool {
-	return r.optional.local != nil || r.optional.liveShare != nil
+	return r.extra.local != nil || r.extra.liveShare != nil
 }
 
 // allowedByExtraCounters reports whether the extra counters allow n units.

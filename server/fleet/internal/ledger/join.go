@@ -30,12 +30,12 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 	switch {
 	case !u.firstTally:
 		return 0
-	case r.replaced():
+	case r.limitReplaced():
 		return u.Total - r.undrained(u)
 	case !r.plan.IsBucket() && !l.startedInWindow(r, u.Tally, now):
 		return 0
 	}
-	at := r.clock(now)
+	at := r.time(now)
 	peerStart := at - u.age.Microseconds()
 	startedEarlier := max(0, r.join.oldestStart-peerStart)
 	r.join.oldestStart -= startedEarlier
@@ -64,7 +64,7 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 // that have left, so the ledger can count by totals.
 func (l *Ledger) startedInWindow(r *record, t *tally.Tally, now moment) bool {
 	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
-		r.clock(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
+		r.time(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
 
 // drainedSinceOldest returns how many units can have drained since the oldest known total started.
@@ -72,7 +72,7 @@ func (r *record) drainedSinceOldest(now moment) int64 {
 	if !r.plan.IsBucket() {
 		return 0
 	}
-	return r.plan.UnitsIn(r.clock(now) - r.join.oldestStart)
+	return r.plan.UnitsIn(r.time(now) - r.join.oldestStart)
 }
 
 // alreadyCounted returns how many of the units that a peer consumed since the given time are part of an adopted level.
@@ -113,7 +113,7 @@ func (l *Ledger) adoptLevel(r *record, u *update, now moment) {
 	if r.plan.IsBucket() {
 		// While the tally was in transit, the peer's level has drained. Units that drained on this node in that time must
 		// not be subtracted twice.
-		inTransit := t.Age.Microseconds()
+		inTransit := t.MaxAge.Microseconds()
 		if unknown > 0 {
 			inTransit = min(inTransit, max(0, inTransit-(now.uptime-r.addedAt).Microseconds()+r.emptyTime))
 		}
@@ -136,14 +136,14 @@ func (r *record) knownUnits(t *tally.Tally) int64 {
 // unknownToPeer returns how many of this node's units are not in the level of a peer's tally. If the peer wrote the
 // tally before this node first sent its total, these are all units; otherwise they are the units that were not sent.
 func (l *Ledger) unknownToPeer(r *record, u *update, now moment) int64 {
-	age := u.Age
+	age := u.MaxAge
 	if age == 0 {
 		age = u.lag
 	}
 	if l.pulls {
 		age += l.options.Lag / 16 // the level of a peer that pulls includes only units from its previous exchange
 	}
-	if r.sent.firstAt == 0 || r.clock(now)-age.Microseconds() <= r.sent.firstAt {
+	if r.sent.firstAt == 0 || r.time(now)-age.Microseconds() <= r.sent.firstAt {
 		return r.total
 	}
 	return r.total - r.knownUnits(u.Tally)

@@ -27,7 +27,7 @@ var _ Decider = (*Ledger)(nil)
 // the other methods.
 type Decider interface {
 	headgate.Limiter
-	BorrowsKeys()
+	BorrowsKeys() // a promise to callers; see Ledger.BorrowsKeys
 }
 
 // A Ledger counts the units of each key that this node consumed and that its peers reported, and decides by the sum.
@@ -43,47 +43,48 @@ type Decider interface {
 // repaid before more is allowed. For example, with a limit of 4/s and a burst of 4, three nodes may each admit 4 units
 // before they receive updates from each other. Then each has −8 units remaining, and denies everything for 2 s.
 //
-// The level of a bucket is the number of consumed units that have not drained yet. While the bucket of a node is empty,
-// no units drain from it. But a peer may have consumed units during that time, which would have drained. So a node
-// measures how long its bucket was empty. From the next update, it subtracts the units that would have drained in that
-// time, except those that the peer still has in its own bucket. Without this, two nodes that each use half of a limit
-// would deny requests for a while after each update.
+// The level of a bucket is the number of consumed units that have not drained yet. While the level on a node is 0, no
+// units drain there. But a peer may have consumed units during that time, which would have drained. So a node measures
+// how long its level was 0. When it receives the next update, it subtracts from the update the units that would have
+// drained in that time. It does not subtract units that have not drained on the peer either. Without this, two nodes
+// that each use half of a limit would deny requests for a while after each update.
 //
-// A total of a limit with windows belongs to a window. Under a sliding window, an update of a past window is applied as
-// long as that window counts. Under a fixed window, the part above the limit is carried into the next window.
+// If a limit has windows, a total counts the units of one window. An update for a past window is applied as long as
+// units of that window still count under a sliding window. Under a fixed window, the part of the update above the limit
+// is carried into the next window.
 //
 // # Implausible updates
 //
 // The ledger ignores totals that have decreased, totals that start in the future, and keys with an invalid limit. Since
-// its last update, a peer cannot have consumed more than MaxDebt times the capacity plus twice the units that refilled.
-// A larger increase is reduced to this number. The ledger counts implausible updates and reports them.
+// its last update, a peer cannot have consumed more than (MaxDebt × capacity) + 2 × the units that can drain in that
+// time. A larger increase is reduced to this number. The ledger counts implausible updates and reports them.
 //
 // # Memory
 //
 // A key takes about 400 bytes, plus 96 bytes for each peer that consumed it. A key has at most [MaxPeers] peers, and a
 // ledger at most LedgerOptions.MaxKeys keys. Drained keys with nothing to send are dropped gradually. If there is no
-// room for a new key, a key that drains soon is evicted, but never a key that was denied since it last drained.
-// If no key can be evicted, the new key is refused with headgate.ErrFull.
+// room for a new key, the record of a key that drains soon is evicted, unless a request for that key was denied since
+// its last unit drained. If no record can be evicted, the new key is refused with headgate.ErrFull.
 type Ledger struct {
 	options fleet.LedgerOptions
-	// pulls is set if this node receives updates only of keys that it requests from its peers, as in async. Then Changes
+	// pulls is set if this node receives updates only for keys that it has asked for, as package async does. Then Changes
 	// also returns keys that callers used without consuming anything, and tallies do not cover the time before the key's
-	// record was added. In gossip, nodes receive updates of all keys.
+	// record was added. In gossip, nodes receive updates for all keys.
 	pulls      bool
 	k0, k1     uint64 // the SipHash key that hides the keys of checks
 	clock      clock.Stopwatch
-	epoch      int64        // µs since 1970 when the clock was started
-	clockAhead atomic.Int64 // µs by which the fleet's clock, which windows use, is ahead of this node's
-	self       uint64       // hash of this node, for digests; see sumAndDigest
-	plans      algorithm.Cache[*quota.Plan]
+	epoch      int64                        // µs since 1970 when the clock was started
+	clockAhead atomic.Int64                 // µs by which the fleet's clock, which windows use, is ahead of this node's
+	self       uint64                       // hash of this node, for digests; see sumAndDigest
+	plans      algorithm.Cache[*quota.Plan] // limits, with the values that are calculated from them
 	closed     atomic.Bool
 
 	unreachable fallback.State // see SetUnreachable
-	// pullFor is the time after a request for a key in which every second call of Changes returns the key.
+	// pullFor is how long after a request for a key Changes keeps returning the key, in every other call.
 	pullFor time.Duration
-	// maxLookupAge is the time for which a key may be unused before it has to be looked up again, in µs.
-	maxLookupAge int64
-	lookups      lookup.Waiters
+	// lookupAfter is the time in µs after which an unused key has to be looked up again.
+	lookupAfter int64
+	lookups     lookup.Waiters
 
 	evictedAt atomic.Int64 // uptime in ns when a record was last evicted; 0 if never
 
@@ -95,15 +96,15 @@ type Ledger struct {
 // shardCount equals KeyGroups, so that a group and a shard have the same keys.
 const shardCount = fleet.KeyGroups
 
-// New returns an empty ledger of the node self. pulls is set if the node receives updates only of keys that it requests
-// from its peers. If there are no peers, self may be the zero Peer.
+// New returns an empty ledger of the node self. pulls is set if the node receives updates only for keys that it has
+// asked for. If there are no peers, self may be the zero Peer.
 func New(o fleet.LedgerOptions, self fleet.Peer, pulls bool) (*Ledger, error) {
 	if err := validate(&o); err != nil {
 		return nil, err
 	}
 	l := &Ledger{options: o, self: peers.Hash(self), pulls: pulls, clock: clock.NewStopwatch(o.Clock)}
-	l.peers.KeepEnded = pulls
-	l.SetLookupAge(o.Lag / 2)
+	l.peers.KeepEnded = pulls   // an exchange may return notes of a peer from before it restarted
+	l.SetLookupAfter(o.Lag / 2) // long enough for callsInLag/2 calls of Changes
 	l.epoch = l.clock.Start.UnixMicro()
 	sum := sha256.Sum256(append([]byte("headgate fleet key "), o.Secret...))
 	l.k0, l.k1 = binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:])
@@ -121,7 +122,7 @@ func (l *Ledger) Close() error {
 }
 
 // BorrowsKeys is a promise to callers: a call reads the strings of a check only until it returns, and does not read
-// owners.
+// Check.Owner.
 func (l *Ledger) BorrowsKeys() {}
 
 // Clock returns the clock, which was started with the ledger.
@@ -130,8 +131,8 @@ func (l *Ledger) Clock() clock.Stopwatch { return l.clock }
 // Uptime returns the age of this ledger by its clock. Nodes send it with their tallies.
 func (l *Ledger) Uptime() time.Duration { return max(0, l.clock.Elapsed()) }
 
-// hash returns the hash of a key. A key has another hash for each kind of algorithm state, because one kind cannot read
-// the state of another.
+// hash returns the hash of a key. The hash differs between kinds of algorithm state, because one kind cannot read the
+// state of another.
 func (l *Ledger) hash(key string, kind algorithm.Kind) (k tally.Key) {
 	h0, h1 := siphash.Hash128(l.k0, l.k1, unsafe.Slice(unsafe.StringData(key), len(key)))
 	binary.LittleEndian.PutUint64(k[:], h0)
@@ -181,20 +182,23 @@ type request struct {
 	units     int64
 	peek      bool  // take nothing
 	offset    int64 // µs by which the windows of a staggered limit start later
-	otherKind bool  // counted under a limit whose algorithm has another kind of state than the check's
+	otherKind bool  // the limit that applies keeps a different kind of state than the check's limit
 	mayWait   bool  // may wait for a lookup
-	// If allowed.Denied is set, the check must be denied without being counted.
-	allowed fallback.Allowance
-	// liveSharePlan has the share of the limit that allowed permits: the share of the live nodes or, if its peers are
-	// unreachable, of this node alone. It is nil if the whole limit may be used.
-	liveSharePlan *quota.Plan
+	// If allowance.Denied is set, the check must be denied without being counted.
+	allowance fallback.Allowance
+	// sharePlan is the plan of the part of the limit that the allowance permits: the share of the live nodes or, if the
+	// peers are unreachable, of this node alone. It is nil if the whole limit may be used.
+	sharePlan *quota.Plan
 }
 
-// peeks reports whether a request takes nothing in any case. Such a request does not change the limit of a record.
-func (req *request) peeks() bool { return req.peek || req.units > req.plan.Capacity() }
+// takesNothing reports whether a request is a peek, or can never be allowed because it needs more than the capacity.
+// Such a request does not change the limit of a record.
+func (req *request) takesNothing() bool { return req.peek || req.units > req.plan.Capacity() }
 
 // prepare validates a check and turns it into a request.
 func (l *Ledger) prepare(c *headgate.Check) (req request, err error) {
+	// Validate is slow, so it is called only if a field that the ledger always uses may be invalid. prepareValid
+	// validates the limit.
 	if c.Cost < 1 || c.Key == "" || len(c.Key) > headgate.MaxKeyBytes || c.Partition != headgate.PartitionFull {
 		if err := c.Validate(); err != nil {
 			return req, err
@@ -203,28 +207,28 @@ func (l *Ledger) prepare(c *headgate.Check) (req request, err error) {
 	return l.prepareValid(c)
 }
 
-// prepareValid is prepare for a check that is valid except for its limit, which prepareValid checks.
+// prepareValid is like prepare, but validates only the limit of the check.
 func (l *Ledger) prepareValid(c *headgate.Check) (req request, err error) {
 	req.units, req.mayWait = c.Cost, true
-	limit := &c.Limit
+	limit, replaced := &c.Limit, false
 	var other headgate.Limit
 	if unreachable := l.isUnreachable(c); unreachable || c.Partition != headgate.PartitionFull {
-		req.allowed = fallback.Allow(c, &other, unreachable, l.options.Members)
-		limit = &other
+		req.allowance = fallback.Allow(c, &other, unreachable, l.options.Members)
+		limit, replaced = &other, true
 	}
 	if req.plan, err = l.plans.Get(limit, quota.NewPlan); err != nil {
 		return req, err
 	}
-	if limit != &c.Limit && limit.Algorithm != c.Limit.Algorithm {
+	if replaced && limit.Algorithm != c.Limit.Algorithm {
 		own, err := l.plans.Get(&c.Limit, quota.NewPlan)
 		if err != nil {
 			return req, err
 		}
 		req.otherKind = own.Kind != req.plan.Kind
 	}
-	if req.allowed.Whole > 0 {
-		share := quota.Share(*limit, req.allowed.Part, req.allowed.Whole)
-		if req.liveSharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
+	if req.allowance.Whole > 0 {
+		share := quota.Share(*limit, req.allowance.Part, req.allowance.Whole)
+		if req.sharePlan, err = l.plans.Get(&share, quota.NewPlan); err != nil {
 			return req, err
 		}
 	}
@@ -245,7 +249,7 @@ func (l *Ledger) Take(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if err != nil {
 		return d, err
 	}
-	if req.allowed.Denied {
+	if req.allowance.Denied {
 		return l.unreachable.Deny(&c, now.uptime), nil
 	}
 	return l.takeOrPeek(ctx, &req, now)
@@ -264,16 +268,17 @@ func (l *Ledger) Peek(ctx context.Context, c headgate.Check) (d headgate.Decisio
 	if err != nil {
 		return d, err
 	}
-	if req.allowed.Denied {
+	if req.allowance.Denied {
 		return l.unreachable.Deny(&c, now.uptime), nil
 	}
+	// The figures of the decision describe the key without the cost. Allowed and the times to wait are for the cost.
 	req.peek, req.units = true, 0
 	if d, err = l.takeOrPeek(ctx, &req, now); err != nil || c.Cost == 0 {
 		return d, err
 	}
 	req.units = c.Cost
-	full, err := l.takeOrPeek(ctx, &req, now)
-	d.Allowed, d.RetryAfter, d.Delay = full.Allowed, full.RetryAfter, full.Delay
+	withCost, err := l.takeOrPeek(ctx, &req, now)
+	d.Allowed, d.RetryAfter, d.Delay = withCost.Allowed, withCost.RetryAfter, withCost.Delay
 	return d, err
 }
 
@@ -301,29 +306,29 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 	r := sh.records[req.key]
 	isNew := r == nil
 	if isNew {
-		if l.pulls && req.peek && req.plan.Shared {
+		if l.pulls && req.peek && req.plan.Shared { // nodes share units under this limit
 			r, _ = l.add(sh, req.key, req.plan, req.offset, now) // the record is needed for a lookup
-		} else if !req.peeks() {
+		} else if !req.takesNothing() {
 			if r, err = l.add(sh, req.key, req.plan, req.offset, now); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if r == nil || req.peeks() && (r.plan != req.plan || r.replaced()) {
+	if r == nil || req.takesNothing() && (r.plan != req.plan || r.limitReplaced()) {
 		*d = l.peek(req, now)
 		return nil, nil
 	}
-	if req.liveSharePlan != nil || r.optional.liveShare != nil {
+	if req.sharePlan != nil || r.extra.liveShare != nil {
 		l.setLiveShare(r, req, now)
 	}
 	l.applyLimit(r, req.plan, req.offset, now)
-	at := r.clock(now)
-	if (r.status.unlearned || at-r.requestedAt > l.maxLookupAge) && (!isNew || req.peek) {
+	at := r.time(now)
+	if (r.status.peersUnknown || at-r.requestedAt > l.lookupAfter) && (!isNew || req.peek) {
 		if wait := l.checkLookup(sh, r, req, now); wait != nil {
 			return wait, nil
 		}
 	}
-	if req.peeks() {
+	if req.takesNothing() {
 		*d = l.peek(req, now)
 		return nil, nil
 	}
@@ -333,17 +338,17 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 		l.countConsumed(sh, r, req.units, now)
 		r.updateEmptyAt(d, now)
 		r.status.denied = false
-		r.includePending(d, req.units)
+		r.includePending(d, req.units) // units of peers that are not charged yet
 		if r.hasExtraCounters() {
-			r.applyExtraCounters(d, 0, at)
+			r.applyExtraCounters(d, 0, at) // 0 units, because tryTake has charged them to these counters
 		}
 	} else {
 		r.status.denied = true
 		l.queueLookup(sh, r)
 	}
-	d.Degraded = req.allowed.Degraded
+	d.Degraded = req.allowance.Degraded
 	if req.otherKind && d.Receipt.Units > 0 {
-		d.Receipt.Lease = leaseForKind(req.plan.Kind)
+		d.Receipt.Lease = leaseForKind(req.plan.Kind) // so that Give finds the counter, whose key depends on the kind
 	}
 	return nil, nil
 }

@@ -17,12 +17,12 @@ const minComparisons = 4
 // queues the record, so that the peer receives its level.
 func (l *Ledger) catchUp(sh *shard, r *record, u *update, now moment) {
 	peer, delay := u.peer, u.lag+l.options.Lag/4
-	if u.Age > 0 {
-		delay = u.Age
+	if u.MaxAge > 0 {
+		delay = u.MaxAge
 	}
 	peerLevel := min(u.Level-r.plan.DrainedOf(u.Level, delay.Microseconds()+1), r.maxLevel())
 	above := peerLevel - r.level(now) - 1 // levels may differ by one unit because of rounding
-	at := r.clock(now)
+	at := r.time(now)
 	if peer.comparisons == 0 {
 		peer.above.lowest, peer.above.highest, peer.above.startedAt = above, above, at
 	}

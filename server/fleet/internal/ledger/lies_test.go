@@ -22,11 +22,11 @@ func TestAHostThatLiesIsNotBelievedAndReported(t *testing.T) {
 		why  string
 		left int64 // of 100
 	}{
-		{"a total that falls", func(t *tally.Tally) { t.Total = 5 }, tally.Fell, 89},
+		{"a total that falls", func(t *tally.Tally) { t.Total = 5 }, tally.ReasonDecreased, 89},
 		{"a total below zero", func(t *tally.Tally) { t.Total = -1 }, "a negative total", 89},
 		{"a level below zero", func(t *tally.Tally) { t.Level = -1 }, "a negative level", 89},
-		{"a record from the future", func(t *tally.Tally) { t.Start = 100 * time.Hour }, "a record from the future", 89},
-		{"a total that leaps", func(t *tally.Tally) { t.Total = 1 << 60 }, tally.Leaped, 89 - 1000},
+		{"a start in the future", func(t *tally.Tally) { t.Start = 100 * time.Hour }, "a start in the future", 89},
+		{"a total that leaps", func(t *tally.Tally) { t.Total = 1 << 60 }, tally.ReasonGrewTooMuch, 89 - 1000},
 		{"no such limit", func(t *tally.Tally) { t.Key[3]++; t.Limit.Count = -3 }, reasonNoLimit, 89},
 		{"a limit that is not shared", func(t *tally.Tally) { t.Key[3]++; t.Limit = headgate.InFlight(3) }, reasonNoLimit, 89},
 	} {
@@ -85,8 +85,8 @@ func TestAHostThatSpokeNonsenseOnceIsHeardAgain(t *testing.T) {
 			t.Errorf("after a total of %d: refused %d, want %d", step.total, got, step.refused)
 		}
 	}
-	if len(refused) != 1 || refused[0] != tally.Leaped {
-		t.Errorf("reported %q, want %q once", refused, tally.Leaped)
+	if len(refused) != 1 || refused[0] != tally.ReasonGrewTooMuch {
+		t.Errorf("reported %q, want %q once", refused, tally.ReasonGrewTooMuch)
 	}
 }
 

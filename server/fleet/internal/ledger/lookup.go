@@ -7,10 +7,10 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
-// A ledger that pulls does not know how much peers consumed of a key that is new or was unused for a while. Such a key
-// is unlearned until an exchange has returned the peers' notes.
+// A ledger that pulls does not know how much peers consumed of a key that is new or was unused for a while, until an
+// exchange has returned the peers' notes. Until then, recordStatus.peersUnknown is set.
 //
-// The first decision on an unlearned key uses this node's counter and does not wait. Later decisions that the counter
+// The first decision on such a key uses this node's counter and does not wait. Later decisions that the counter
 // would allow wait for the lookup, for at most [lookup.MaxWait]. They do not wait if lookups fail or if too many
 // decisions wait already. So all consumption of peers counts from the second decision on, and decisions on a key in
 // regular use never wait.
@@ -21,14 +21,14 @@ const lookupClass = classes - 1
 // StartLookups makes decisions wait for lookups. start must start an exchange of [Ledger.Lookups].
 func (l *Ledger) StartLookups(start func()) { l.lookups.StartExchange = start }
 
-// checkLookup marks a record as unlearned if it was unused for too long. It returns the lookup that the decision on the
+// checkLookup sets peersUnknown of a record that was unused for too long. It returns the lookup that the decision on the
 // record must wait for, or nil. The shard is locked.
 func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lookup.Lookup {
-	if !r.status.unlearned {
-		if r.clock(now)-max(r.requestedAt, r.exchangedAt) <= l.maxLookupAge || !r.plan.Shared {
+	if !r.status.peersUnknown {
+		if r.time(now)-max(r.requestedAt, r.exchangedAt) <= l.lookupAfter || !r.plan.Shared {
 			return nil
 		}
-		r.status.unlearned = true
+		r.status.peersUnknown = true
 		if req.peek {
 			sh.push(r, lookupClass) // other requests queue the record themselves
 		}
@@ -62,7 +62,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lo
 // noteRequest records that units of a key were requested, for calls that do not wait for a lookup.
 func (l *Ledger) noteRequest(sh *shard, r *record, now moment) {
 	l.checkLookup(sh, r, &request{peek: true}, now)
-	r.requestedAt = r.clock(now)
+	r.requestedAt = r.time(now)
 }
 
 // endLookup ends the wait for a lookup, whether it succeeded or not.
@@ -72,7 +72,7 @@ func (sh *shard) endLookup(r *record, learned bool) {
 		delete(sh.lookups, r.key)
 	}
 	if learned {
-		r.status.unlearned = false
+		r.status.peersUnknown = false
 	}
 }
 
@@ -82,7 +82,7 @@ func (l *Ledger) Await(ctx context.Context, lookups ...*lookup.Lookup) error {
 }
 
 // ExchangeDone ends the lookups of exchanged tallies. missed has the indices of tallies that were not exchanged. Their
-// keys stay unlearned.
+// keys still have to be looked up.
 func (l *Ledger) ExchangeDone(tallies []tally.Tally, missed []int) {
 	var exchanged, failed uint64
 	for i := range tallies {
@@ -92,7 +92,7 @@ func (l *Ledger) ExchangeDone(tallies []tally.Tally, missed []int) {
 		t := &tallies[i]
 		failed |= 1 << tally.GroupOf(&t.Key)
 		l.LookupDone(t, false)
-		t.Unlearned = false
+		t.PeersUnknown = false
 	}
 	l.lookups.GroupsDone(exchanged, failed)
 	for i := range tallies {
@@ -103,10 +103,10 @@ func (l *Ledger) ExchangeDone(tallies []tally.Tally, missed []int) {
 // LookupGroupsDone records which key groups were exchanged, and which groups failed. Both have one bit per group.
 func (l *Ledger) LookupGroupsDone(exchanged, failed uint64) { l.lookups.GroupsDone(exchanged, failed) }
 
-// LookupDone ends the lookup of a key that was unlearned. The key stays unlearned if learned is false, because the
-// exchange failed.
+// LookupDone ends the lookup of a key. If learned is false, because the exchange failed, the key still has to be looked
+// up.
 func (l *Ledger) LookupDone(t *tally.Tally, learned bool) {
-	if !t.Unlearned {
+	if !t.PeersUnknown {
 		return
 	}
 	if learned {

@@ -28,7 +28,7 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 	}
 	l.applyLimit(r, p, p.Offset(c.Key), now)
 	l.noteRequest(sh, r, now)
-	r.optional.observed.level, r.optional.observed.observedAt = p.Capacity()-d.Remaining, r.clock(now)
+	r.extra.observed.level, r.extra.observed.observedAt = p.Capacity()-d.Remaining, r.time(now)
 	if units := d.Receipt.Units; units > 0 {
 		own := r.charge(units, now)
 		r.updateEmptyAt(&own, now)
@@ -53,11 +53,11 @@ func (l *Ledger) observedRecord(sh *shard, c *headgate.Check, k *ObservedKey, no
 	if err != nil {
 		return nil, err
 	}
-	if r.optional.observed == nil {
-		r.optional.observed = &observation{}
+	if r.extra.observed == nil {
+		r.extra.observed = &observation{}
 	}
-	if r.optional.observed.check.Limit != c.Limit {
-		r.optional.observed.check = headgate.Check{
+	if r.extra.observed.check.Limit != c.Limit {
+		r.extra.observed.check = headgate.Check{
 			Key: strings.Clone(c.Key), Limit: c.Limit, Owner: strings.Clone(c.Owner), Split: c.Split, OnFailure: c.OnFailure,
 			Safe: c.Safe,
 		}
@@ -102,8 +102,8 @@ func (l *Ledger) SetLevel(key tally.Key, d *headgate.Decision) {
 	now := l.now()
 	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
-	if r != nil && r.optional.observed != nil {
-		r.optional.observed.level, r.optional.observed.observedAt = r.plan.Capacity()-d.Remaining, r.clock(now)
+	if r != nil && r.extra.observed != nil {
+		r.extra.observed.level, r.extra.observed.observedAt = r.plan.Capacity()-d.Remaining, r.time(now)
 	}
 }
 
@@ -118,7 +118,7 @@ func (l *Ledger) Refund(c *headgate.Check) {
 	defer sh.mu.Unlock()
 	if r != nil {
 		l.advance(r, now)
-		r.giveBack(r.plan, c.Cost, headgate.Receipt{At: r.clock(now), Units: c.Cost}, now)
+		r.giveBack(r.plan, c.Cost, headgate.Receipt{At: r.time(now), Units: c.Cost}, now)
 	}
 }
 
@@ -126,8 +126,8 @@ func (l *Ledger) Refund(c *headgate.Check) {
 func (l *Ledger) CheckOf(key tally.Key) (headgate.Check, bool) {
 	sh, r := l.lockRecord(&key)
 	defer sh.mu.Unlock()
-	if r != nil && r.optional.observed != nil {
-		return r.optional.observed.check, true
+	if r != nil && r.extra.observed != nil {
+		return r.extra.observed.check, true
 	}
 	return headgate.Check{}, false
 }
@@ -140,12 +140,12 @@ func (l *Ledger) LevelOf(key tally.Key) (*quota.Plan, int64) {
 	if r == nil {
 		return nil, 0
 	}
-	if r.optional.observed == nil {
+	if r.extra.observed == nil {
 		return r.plan, 0
 	}
-	level := r.optional.observed.level
+	level := r.extra.observed.level
 	if r.plan.IsBucket() {
-		level -= r.plan.DrainedOf(max(0, level), r.clock(now)-r.optional.observed.observedAt)
+		level -= r.plan.DrainedOf(max(0, level), r.time(now)-r.extra.observed.observedAt)
 	}
 	return r.plan, max(0, level)
 }

@@ -36,7 +36,7 @@ type record struct {
 	debt        debtState
 	join        joinState
 	peers       []peerTotal // in the order of their slots
-	optional    optionalState
+	extra       extraState
 }
 
 // A recordStatus has the flags of a record and the queues that it is in.
@@ -44,7 +44,7 @@ type recordStatus struct {
 	denied         bool // the latest decision was a denial
 	noEviction     bool // the key was denied since it last drained, so the record must not be evicted
 	sendLevel      bool // peers should get the level, even if they know the total
-	unlearned      bool // consumption by peers is not known; see checkLookup
+	peersUnknown   bool // consumption by peers is not known; see checkLookup
 	hasRefund      bool // sent.refunded is not 0
 	startedByReset bool // the total starts with a reset
 	class          int8 // the heat class of the queue that has the record, or none
@@ -91,8 +91,8 @@ type joinState struct {
 	grewAt       stamp // when this node last sent a total that had grown; see isRecent
 }
 
-// An optionalState has the parts of a record that most records do not have.
-type optionalState struct {
+// An extraState has the parts of a record that most records do not have.
+type extraState struct {
 	local     *quota.Bound
 	liveShare *quota.Bound
 	kinds     *otherKinds  // if the key has records of other kinds
@@ -107,11 +107,11 @@ type observation struct {
 }
 
 // clock converts now to the clock that the record's limit uses.
-func (r *record) clock(now moment) int64 { return now.clockOf(r.plan, r.offset) }
+func (r *record) time(now moment) int64 { return now.clockOf(r.plan, r.offset) }
 
 // advance updates a record to the time now: it ends windows, drains buckets, and charges pending units if possible.
 func (l *Ledger) advance(r *record, now moment) {
-	at := r.clock(now)
+	at := r.time(now)
 	switch {
 	case r.plan.HasWindows():
 		w := r.plan.WindowOf(at)
@@ -141,8 +141,8 @@ func (l *Ledger) advance(r *record, now moment) {
 			r.emptyTime += at - r.emptyAt
 			r.emptyAt = at
 			r.debt.deepest, r.join.levelGuessed, r.join.chargedApart = 0, false, 0
-			if !r.replaced() {
-				r.optional.kinds = nil
+			if !r.limitReplaced() {
+				r.extra.kinds = nil
 			}
 			if r.total > 0 && r.delivered == r.total && at-r.requestedAt >= l.options.Idle.Microseconds() {
 				r.restartTotal(now)
@@ -168,8 +168,8 @@ func (r *record) drainPending(at int64) {
 
 // chargeBounded charges n units of peers until the debt is at its maximum. It returns the number of uncharged units.
 func (r *record) chargeBounded(n int64, now moment) (uncharged int64) {
-	d := r.usage.Charge(r.plan, r.clock(now), min(n, headgate.MaxCount))
-	r.changedAt = r.clock(now)
+	d := r.usage.Charge(r.plan, r.time(now), min(n, headgate.MaxCount))
+	r.changedAt = r.time(now)
 	r.updateEmptyAt(&d, now)
 	return n - d.Receipt.Units
 }
@@ -184,14 +184,14 @@ func (r *record) restartTotal(now moment) {
 // reset clears the consumption of all nodes.
 func (r *record) reset(now moment) {
 	r.usage = quota.Counter{}
-	if r.optional.local != nil {
-		r.optional.local.Counter = quota.Counter{}
+	if r.extra.local != nil {
+		r.extra.local.Counter = quota.Counter{}
 	}
-	r.optional.liveShare = nil
+	r.extra.liveShare = nil
 	r.pending, r.status.denied, r.status.noEviction, r.join.totalsVoid = 0, false, false, true
 	r.window.earlier = nil
 	r.forgetMoved()
-	r.emptyAt = r.clock(now)
+	r.emptyAt = r.time(now)
 	r.forgetEmptyTime()
 }
 
@@ -205,7 +205,7 @@ func (r *record) forgetEmptyTime() {
 
 // tryTake takes n units if all counters of the record allow that, and sets d to the decision.
 func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) bool {
-	at := r.clock(now)
+	at := r.time(now)
 	extra := r.hasExtraCounters()
 	if extra && !r.allowedByExtraCounters(n, at) {
 		*d = r.peek(n, now)
@@ -230,9 +230,9 @@ func (l *Ledger) tryTake(r *record, n int64, now moment, d *headgate.Decision) b
 
 // peek returns the decision on n units without taking them. For 0 units the decision describes the state of the key.
 func (r *record) peek(n int64, now moment) headgate.Decision {
-	d := r.usage.Decide(r.plan, r.clock(now), n)
+	d := r.usage.Decide(r.plan, r.time(now), n)
 	r.includePending(&d, n)
-	r.applyExtraCounters(&d, n, r.clock(now))
+	r.applyExtraCounters(&d, n, r.time(now))
 	return d
 }
 
@@ -258,9 +258,9 @@ func (r *record) includePending(d *headgate.Decision, n int64) {
 
 // charge takes n units regardless of the limit, up to the maximum debt.
 func (r *record) charge(n int64, now moment) headgate.Decision {
-	d := r.usage.Charge(r.plan, r.clock(now), n)
-	r.changedAt = r.clock(now)
-	r.addToExtraCounters(d.Receipt.Units, r.clock(now))
+	d := r.usage.Charge(r.plan, r.time(now), n)
+	r.changedAt = r.time(now)
+	r.addToExtraCounters(d.Receipt.Units, r.time(now))
 	return d
 }
 
@@ -270,7 +270,7 @@ func (l *Ledger) countConsumed(sh *shard, r *record, n int64, now moment) {
 		return
 	}
 	if r.status.hasRefund {
-		n -= r.useRefund(n, r.clock(now))
+		n -= r.useRefund(n, r.time(now))
 	}
 	r.total += n
 	l.queueChange(sh, r)
@@ -292,7 +292,7 @@ func (r *record) useRefund(n, at int64) int64 {
 // giveBack returns n units that this node took under a plan. Units that were not sent are subtracted from the total.
 // The others become refunded units; see useRefund.
 func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Receipt, now moment) {
-	at := r.clock(now)
+	at := r.time(now)
 	before := r.usage.Decide(r.plan, at, 0).Remaining
 	r.usage.Give(r.plan, takenUnder, at, n, receipt)
 	r.changedAt = at
@@ -320,13 +320,13 @@ func (r *record) giveBack(takenUnder *quota.Plan, n int64, receipt headgate.Rece
 // updateEmptyAt sets the time when a bucket will be empty, from the latest decision on it.
 func (r *record) updateEmptyAt(d *headgate.Decision, now moment) {
 	if r.plan.IsBucket() {
-		r.emptyAt = r.clock(now) + d.ResetAfter.Microseconds()
+		r.emptyAt = r.time(now) + d.ResetAfter.Microseconds()
 	}
 }
 
 // level returns the number of undrained units that all nodes consumed, including pending units of the open window.
 func (r *record) level(now moment) int64 {
-	level := r.usage.Level(r.plan, r.clock(now))
+	level := r.usage.Level(r.plan, r.time(now))
 	if !r.plan.HasWindows() || r.debt.window <= r.window.start {
 		level += r.pending
 	}
@@ -341,18 +341,18 @@ func (r *record) idle(now moment) bool {
 // drained reports whether all consumed units have drained or are of windows that do not count any more.
 func (r *record) drained(now moment) bool {
 	if r.plan.IsBucket() {
-		return r.emptyAt <= r.clock(now)
+		return r.emptyAt <= r.time(now)
 	}
-	return r.usage.Decide(r.plan, r.clock(now), 0).ResetAfter == 0
+	return r.usage.Decide(r.plan, r.time(now), 0).ResetAfter == 0
 }
 
 // tallyToSend returns the tally of a record, and marks its total as known to peers.
 func (l *Ledger) tallyToSend(r *record, now moment) tally.Tally {
 	if r.sent.firstAt == 0 && r.total > 0 {
-		r.sent.firstAt = r.clock(now)
+		r.sent.firstAt = r.time(now)
 	}
 	if r.total != r.sent.highest {
-		r.join.grewAt = stampOf(r.clock(now))
+		r.join.grewAt = stampOf(r.time(now))
 	}
 	t := r.tally(now)
 	t.KnownUnits, r.sent.highest = r.sent.highest, r.total
@@ -367,7 +367,7 @@ func (r *record) tally(now moment) tally.Tally {
 		Offset: r.offset, Reset: r.status.startedByReset,
 		Delivery: tally.Delivery{
 			Delivered: r.delivered, SendLevel: r.status.sendLevel,
-			Unlearned: r.status.unlearned, AllNotes: r.exchangedAt == 0, Added: r.addedAt,
+			PeersUnknown: r.status.peersUnknown, ReadAllNotes: r.exchangedAt == 0, Added: r.addedAt,
 		},
 	}
 	if r.plan.HasWindows() {

@@ -48,40 +48,40 @@ type otherKinds struct {
 }
 
 // replaced reports whether a record of another kind is the current one.
-func (r *record) replaced() bool {
-	return r.optional.kinds != nil && r.optional.kinds.replacedBy != nil
+func (r *record) limitReplaced() bool {
+	return r.extra.kinds != nil && r.extra.kinds.replacedBy != nil
 }
 
 // current returns the current record for the key of a record.
 func (r *record) current() *record {
-	for r.replaced() {
-		r = r.optional.kinds.replacedBy
+	for r.limitReplaced() {
+		r = r.extra.kinds.replacedBy
 	}
 	return r
 }
 
 // setReplacedBy sets the record that replaces this one, or makes this record the current one if by is nil.
 func (r *record) setReplacedBy(by *record) {
-	if r.optional.kinds == nil {
-		r.optional.kinds = &otherKinds{}
+	if r.extra.kinds == nil {
+		r.extra.kinds = &otherKinds{}
 	}
-	*r.optional.kinds = otherKinds{replacedBy: by}
+	*r.extra.kinds = otherKinds{replacedBy: by}
 }
 
-func (r *record) tookOver() bool { return r.optional.kinds != nil && r.optional.kinds.tookOver }
+func (r *record) tookOver() bool { return r.extra.kinds != nil && r.extra.kinds.tookOver }
 
 // movedUnits returns the number of units that were moved from a replaced record into the open window.
 func (r *record) movedUnits() int64 {
-	if r.optional.kinds == nil {
+	if r.extra.kinds == nil {
 		return 0
 	}
-	return r.optional.kinds.moved
+	return r.extra.kinds.moved
 }
 
 // forgetMoved clears the number of moved units when their window has ended.
 func (r *record) forgetMoved() {
-	if r.optional.kinds != nil {
-		r.optional.kinds.moved, r.optional.kinds.tookOver = 0, false
+	if r.extra.kinds != nil {
+		r.extra.kinds.moved, r.extra.kinds.tookOver = 0, false
 	}
 }
 
@@ -92,14 +92,14 @@ func (sh *shard) replaceDropped(r *record) {
 		return
 	}
 	var next *record
-	if r.replaced() {
-		next = r.optional.kinds.replacedBy
+	if r.limitReplaced() {
+		next = r.extra.kinds.replacedBy
 	}
 	for k := range algorithm.KindLeases {
 		other := r.key
 		other[kindByte] ^= byte(k) ^ byte(r.plan.Kind)
-		if successor := sh.records[other]; successor != nil && successor.replaced() && successor.optional.kinds.replacedBy == r {
-			if successor.optional.kinds.replacedBy = next; next == nil {
+		if successor := sh.records[other]; successor != nil && successor.limitReplaced() && successor.extra.kinds.replacedBy == r {
+			if successor.extra.kinds.replacedBy = next; next == nil {
 				next = successor
 			}
 		}
@@ -112,7 +112,7 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	l.advance(old, now)
 	oldPlan := r.plan
 	r.plan, r.offset = p, offset
-	if w := p.WindowOf(r.clock(now)); p.HasWindows() && (w != r.window.start || p.StateFormat() != oldPlan.StateFormat()) {
+	if w := p.WindowOf(r.time(now)); p.HasWindows() && (w != r.window.start || p.StateFormat() != oldPlan.StateFormat()) {
 		r.window.start, r.window.clockAhead, r.join.totalsVoid = w, now.clockAhead, false
 		r.restartTotal(now)
 		for i := range r.peers {
@@ -122,40 +122,40 @@ func (l *Ledger) replace(old, r *record, p *quota.Plan, offset int64, now moment
 	r.usage, r.pending, r.debt.deepest = quota.Counter{}, 0, 0
 	r.window.earlier = nil
 	l.advance(r, now)
-	shift := r.clock(now) - old.clock(now)
+	shift := r.time(now) - old.time(now)
 	at, units := old.consumedAt(&old.usage, old.plan, now)
 	if !old.plan.HasWindows() || old.debt.window <= old.window.start {
 		units += old.pending
 	}
 	at += shift
 	r.usage.Set(p, at, units)
-	r.changedAt, r.emptyAt = at, r.clock(now)
+	r.changedAt, r.emptyAt = at, r.time(now)
 	if p.IsBucket() && units > 0 {
 		r.emptyAt = at + r.usage.Decide(p, at, 0).ResetAfter.Microseconds()
 	}
 	r.setReplacedBy(nil)
 	if p.HasWindows() && !r.join.totalsVoid && at >= r.window.start {
-		r.optional.kinds.moved, r.optional.kinds.tookOver = max(0, min(units-r.takenInWindow(), p.Capacity())), true
+		r.extra.kinds.moved, r.extra.kinds.tookOver = max(0, min(units-r.takenInWindow(), p.Capacity())), true
 	}
 	// The moved units did not drain from this bucket, so its empty time must not count.
 	r.forgetEmptyTime()
-	if r.optional.local != nil && old.optional.local != nil {
-		at, units := old.consumedAt(&old.optional.local.Counter, old.optional.local.Plan, now)
-		r.optional.local.Plan = l.localPlan(p)
-		r.optional.local.Set(r.optional.local.Plan, at+shift, units)
-		old.optional.local.Counter = quota.Counter{}
+	if r.extra.local != nil && old.extra.local != nil {
+		at, units := old.consumedAt(&old.extra.local.Counter, old.extra.local.Plan, now)
+		r.extra.local.Plan = l.localPlan(p)
+		r.extra.local.Set(r.extra.local.Plan, at+shift, units)
+		old.extra.local.Counter = quota.Counter{}
 	}
 	r.status.noEviction, r.status.denied = old.status.noEviction || old.status.denied, false
 	old.usage, old.pending, old.debt.deepest = quota.Counter{}, 0, 0
 	old.window.earlier = nil
-	old.status.noEviction, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.clock(now)
+	old.status.noEviction, old.status.denied, old.join.totalsVoid, old.emptyAt = false, false, true, old.time(now)
 	old.setReplacedBy(r)
 }
 
 // consumedAt returns the time when a counter of the record last changed, and the consumed units at that time. If the
 // counter has drained, it returns 0 units.
 func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, units int64) {
-	at = r.clock(now)
+	at = r.time(now)
 	if !p.IsBucket() {
 		return c.Consumed(p, at)
 	}
@@ -172,8 +172,8 @@ func (l *Ledger) asIfReplaced(old *record, key tally.Key, p *quota.Plan, offset 
 		key: key, plan: p, offset: offset, addedAt: old.addedAt,
 		status: recordStatus{class: none, gap: none}, window: windowState{clockAhead: now.clockAhead},
 	}
-	if old.optional.local != nil {
-		r.optional.local = &quota.Bound{}
+	if old.extra.local != nil {
+		r.extra.local = &quota.Bound{}
 	}
 	l.replace(old.clone(), r, p, offset, now)
 	return r
@@ -184,20 +184,20 @@ func (r *record) clone() *record {
 	other := *r
 	other.peers = slices.Clone(r.peers)
 	other.usage = r.usage.Clone()
-	if r.optional.local != nil {
-		other.optional.local = &quota.Bound{Counter: r.optional.local.Clone(), Plan: r.optional.local.Plan}
+	if r.extra.local != nil {
+		other.extra.local = &quota.Bound{Counter: r.extra.local.Clone(), Plan: r.extra.local.Plan}
 	}
 	if r.window.earlier != nil {
 		units := r.window.units()
 		other.window.earlier = &units
 	}
-	if r.optional.kinds != nil {
-		kinds := *r.optional.kinds
-		other.optional.kinds = &kinds
+	if r.extra.kinds != nil {
+		kinds := *r.extra.kinds
+		other.extra.kinds = &kinds
 	}
-	if r.optional.observed != nil {
-		observed := *r.optional.observed
-		other.optional.observed = &observed
+	if r.extra.observed != nil {
+		observed := *r.extra.observed
+		other.extra.observed = &observed
 	}
 	return &other
 }

@@ -24,15 +24,15 @@ const (
 // recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
 // arrive.
 func (l *Ledger) recentlyRequested(r *record, now moment) bool {
-	return l.pulls && r.clock(now)-r.requestedAt < l.pullFor.Microseconds()
+	return l.pulls && r.time(now)-r.requestedAt < l.pullFor.Microseconds()
 }
 
-// SetLookupAge sets the time after a request in which every second call of Changes returns the key. A key that was
-// unused for a longer time is looked up again.
-func (l *Ledger) SetLookupAge(d time.Duration) {
-	l.pullFor, l.maxLookupAge = d, d.Microseconds()
+// SetLookupAfter sets how long after a request for a key Changes keeps returning the key, in every other call. A key
+// that was unused for a longer time is looked up again.
+func (l *Ledger) SetLookupAfter(d time.Duration) {
+	l.pullFor, l.lookupAfter = d, d.Microseconds()
 	if !l.pulls {
-		l.maxLookupAge = math.MaxInt64
+		l.lookupAfter = math.MaxInt64
 	}
 }
 

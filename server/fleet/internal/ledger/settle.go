@@ -32,7 +32,7 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	if err != nil {
 		return d, err
 	}
-	if req.liveSharePlan != nil || r.optional.liveShare != nil {
+	if req.sharePlan != nil || r.extra.liveShare != nil {
 		l.setLiveShare(r, &req, now)
 	}
 	l.applyLimit(r, req.plan, req.offset, now)
@@ -41,8 +41,8 @@ func (l *Ledger) Charge(ctx context.Context, c headgate.Check) (d headgate.Decis
 	l.countConsumed(sh, r, d.Receipt.Units, now)
 	r.updateEmptyAt(&d, now)
 	r.includePending(&d, 0)
-	r.applyExtraCounters(&d, 0, r.clock(now))
-	d.Degraded = req.allowed.Degraded
+	r.applyExtraCounters(&d, 0, r.time(now))
+	d.Degraded = req.allowance.Degraded
 	if req.otherKind {
 		d.Receipt.Lease = leaseForKind(req.plan.Kind)
 	}
@@ -77,10 +77,10 @@ func (l *Ledger) Renew(ctx context.Context, c headgate.Check, receipt headgate.R
 		return false, err
 	}
 	l.applyLimit(r, p, 0, now)
-	if held, err = r.usage.Renew(p, r.clock(now), c.Cost, receipt.Lease); err != nil {
+	if held, err = r.usage.Renew(p, r.time(now), c.Cost, receipt.Lease); err != nil {
 		return false, err
 	}
-	d := r.usage.Decide(p, r.clock(now), 0)
+	d := r.usage.Decide(p, r.time(now), 0)
 	r.updateEmptyAt(&d, now)
 	return held, nil
 }
@@ -113,7 +113,7 @@ func (l *Ledger) Give(ctx context.Context, c headgate.Check, receipt headgate.Re
 		r = r.current() // a refund does not change the limit
 		l.advance(r, now)
 		if kind == p.Kind {
-			receipt.At += r.clock(now) - now.clockOf(p, p.Offset(c.Key)) // by the record's clock
+			receipt.At += r.time(now) - now.clockOf(p, p.Offset(c.Key)) // by the record's clock
 		}
 		r.giveBack(p, c.Cost, receipt, now)
 	}

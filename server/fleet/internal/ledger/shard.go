@@ -74,7 +74,7 @@ func (l *Ledger) add(sh *shard, key tally.Key, p *quota.Plan, offset int64, now 
 		window: windowState{clockAhead: now.clockAhead},
 	}
 	r.sent.start = max(0, now.uptime.Truncate(time.Microsecond))
-	at := r.clock(now)
+	at := r.time(now)
 	r.updatedAt, r.requestedAt, r.emptyAt, r.join.oldestStart = at, at, at, at
 	if !l.pulls {
 		r.emptyTime = l.observedFor(r, now).Microseconds() // the bucket was empty since this node could receive updates
@@ -83,16 +83,16 @@ func (l *Ledger) add(sh *shard, key tally.Key, p *quota.Plan, offset int64, now 
 		r.window.start = p.WindowOf(at)
 	}
 	if l.options.LocalCap < 100 && p.Kind != algorithm.KindLeases {
-		r.optional.local = &quota.Bound{Plan: l.localPlan(p)}
+		r.extra.local = &quota.Bound{Plan: l.localPlan(p)}
 	}
 	if current := sh.currentRecord(key, p.Kind); current != nil {
-		r.optional.kinds = &otherKinds{replacedBy: current}
+		r.extra.kinds = &otherKinds{replacedBy: current}
 	}
 	sh.kinds |= 1 << p.Kind
 	sh.records[key] = r
 	sh.list = append(sh.list, r)
 	if l.pulls && p.Shared {
-		r.status.unlearned = true
+		r.status.peersUnknown = true
 	}
 	return r, nil
 }
@@ -113,7 +113,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 		}
 		drainedAt := r.emptyAt
 		if !r.plan.IsBucket() {
-			drainedAt = r.clock(now) + r.usage.Decide(r.plan, r.clock(now), 0).ResetAfter.Microseconds()
+			drainedAt = r.time(now) + r.usage.Decide(r.plan, r.time(now), 0).ResetAfter.Microseconds()
 		}
 		if r.status.denied || r.status.noEviction || r.pending > 0 {
 			continue
@@ -135,7 +135,7 @@ func (l *Ledger) evict(sh *shard, now moment) bool {
 func (l *Ledger) sweep(sh *shard, now moment, n int) {
 	for range min(n, len(sh.list)) {
 		r := sh.next()
-		if unusedFor := r.clock(now) - max(r.requestedAt, r.updatedAt); unusedFor >= 0 && unusedFor < 2*l.options.Idle.Microseconds() {
+		if unusedFor := r.time(now) - max(r.requestedAt, r.updatedAt); unusedFor >= 0 && unusedFor < 2*l.options.Idle.Microseconds() {
 			continue
 		}
 		l.advance(r, now)

@@ -41,10 +41,10 @@ func digestOf(peer uint64, start time.Duration) uint16 {
 
 // sumAndDigest returns the sum of the recent totals of this node and its peers, and a digest that identifies them.
 func (l *Ledger) sumAndDigest(r *record, now moment) (sum int64, digest uint16) {
-	since := r.clock(now) - RecentFor.Microseconds()
+	since := r.time(now) - RecentFor.Microseconds()
 	if r.isRecent(now) {
 		if r.status.hasRefund {
-			r.useRefund(0, r.clock(now))
+			r.useRefund(0, r.time(now))
 		}
 		sum, digest = r.total-r.sent.refunded, digestOf(l.self, r.sent.start)
 	}
@@ -70,7 +70,7 @@ func (r *record) isRecent(now moment) bool {
 	if r.total == 0 || r.total != r.sent.highest {
 		return r.total > 0
 	}
-	return stampOf(r.clock(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
+	return stampOf(r.time(now))-r.join.grewAt <= stampOf(RecentFor.Microseconds())
 }
 
 // A stamp is a time in units of 2^17 µs, modulo 2.4 hours. A total that has not grown for 2.4 hours looks recent for
@@ -86,14 +86,14 @@ func (l *Ledger) addSum(t *tally.Tally, r *record, now moment) {
 	}
 	t.DrainedPart = r.partDrained(t.Level, now)
 	t.Sum, t.Digest = l.sumAndDigest(r, now)
-	t.SumValid, t.Recent = !r.join.levelGuessed && r.optional.kinds == nil, r.isRecent(now)
+	t.SumValid, t.Recent = !r.join.levelGuessed && r.extra.kinds == nil, r.isRecent(now)
 }
 
 // applySum charges the units of an update from a peer that counts the same totals. If more units have drained on the
 // peer, applySum adopts the peer's number of drained units. It returns false if the peer counts other totals.
 func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now moment) bool {
 	t, peer := u.Tally, u.peer
-	if !t.SumValid || !r.plan.IsBucket() || r.optional.kinds != nil || !l.pulls && t.Limit != r.plan.Limit {
+	if !t.SumValid || !r.plan.IsBucket() || r.extra.kinds != nil || !l.pulls && t.Limit != r.plan.Limit {
 		return false
 	}
 	sum, digest := l.sumAndDigest(r, now)
@@ -150,7 +150,7 @@ func (r *record) drainedSeparately(u *update) int64 {
 	if emptyTime <= 0 || u.units <= 0 {
 		return 0
 	}
-	inPeerLevel := max(0, u.Level-r.plan.DrainedOf(u.Level, u.Age.Microseconds())-int64(r.join.chargedApart))
+	inPeerLevel := max(0, u.Level-r.plan.DrainedOf(u.Level, u.MaxAge.Microseconds())-int64(r.join.chargedApart))
 	drained := r.plan.DrainedOf(max(0, u.units-inPeerLevel), emptyTime)
 	r.join.chargedApart = int32(min(int64(r.join.chargedApart)+u.units-drained, math.MaxInt32))
 	r.useEmptyTime(r.plan.TimeFor(drained))
@@ -171,12 +171,12 @@ func (r *record) useEmptyTime(micros int64) {
 
 // timeToEmpty returns how long a bucket takes to drain, in µs.
 func (r *record) timeToEmpty(now moment) int64 {
-	return max(0, r.emptyAt-r.clock(now)) + r.plan.TimeFor(r.pending)
+	return max(0, r.emptyAt-r.time(now)) + r.plan.TimeFor(r.pending)
 }
 
 // setTimeToEmpty sets the level of a bucket so that it drains within the given µs.
 func (r *record) setTimeToEmpty(micros int64, now moment) {
-	at := r.clock(now)
+	at := r.time(now)
 	units := r.plan.UnitsStarted(micros)
 	r.usage = quota.Counter{}
 	d := r.usage.Charge(r.plan, at-(r.plan.TimeFor(units)-micros), min(units, headgate.MaxCount))

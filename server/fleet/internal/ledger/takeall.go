@@ -71,10 +71,10 @@ func (l *Ledger) decideAll(
 	for i := range requests {
 		req := &requests[i]
 		d := l.peek(req, now)
-		if req.allowed.Denied {
+		if req.allowance.Denied {
 			d = l.unreachable.Deny(&checks[i], now.uptime)
 		}
-		allAllowed = allAllowed && d.Allowed && !req.allowed.Denied
+		allAllowed = allAllowed && d.Allowed && !req.allowance.Denied
 		dst = append(dst, d)
 	}
 	for i := range requests {
@@ -116,28 +116,28 @@ func (l *Ledger) lookupFor(req *request, now moment) *lookup.Lookup {
 func (l *Ledger) peek(req *request, now moment) headgate.Decision {
 	sh := l.shardOf(&req.key)
 	r := sh.records[req.key]
-	if r != nil && (req.liveSharePlan != nil || r.optional.liveShare != nil) {
+	if r != nil && (req.sharePlan != nil || r.extra.liveShare != nil) {
 		l.setLiveShare(r, req, now)
 	}
 	switch {
 	case r == nil:
 		if r = sh.currentRecord(req.key, req.plan.Kind); r == nil {
-			p := cmp.Or(req.liveSharePlan, req.plan)
+			p := cmp.Or(req.sharePlan, req.plan)
 			d := p.Decide(nil, now.clockOf(p, req.offset), req.units)
-			d.Degraded = req.allowed.Degraded
+			d.Degraded = req.allowance.Degraded
 			return d
 		}
 		r = l.asIfReplaced(r, req.key, req.plan, req.offset, now)
-	case req.peeks() && r.replaced():
+	case req.takesNothing() && r.limitReplaced():
 		r = l.asIfReplaced(r.current(), req.key, req.plan, req.offset, now)
-	case req.peeks() && r.plan != req.plan:
+	case req.takesNothing() && r.plan != req.plan:
 		r = r.clone() // a peek does not change the limit
 		l.applyLimit(r, req.plan, req.offset, now)
 	default:
 		l.applyLimit(r, req.plan, req.offset, now)
 	}
 	d := r.peek(req.units, now)
-	d.Degraded = req.allowed.Degraded
+	d.Degraded = req.allowance.Degraded
 	return d
 }
 

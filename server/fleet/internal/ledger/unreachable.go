@@ -13,7 +13,7 @@ import (
 // check's Safe limit or, if there is none, the limit divided by the number of live nodes. Closed denies, with a
 // RetryAfter of retry.
 func (l *Ledger) SetUnreachable(unreachable bool, retry time.Duration) {
-	l.unreachable.Set(unreachable, l.clock.Elapsed()+retry)
+	l.unreachable.SetAll(unreachable, l.clock.Elapsed()+retry)
 }
 
 // SetGroupsUnreachable is SetUnreachable for some key groups, one bit each.

@@ -75,20 +75,24 @@ func (fl *Fleet) Open(ctx context.Context, secret []byte) error {
 	if err := fl.openMembership(ctx); err != nil {
 		return err
 	}
-	fl.stores.nodes.Store(&fl.nodeCounts)
+	fl.stores.setNodes(fl.nodeCounts)
 	var err error
 	if fl.lease, err = lease.New(fl.stores.guardedRedis, lease.Options{
 		TTL: fl.config.Fleet.LeaseTTL, MaxKeys: fl.config.Fleet.MaxKeys, Members: fl.nodeCounts,
 	}); err != nil {
 		return err
 	}
-	if err := fl.openAsync(ctx); err != nil || fl.config.GlobalStore == "" {
+	if err := fl.openAsync(ctx); err != nil {
 		return err
+	}
+	if fl.config.GlobalStore == "" {
+		return nil
 	}
 	return fl.openRegions(ctx, secret)
 }
 
-func (fl *Fleet) name() string {
+// fleetName returns the name that all nodes of this fleet have in common.
+func (fl *Fleet) fleetName() string {
 	return cmp.Or(fl.config.Fleet.Name, gossip.DefaultCluster)
 }
 
@@ -103,7 +107,7 @@ func (fl *Fleet) openGossip(secret []byte) error {
 			c.GossipAddr)
 	}
 	fl.gossip, err = gossip.New(fl.ledgerOptions(secret), gossip.Options{
-		Name: fl.id, Cluster: fl.name(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
+		Name: fl.id, Cluster: fl.fleetName(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
 		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
 	})
 	if err != nil {
@@ -114,7 +118,7 @@ func (fl *Fleet) openGossip(secret []byte) error {
 
 // openMembership registers this node in Redis, so that nodes without gossip are counted, too.
 func (fl *Fleet) openMembership(ctx context.Context) error {
-	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.name())
+	list, err := fleetredis.NewMemberList(fl.stores.redis, fl.fleetName())
 	if err != nil {
 		return fmt.Errorf("fleet.name: %w", err)
 	}
@@ -136,10 +140,12 @@ func (fl *Fleet) openAsync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fallback.Degrade(createRetry) // apply the on_failure policies of the rules, as always while Redis is unreachable
+	// Until then, the on_failure policies of the rules apply, as always while Redis is unreachable. Denied callers may
+	// retry after createRetry.
+	fallback.Degrade(createRetry)
 	fl.async = newLazyLimiter[*async.Limiter](fallback)
 	create := func(ctx context.Context) (*async.Limiter, error) {
-		return fl.openAsyncWith(ctx, fl.stores.redis, fl.name(), fl.config.Fleet.Interval, rules.Async.String())
+		return fl.openAsyncWith(ctx, fl.stores.redis, fl.fleetName(), fl.config.Fleet.Interval, rules.Async.String())
 	}
 	return fl.async.open(ctx, create, fl.log.With("mode", rules.Async.String()))
 }
@@ -181,7 +187,8 @@ func (fl *Fleet) syncClock(ctx context.Context, limiter clockSyncer) {
 func (fl *Fleet) ledgerOptions(secret []byte) fleet.LedgerOptions {
 	f := &fl.config.Fleet
 	return fleet.LedgerOptions{
-		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap, Members: fl.nodeCounts,
+		Secret: secret, MaxKeys: f.MaxKeys, LocalCap: f.LocalCap,
+		Members:   fl.nodeCounts, // nil for gossip, which counts the nodes itself
 		OnRefused: fl.onRefused,
 	}
 }
@@ -201,7 +208,8 @@ func (fl *Fleet) openRegions(ctx context.Context, secret []byte) error {
 	return fl.regions.open(ctx, fl)
 }
 
-// Global returns the limiters of rules with scope: global, by consistency; nil without a global store.
+// Global returns the limiters of rules that have the scope "global", with their consistency as key. Without a global
+// store, it returns nil.
 func (fl *Fleet) Global() map[rules.Consistency]headgate.Limiter {
 	if fl.regions == nil {
 		return nil
@@ -209,13 +217,14 @@ func (fl *Fleet) Global() map[rules.Consistency]headgate.Limiter {
 	return fl.regions.byConsistency()
 }
 
-// ByConsistency returns the limiters of lease, async and gossip that are enabled.
+// ByConsistency returns the enabled limiters for lease, async and gossip, with their consistency as key.
 func (fl *Fleet) ByConsistency() map[rules.Consistency]headgate.Limiter {
 	limiters := make(map[rules.Consistency]headgate.Limiter)
 	if fl.lease != nil {
 		limiters[rules.Lease] = fl.lease
 	}
 	if fl.async != nil {
+		// A lazyLimiter does not promise to drop the strings of a check after a call. This one does.
 		limiters[rules.Async] = borrowingLimiter[*async.Limiter]{fl.async}
 	}
 	if fl.gossip != nil {
@@ -289,23 +298,23 @@ func logAsyncEvent(log *slog.Logger, e fleet.Event) {
 	}
 	level := slog.LevelWarn
 	switch e.Kind {
-	case fleet.ExchangeReachable, fleet.ExchangePartReachable:
-		level, args = slog.LevelInfo, append(args, "down", e.Down.String())
+	case fleet.ExchangeReachable, fleet.ExchangeFullyReachable:
+		level, args = slog.LevelInfo, append(args, "downtime", e.Down.String())
 	case fleet.ClockInSync, fleet.StoreClockInSync:
 		level = slog.LevelInfo
 	case fleet.ClockOutOfSync, fleet.StoreClockOutOfSync:
-		args = append(args, "off", e.Offset.Round(time.Millisecond).String())
+		args = append(args, "skew", e.Offset.Round(time.Millisecond).String())
 	}
 	log.Log(context.Background(), level, e.Kind.String(), args...)
 }
 
 func (fl *Fleet) onGossipEvent(e gossip.Event) {
-	if e.Kind == gossip.HostJoined {
+	if e.Kind == gossip.PeerJoined {
 		fl.sawPeer.Store(true)
 	}
 	level := slog.LevelWarn
 	switch e.Kind {
-	case gossip.HostJoined, gossip.HostLeft, gossip.HostForgotten, gossip.Resumed:
+	case gossip.PeerJoined, gossip.PeerLeft, gossip.PeerForgotten, gossip.Resumed:
 		level = slog.LevelInfo
 	}
 	args := []any{"node", e.Host}
@@ -347,7 +356,8 @@ func (fl *Fleet) Stats() telemetry.Fleet {
 		stats.ClockAheadMS, stats.SkewedClocks = milliseconds(s.ClockAhead), int64(s.ClocksOff)
 		stats.Waiting += s.Waiting // updates held back by the bandwidth limit
 		stats.Sent, stats.Received, stats.Failed = s.Sent, s.Received, s.SendErrors
-		// Gossip is up if this node sees a peer, or if it is alone because it need not join any or all peers have left.
+		// Gossip is up if this node sees a peer. A node that is alone is up if it has no peers to join, or if it saw peers
+		// before and all of them have left.
 		stats.Up = s.Live > 1 || s.Known == 1 && (len(fl.config.Join) == 0 || fl.sawPeer.Load())
 		f.Sync = append(f.Sync, stats)
 		f.Gossip = &s

@@ -49,7 +49,7 @@ func (rl *regionLimiters) open(ctx context.Context, fl *Fleet) error {
 
 // name returns the name under which nodes of all regions exchange updates in the shared store.
 func (rl *regionLimiters) name(fl *Fleet, mode rules.Consistency) string {
-	return fl.name() + ":" + globalMode + ":" + mode.String()
+	return fl.fleetName() + ":" + globalMode + ":" + mode.String()
 }
 
 // newRegion creates a limiter that counts with the limiter local inside this region, and exchanges updates with other

@@ -80,6 +80,9 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	return s, nil
 }
 
+// setNodes sets what counts the nodes.
+func (s *Stores) setNodes(m fleet.Members) { s.nodes.Store(&m) }
+
 // liveNodes returns the number of nodes that share the limits, 1 if it is unknown.
 func (s *Stores) liveNodes() int {
 	if m := s.nodes.Load(); m != nil {
