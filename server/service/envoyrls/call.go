@@ -22,7 +22,7 @@ type rateLimitCall struct {
 	ruleOutcomes []*ruleOutcome // one per descriptor, if rules decide
 	keys         []byte
 	wg           sync.WaitGroup // the concurrent store calls
-	name         []byte
+	counterKey   []byte         // see detailedCounters.counters
 }
 
 // An outcome is the limit of a descriptor and the decision on it.

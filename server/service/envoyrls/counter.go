@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -15,8 +16,9 @@ type counter struct {
 
 // Hits are the hits of one limit of the configuration, by result.
 type Hits struct {
-	// Domain is the limit's domain. Descriptor is the limit's path of keys and values, as in "user.path_/login". With
-	// detailed_metric and value_to_metric the values come from requests.
+	// Domain is the limit's domain. Descriptor is the limit's path of keys and values, as in "user.path_/login", which is
+	// the key user without a value, then the key path with the value /login. With detailed_metric and value_to_metric the
+	// values come from requests.
 	Domain, Descriptor string
 	// Within counts hits within the limit when at least a fifth of the limit was left, and Near when less was left. Over
 	// counts hits over the limit. Shadow counts hits over a limit in shadow_mode, which were allowed.
@@ -26,61 +28,61 @@ type Hits struct {
 // Names of counters that are not in the configuration.
 const (
 	overrideName = "(override)" // limits that are stated in requests
-	otherName    = "(other)"    // detailed names that exceed MaxDetailed or maxDetailedName
+	otherName    = "(other)"    // detailed names that exceed MaxDetailedNames or maxDetailedNameBytes
 )
 
-// MaxDetailed is the maximum number of names created by detailed_metric and value_to_metric. It is needed because
+// MaxDetailedNames is the maximum number of names that detailed_metric and value_to_metric create. It is needed because
 // clients choose these names. Hits of further names are counted together.
-const MaxDetailed = 10_000
+const MaxDetailedNames = 10_000
 
-// maxDetailedName is the maximum length of such a name in bytes, including its domain. Hits of longer names are counted
+// maxDetailedNameBytes is the maximum length of such a name, including its domain. Hits of longer names are counted
 // together.
-const maxDetailedName = 1 << 10
+const maxDetailedNameBytes = 1 << 10
 
 // detailedCounters has the counters whose names contain values from requests.
 type detailedCounters struct {
 	mu       sync.RWMutex
-	counters map[string]*counter // by domain, a zero byte, and name
+	counters map[string]*counter // by key: domain, a zero byte, and name
 	others   map[string]*counter // by domain
 }
 
-// get returns the counter of a name. It does not keep its arguments.
-func (d *detailedCounters) get(domain string, name []byte) *counter {
+// get returns the counter of a key, which begins with the domain. It does not keep its arguments.
+func (d *detailedCounters) get(domain string, key []byte) *counter {
 	d.mu.RLock()
-	c := d.counters[string(name)]
+	c := d.counters[string(key)]
 	d.mu.RUnlock()
 	if c != nil {
 		return c
 	}
-	return d.add(domain, name)
+	return d.add(domain, key)
 }
 
-func (d *detailedCounters) add(domain string, name []byte) *counter {
+func (d *detailedCounters) add(domain string, key []byte) *counter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c := d.counters[string(name)]; c != nil {
+	if c := d.counters[string(key)]; c != nil {
 		return c
 	}
-	if len(d.counters) >= MaxDetailed || len(name) > maxDetailedName {
+	if len(d.counters) >= MaxDetailedNames || len(key) > maxDetailedNameBytes {
 		return d.other(domain)
 	}
 	if d.counters == nil {
 		d.counters = make(map[string]*counter)
 	}
-	key := string(name)
-	c := &counter{domain: key[:len(domain)], descriptor: key[len(domain)+1:]}
-	d.counters[key] = c
+	kept := string(key)
+	c := &counter{domain: kept[:len(domain)], descriptor: kept[len(domain)+1:]}
+	d.counters[kept] = c
 	return c
 }
 
-// other returns the domain's counter for names that exceed MaxDetailed or maxDetailedName.
+// other returns the domain's counter for names that exceed MaxDetailedNames or maxDetailedNameBytes.
 func (d *detailedCounters) other(domain string) *counter {
 	c := d.others[domain]
 	if c == nil {
 		if d.others == nil {
 			d.others = make(map[string]*counter)
 		}
-		domain := string([]byte(domain))
+		domain = strings.Clone(domain) // it may share the memory of a request
 		c = &counter{domain: domain, descriptor: otherName}
 		d.others[domain] = c
 	}
@@ -123,11 +125,11 @@ func (t *table) keepCounters(previous *table) {
 	type name struct{ domain, descriptor string }
 	counters := make(map[name]*counter, len(previous.limits))
 	for _, l := range previous.limits {
-		counters[name{l.metric.domain, l.metric.descriptor}] = l.metric
+		counters[name{l.counter.domain, l.counter.descriptor}] = l.counter
 	}
 	for _, l := range t.limits {
-		if c := counters[name{l.metric.domain, l.metric.descriptor}]; c != nil {
-			l.metric = c
+		if c := counters[name{l.counter.domain, l.counter.descriptor}]; c != nil {
+			l.counter = c
 		}
 	}
 }
@@ -144,7 +146,7 @@ type Stats struct {
 	// Loads counts configurations that were loaded. LoadsRefused counts invalid configurations, after which the previous
 	// one stayed in use.
 	Loads, LoadsRefused int64
-	// Limits has one element per name, in order.
+	// Limits has one element per domain and descriptor, sorted by both.
 	Limits []Hits
 }
 
@@ -158,7 +160,7 @@ func (s *Server) Stats() Stats {
 	counters := append(s.detailed.all(), &s.overrides)
 	if t := s.table.Load(); t != nil {
 		for _, l := range t.limits {
-			counters = append(counters, l.metric)
+			counters = append(counters, l.counter)
 		}
 	}
 	for _, c := range counters {
@@ -171,8 +173,8 @@ func (s *Server) Stats() Stats {
 	return stats
 }
 
-// mergeEqual merges adjacent elements with equal names. Values from requests can create equal names. list must be
-// sorted.
+// mergeEqual merges adjacent elements with the same domain and descriptor. Values from requests can create equal
+// descriptors. list must be sorted.
 func mergeEqual(list []Hits) []Hits {
 	merged := list[:0]
 	for _, h := range list {

@@ -105,7 +105,7 @@ descriptors:
 		t.Errorf("a value of 40,000 bytes: got %v, want it under (other)", got)
 	}
 	var call envoyrls.Call
-	for i := range envoyrls.MaxDetailed + 500 {
+	for i := range envoyrls.MaxDetailedNames + 500 {
 		request := marshal(t, &rlspb.RateLimitRequest{Domain: "api", Descriptors: []*ratelimitpb.RateLimitDescriptor{
 			{Entries: []*ratelimitpb.RateLimitDescriptor_Entry{{Key: "detailed", Value: fmt.Sprint("v", i)}}},
 		}})

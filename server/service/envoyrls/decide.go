@@ -138,24 +138,24 @@ func (s *Server) counterOf(c *rateLimitCall, i int) *counter {
 		usesValues = usesValues || n.valueInMetric
 	}
 	if !usesValues {
-		return l.metric
+		return l.counter
 	}
-	c.name = append(append(c.name[:0], c.request.domain...), 0)
+	c.counterKey = append(append(c.counterKey[:0], c.request.domain...), 0)
 	for j, e := range c.entries(i) {
 		if j > 0 {
-			c.name = append(c.name, '.')
+			c.counterKey = append(c.counterKey, '.')
 		}
-		c.name = append(c.name, e.key...)
+		c.counterKey = append(c.counterKey, e.key...)
 		n := c.nodes[j]
 		value := n.pattern
 		if !n.sharesCounter && (l.detailed || n.valueInMetric) {
 			value = e.value
 		}
 		if value != "" {
-			c.name = append(append(c.name, '_'), value...)
+			c.counterKey = append(append(c.counterKey, '_'), value...)
 		}
 	}
-	return s.detailed.get(l.metric.domain, c.name)
+	return s.detailed.get(l.counter.domain, c.counterKey)
 }
 
 // dropReplaced drops limits that other limits of the request replace.

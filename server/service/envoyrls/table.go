@@ -52,7 +52,7 @@ type limit struct {
 	replaces   []string
 	current    []byte           // encoded current_limit of the status; empty if unlimited
 	metadata   *structpb.Struct // nil for none; read-only
-	metric     *counter
+	counter    *counter
 }
 
 // The suffixes of counter keys. The suffix of a Unit is its number.
@@ -147,7 +147,7 @@ func (t *table) newLimit(d *Descriptor, r *RateLimit, domain, path string) *limi
 	l := &limit{
 		unlimited: r.Unlimited, shadow: d.ShadowMode, quota: d.QuotaMode, detailed: d.DetailedMetric, name: r.Name,
 		metadata: d.Metadata,
-		metric:   &counter{domain: domain, descriptor: path},
+		counter:  &counter{domain: domain, descriptor: path},
 	}
 	switch {
 	case r.Limit != nil:
