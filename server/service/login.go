@@ -13,8 +13,9 @@ import (
 	"github.com/headgate/headgate/server/internal/logins"
 )
 
-// Logins counts wrong tokens by address, and refuses addresses that have sent too many. All listeners of a process
-// should share one Logins, so that a wrong token counts for all listeners. Create it with NewLogins.
+// Logins throttles attempts to guess a token: it counts wrong tokens by address, and refuses addresses that have sent
+// too many. All listeners of a process should share one Logins, so that a wrong token counts for all listeners. Create
+// it with NewLogins.
 type Logins = logins.Throttle
 
 // LoginOptions are the settings of Logins. The zero value is usable.
@@ -51,7 +52,7 @@ var errNoLogins = errors.New("service: a Token needs Logins to count wrong token
 // ErrWrongToken is returned by Tokens.Check for an invalid token.
 var ErrWrongToken = errors.New("the token is wrong")
 
-// A TooManyLoginsError is returned by Tokens.Check for an address with too many wrong tokens.
+// A TooManyLoginsError is returned by Tokens.Check for an address that has sent too many wrong tokens.
 type TooManyLoginsError struct{ RetryAfter time.Duration }
 
 func (e *TooManyLoginsError) Error() string {
@@ -63,24 +64,25 @@ func (e *TooManyLoginsError) Seconds() int64 {
 	return int64((e.RetryAfter + time.Second - 1) / time.Second)
 }
 
-// Check returns nil if token is valid. addr is the caller's IP address. authenticated is a flag of the caller's
-// connection, or nil. Check sets the flag when the connection has sent Token. From then on, Check accepts Token on this
-// connection even while the address is refused. So a caller with a wrong token does not lock out other callers with the
-// same address.
-func (t *Tokens) Check(ctx context.Context, token string, addr netip.Addr, authenticated *atomic.Bool) error {
+// Check returns nil if the token sent by a caller is valid. addr is the caller's IP address.
+//
+// authenticated is a flag of the caller's connection, or nil. Check sets it when the connection has sent t.Token. From
+// then on, Check accepts t.Token on this connection even while the address is refused, so that callers with the same
+// address that send wrong tokens do not lock out this one.
+func (t *Tokens) Check(ctx context.Context, sent string, addr netip.Addr, authenticated *atomic.Bool) error {
 	if retryAfter := t.Logins.Denied(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
-		if authenticated != nil && authenticated.Load() && t.Token != nil && t.Token.Is(token) {
+		if authenticated != nil && authenticated.Load() && t.Token != nil && t.Token.Is(sent) {
 			return nil
 		}
 		return &TooManyLoginsError{retryAfter}
 	}
 	switch {
-	case t.Token != nil && t.Token.Is(token):
+	case t.Token != nil && t.Token.Is(sent):
 		if authenticated != nil && !authenticated.Load() {
 			authenticated.Store(true)
 		}
 		return nil
-	case t.Admin != nil && t.Admin.Is(token):
+	case t.Admin != nil && t.Admin.Is(sent):
 		return nil
 	}
 	if retryAfter := t.Logins.Failed(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
@@ -120,8 +122,8 @@ func AddrOf(peer net.Addr) netip.Addr {
 	return ParseAddr(peer.String())
 }
 
-// ParseAddr returns the IP address in a text of the form host:port, such as http.Request.RemoteAddr. If there is none,
-// it returns the zero Addr.
+// ParseAddr returns the IP address in a string of the form host:port, such as http.Request.RemoteAddr. If there is
+// none, it returns the zero Addr.
 func ParseAddr(hostPort string) netip.Addr {
 	ap, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
@@ -130,7 +132,7 @@ func ParseAddr(hostPort string) netip.Addr {
 	return ap.Addr().Unmap()
 }
 
-// authenticatedKey is the context key of the flag that ConnAuthenticated returns.
+// authenticatedKey is the context key of the flag that AuthenticatedFlag returns.
 type authenticatedKey struct{}
 
 // withAuthenticated adds a new flag to the context of a connection.
@@ -138,9 +140,9 @@ func withAuthenticated(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, authenticatedKey{}, new(atomic.Bool))
 }
 
-// ConnAuthenticated returns the last argument of Tokens.Check for a request: a flag that belongs to the request's
-// connection. It returns nil if the request was not received by an HTTPServer.
-func ConnAuthenticated(ctx context.Context) *atomic.Bool {
+// AuthenticatedFlag returns the flag of a request's connection that Tokens.Check needs. ctx is the request's context.
+// AuthenticatedFlag returns nil if the request was not received by an HTTPServer.
+func AuthenticatedFlag(ctx context.Context) *atomic.Bool {
 	authenticated, _ := ctx.Value(authenticatedKey{}).(*atomic.Bool)
 	return authenticated
 }

@@ -78,7 +78,7 @@ func TestProvenConnectionStaysUsable(t *testing.T) {
 	tokens := newTokens(t, slog.New(slog.NewTextHandler(&log, nil)))
 	_, addr, _ := start(t, service.HTTPConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		err := tokens.CheckBearer(ctx, r.Header.Get("Authorization"), service.ParseAddr(r.RemoteAddr), service.ConnAuthenticated(ctx))
+		err := tokens.CheckBearer(ctx, r.Header.Get("Authorization"), service.ParseAddr(r.RemoteAddr), service.AuthenticatedFlag(ctx))
 		var tooMany *service.TooManyLoginsError
 		switch {
 		case errors.As(err, &tooMany):

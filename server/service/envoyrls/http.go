@@ -44,7 +44,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	ctx := r.Context()
-	err := s.tokens.CheckBearer(ctx, r.Header.Get("Authorization"), service.ParseAddr(r.RemoteAddr), service.ConnAuthenticated(ctx))
+	err := s.tokens.CheckBearer(ctx, r.Header.Get("Authorization"), service.ParseAddr(r.RemoteAddr), service.AuthenticatedFlag(ctx))
 	var tooMany *service.TooManyLoginsError
 	switch {
 	case err == nil:

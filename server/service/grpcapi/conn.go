@@ -17,6 +17,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, addr: connAddr{Addr: nc.RemoteAddr()}, epoch: time.Now()}
+	// If there are too many connections, package conns asks c whether this one may be closed.
 	if counted := conns.Of(nc); counted != nil {
 		counted.SetHolder(c)
 	}
@@ -30,7 +31,7 @@ type conn struct {
 	addr      connAddr
 	epoch     time.Time
 	transfers atomic.Int64 // number of reads and writes
-	closed    atomic.Bool
+	claimed   atomic.Bool  // see ClaimConn
 
 	// Only ConnKind uses the following fields. It is not called concurrently.
 	lastTransfers int64         // transfers at the last call
@@ -41,7 +42,7 @@ type conn struct {
 // the connection share this state.
 type connAddr struct {
 	net.Addr
-	authenticated atomic.Bool // the token was checked on this connection
+	authenticated atomic.Bool // the connection has sent the listener's token: see service.Tokens.Check
 }
 
 // RemoteAddr returns a *connAddr.
@@ -67,7 +68,7 @@ var _ conns.Holder = (*conn)(nil)
 func (c *conn) ConnKind() conns.Kind {
 	now, transfers := time.Since(c.epoch), c.transfers.Load()
 	switch {
-	case c.closed.Load(): // ClaimConn has already returned true, so the connection must not be claimed again
+	case c.claimed.Load(): // it must not be claimed again
 		return conns.Busy
 	case transfers == 0:
 		return conns.Unused
@@ -81,7 +82,8 @@ func (c *conn) ConnKind() conns.Kind {
 	}
 }
 
-// ClaimConn implements conns.Holder.
+// ClaimConn implements conns.Holder. It reports whether the connection is still of the given kind, and not claimed yet.
+// If so, package conns closes it to make room for others.
 func (c *conn) ClaimConn(kind conns.Kind) bool {
-	return c.ConnKind() == kind && c.closed.CompareAndSwap(false, true)
+	return c.ConnKind() == kind && c.claimed.CompareAndSwap(false, true)
 }

@@ -80,7 +80,7 @@ func (s *Server) admit(call, request *http.Request) error {
 	authorization := call.Header.Get("Authorization")
 	if token := call.Header.Get(tokenHeader); token != "" && (authorization == "" || s.config.Token.Is(token)) {
 		ctx := call.Context()
-		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.ConnAuthenticated(ctx))
+		return s.tokens.Check(ctx, token, service.ParseAddr(call.RemoteAddr), service.AuthenticatedFlag(ctx))
 	}
 	// If there is an Authorization header, a wrong X-Headgate-Token may come from the client. It must not count as a
 	// wrong token of the proxy, so check only Authorization.

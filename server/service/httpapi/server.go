@@ -154,7 +154,7 @@ func truncate(text string) string {
 // login checks the token of an Authorization header.
 func (s *Server) login(r *http.Request, authorization string) error {
 	ctx := r.Context()
-	return s.tokens.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.ConnAuthenticated(ctx))
+	return s.tokens.CheckBearer(ctx, authorization, service.ParseAddr(r.RemoteAddr), service.AuthenticatedFlag(ctx))
 }
 
 // unauthorized responds to a call whose token was refused with err.
