@@ -153,8 +153,8 @@ func (r *Result) record(q *request) {
 	}
 }
 
-// finish copies the counts of the world to the result.
-func (r *Result) finish(w *world) {
+// readWorld copies the counts of the world to the result.
+func (r *Result) readWorld(w *world) {
 	r.now, r.Events, r.BytesSent, r.logs, r.Nodes = w.loop.Now(), w.loop.Events(), w.network.bytes, w.logs(), len(w.nodes)
 	if w.between != nil {
 		r.BytesBetweenRegions = w.between.bytes
@@ -200,9 +200,9 @@ func addAll(to, from []int64) {
 	}
 }
 
-// conclude computes the values that need the counts of the whole run. missing reports whether a group of clients was
+// setFigures computes the values that need the counts of the whole run. missing reports whether a group of clients was
 // not simulated. If so, the result is partial.
-func (r *Result) conclude(missing bool) {
+func (r *Result) setFigures(missing bool) {
 	r.Simulated, r.Partial = r.now.Seconds(), missing || r.now < r.duration
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	h := &r.latency

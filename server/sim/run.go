@@ -25,9 +25,10 @@ type Results struct {
 
 // Progress describes how much of a simulation has run.
 type Progress struct {
-	Variants, Ended int     // number of combinations of algorithm, mode and group of clients: all, and those that ended
-	Part            float64 // part of the simulated time that has passed, from 0 to 1
-	Requests        int64   // number of requests so far
+	Runs     int     // number of runs: one for each combination of algorithm, mode and group of clients
+	Ended    int     // number of runs that have ended
+	Fraction float64 // fraction of the simulated time of all runs that has passed, from 0 to 1
+	Requests int64   // number of requests so far
 }
 
 // Options are the settings of Run.
@@ -35,12 +36,12 @@ type Options struct {
 	// Parallel is the number of simulations that run at the same time. A simulation is for one variant and one group of
 	// clients, and needs its own memory. Default one per processor.
 	Parallel int
-	// Progress is called from time to time, by one goroutine at a time. It may be nil.
+	// Progress is called from time to time and when a run ends, by one goroutine at a time. It may be nil.
 	Progress func(Progress)
 }
 
-// eventsPerCheck is a number of events. After this many events, a simulation reports its progress and checks whether it
-// was interrupted.
+// eventsPerCheck is the number of events after which a simulation reports its progress and checks whether it was
+// interrupted.
 const eventsPerCheck = 1 << 14
 
 // Run simulates all variants of a valid scenario. If ctx ends, Run marks the results so far as partial, and returns
@@ -61,7 +62,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 					continue
 				}
 				runs[i].simulate(ctx, s, func(requests int64, now time.Duration) { shared.update(i, requests, now) })
-				shared.end(i)
+				if runs[i].err == nil {
+					shared.end(i, runs[i].result.Requests)
+				}
 			}
 		})
 	}
@@ -70,9 +73,10 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 	}
 	close(next)
 	workers.Wait()
-	for groups := range slices.Chunk(runs, s.Groups) {
-		if r := resultOf(groups); r != nil {
-			all.Results, all.Logs = append(all.Results, r), r.logs
+	for variantRuns := range slices.Chunk(runs, s.Groups) {
+		if r := resultOf(variantRuns); r != nil {
+			all.Results = append(all.Results, r)
+			all.Logs = r.logs // all variants replay the same logs
 		}
 	}
 	for i := range runs {
@@ -104,11 +108,11 @@ func runsOf(s *scenario.Scenario) []run {
 
 // resultOf returns the result of a variant, the sum of the runs of its groups. If some groups were not simulated, the
 // result is partial. If no group was simulated, resultOf returns nil.
-func resultOf(groups []run) *Result {
+func resultOf(variantRuns []run) *Result {
 	var all *Result
 	missing := false
-	for i := range groups {
-		switch r := groups[i].result; {
+	for i := range variantRuns {
+		switch r := variantRuns[i].result; {
 		case r == nil:
 			missing = true
 		case all == nil:
@@ -118,7 +122,7 @@ func resultOf(groups []run) *Result {
 		}
 	}
 	if all != nil {
-		all.conclude(missing)
+		all.setFigures(missing)
 	}
 	return all
 }
@@ -128,37 +132,44 @@ type sharedProgress struct {
 	mu       sync.Mutex
 	report   func(Progress) // may be nil
 	duration time.Duration
-	ended    int
-	requests []int64
-	now      []time.Duration
+	ended    int             // number of runs
+	requests []int64         // by run
+	now      []time.Duration // by run; the simulated time that has passed
 }
 
-func newSharedProgress(variants int, duration time.Duration, report func(Progress)) *sharedProgress {
+func newSharedProgress(runs int, duration time.Duration, report func(Progress)) *sharedProgress {
 	return &sharedProgress{
-		report: report, duration: duration, requests: make([]int64, variants), now: make([]time.Duration, variants),
+		report: report, duration: duration, requests: make([]int64, runs), now: make([]time.Duration, runs),
 	}
 }
 
-func (p *sharedProgress) update(variant int, requests int64, now time.Duration) {
+// update reports the progress of a run.
+func (p *sharedProgress) update(run int, requests int64, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.requests[variant], p.now[variant] = requests, now
+	p.requests[run], p.now[run] = requests, now
+	p.reportLocked()
+}
+
+func (p *sharedProgress) reportLocked() {
 	if p.report == nil {
 		return
 	}
-	total := Progress{Variants: len(p.now), Ended: p.ended}
+	total := Progress{Runs: len(p.now), Ended: p.ended}
 	for i := range p.now {
 		total.Requests += p.requests[i]
-		total.Part += p.now[i].Seconds() / p.duration.Seconds() / float64(len(p.now))
+		total.Fraction += p.now[i].Seconds() / p.duration.Seconds() / float64(len(p.now))
 	}
 	p.report(total)
 }
 
-func (p *sharedProgress) end(variant int) {
+// end reports that a run has ended.
+func (p *sharedProgress) end(run int, requests int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended++
-	p.now[variant] = p.duration
+	p.requests[run], p.now[run] = requests, p.duration
+	p.reportLocked()
 }
 
 // simulate runs the simulation until it or ctx ends.
@@ -171,7 +182,7 @@ func (r *run) simulate(ctx context.Context, s *scenario.Scenario, progress func(
 	defer func() { r.err = errors.Join(r.err, w.close()) }()
 	w.startTraffic()
 	w.startFaults()
-	for n := 1; w.failed == nil && w.loop.Step(s.Duration); n++ {
+	for n := 1; w.err == nil && w.loop.Step(s.Duration); n++ {
 		if n%eventsPerCheck == 0 {
 			progress(w.result.Requests, w.loop.Now())
 			if ctx.Err() != nil {
@@ -179,9 +190,9 @@ func (r *run) simulate(ctx context.Context, s *scenario.Scenario, progress func(
 			}
 		}
 	}
-	if r.err = w.failed; r.err != nil {
+	if r.err = w.err; r.err != nil {
 		return
 	}
-	w.result.finish(w)
+	w.result.readWorld(w)
 	r.result, r.err = w.result, ctx.Err()
 }

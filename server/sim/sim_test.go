@@ -117,6 +117,23 @@ func TestAnInterruptedRunKeepsPartialResults(t *testing.T) {
 	}
 }
 
+func TestProgressEndsWithAllRuns(t *testing.T) {
+	t.Parallel()
+	s, err := scenario.Parse("test.yaml", []byte(fmt.Sprintf(threeNodes, "exact, lease")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last sim.Progress
+	r, err := sim.Run(t.Context(), s, sim.Options{Parallel: 1, Progress: func(p sim.Progress) { last = p }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sim.Progress{Runs: 2, Ended: 2, Fraction: 1, Requests: r.Results[0].Requests + r.Results[1].Requests}
+	if last != want {
+		t.Errorf("got %+v, want %+v", last, want)
+	}
+}
+
 func TestAsyncAdmitsTheLimitAfterOutages(t *testing.T) {
 	t.Parallel()
 	const text = `

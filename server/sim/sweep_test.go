@@ -167,10 +167,10 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 			w.arrive(i.request(client))
 		}
 	})
-	for w.loop.Step(s.Duration) && i.violation == "" && w.failed == nil {
+	for w.loop.Step(s.Duration) && i.violation == "" && w.err == nil {
 	}
-	if w.failed != nil {
-		return w.failed.Error()
+	if w.err != nil {
+		return w.err.Error()
 	}
 	i.atEnd()
 	return i.violation

@@ -42,7 +42,7 @@ type world struct {
 	verdicts     []*engine.Verdict
 	replays      []*replay
 	delivered    []*delivery // packets that have arrived
-	failed       error       // the first error of an event; it ends the simulation
+	err          error       // the first error of an event; it ends the simulation
 
 	// check is called after every request, for tests.
 	check func(*request)
@@ -136,8 +136,8 @@ func (w *world) close() error {
 
 // fail ends the simulation with an error. It does nothing if err is nil.
 func (w *world) fail(err error) {
-	if w.failed == nil {
-		w.failed = err
+	if w.err == nil {
+		w.err = err
 	}
 }
 

@@ -169,7 +169,7 @@ func (p *program) simulate(ctx context.Context, s *scenario.Scenario, o simulate
 	began := time.Now()
 	progress := cli.NewProgressLine(p.Stderr)
 	showProgress := func(s sim.Progress) {
-		progress.Printf("%.0f%%, %d of %d results, %d requests", 100*s.Part, s.Ended, s.Variants, s.Requests)
+		progress.Printf("%.0f%%, %d of %d runs, %d requests", 100*s.Fraction, s.Ended, s.Runs, s.Requests)
 	}
 	results, err := sim.Run(ctx, s, sim.Options{Parallel: o.parallel, Progress: showProgress})
 	progress.Clear()
