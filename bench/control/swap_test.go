@@ -32,7 +32,7 @@ func soak(t *testing.T) {
 }
 
 func rule(id, body string) control.Op {
-	return control.Op{Kind: control.KindRule, ID: id, Base: control.Any, Body: []byte(body)}
+	return control.Op{Kind: control.KindRule, ID: id, Base: control.AnyRevision, Body: []byte(body)}
 }
 
 // memory is a source of rules in memory, each change of which changes all of them.

@@ -50,8 +50,8 @@ type Object struct {
 type Op struct {
 	Kind Kind
 	ID   string
-	// Base is the revision that the object must have before the change: Absent if it must not exist, Any to skip the
-	// check.
+	// Base is the revision that the object must have before the change: Absent if it must not exist, AnyRevision to skip
+	// the check.
 	Base int64
 	// Body is the new body. Nil deletes the object, which must exist.
 	Body []byte
@@ -61,8 +61,8 @@ type Op struct {
 
 // Special values of Op.Base and Change.Base.
 const (
-	Any    int64 = -1
-	Absent int64 = 0
+	AnyRevision int64 = -1
+	Absent      int64 = 0
 )
 
 // A Change is committed completely or not at all.
@@ -76,7 +76,7 @@ type Change struct {
 	// Actor is the author, such as the ID of a token. From is the author's network address, Action the type of request
 	// ("rules.apply"), and Note the author's comment.
 	Actor, From, Action, Note string
-	// Base is the revision that the namespace must have before the change, Any to skip the check.
+	// Base is the revision that the namespace must have before the change, AnyRevision to skip the check.
 	Base int64
 	Ops  []Op
 }
@@ -241,7 +241,8 @@ type DB interface {
 	// another. It does not block other calls.
 	Dump(ctx context.Context, w io.Writer) error
 	// Restore replaces all content by a backup, completely or not at all. base is the revision that the database must
-	// have: Absent if it must be empty, or Any to replace any content. At another revision, the error is ErrNotEmpty.
+	// have: Absent if it must be empty, or AnyRevision to replace any content. At another revision, the error is
+	// ErrNotEmpty.
 	Restore(ctx context.Context, r io.Reader, base int64) error
 	// Writable returns an error that wraps ErrUnwritable if the database knows that writes would fail. It does not try to
 	// write, so it is cheap.

@@ -9,7 +9,7 @@
 //	db, err := sqlite.Open(ctx, "rules.db")
 //	if err != nil { ... }
 //	change := control.Change{
-//		Namespace: "shop", Base: control.Any, Actor: "alice",
+//		Namespace: "shop", Base: control.AnyRevision, Actor: "alice",
 //		Ops: []control.Op{{Kind: control.KindRule, ID: "search", Base: control.Absent, Body: body}},
 //	}
 //	err = db.Commit(ctx, &change) // a *Conflict if the rule exists already

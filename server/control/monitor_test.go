@@ -27,8 +27,8 @@ func TestMonitorLogsEachStateOnce(t *testing.T) {
 	m := control.NewMonitor(db, book.Logger())
 	commit := func() error {
 		return m.Commit(t.Context(), &control.Change{
-			Namespace: "n", Base: control.Any,
-			Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}},
+			Namespace: "n", Base: control.AnyRevision,
+			Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision, Body: []byte(`{}`)}},
 		})
 	}
 	check := func(when string, want error, lines int) {
@@ -55,7 +55,7 @@ func TestMonitorLogsEachStateOnce(t *testing.T) {
 	}
 	check("put back", nil, 2)
 
-	conflict := &control.Change{Namespace: "n", Base: 99, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any}}}
+	conflict := &control.Change{Namespace: "n", Base: 99, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision}}}
 	if err := m.Commit(t.Context(), conflict); !errors.Is(err, control.ErrConflict) {
 		t.Errorf("got %v, want %v", err, control.ErrConflict)
 	}

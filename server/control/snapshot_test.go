@@ -89,7 +89,7 @@ func TestIncompleteSnapshotIsRefused(t *testing.T) {
 func TestLargestBodyFitsALine(t *testing.T) {
 	id := strings.Repeat("\x01", control.MaxID) // JSON encodes each byte in six
 	body := []byte(`"` + strings.Repeat("x", control.MaxBody-2) + `"`)
-	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindOverride, ID: id, Base: control.Any, Body: body}}}
+	c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{{Kind: control.KindOverride, ID: id, Base: control.AnyRevision, Body: body}}}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (c *Change) Validate() error {
 	if len(c.Ops) == 0 || len(c.Ops) > MaxOps {
 		return fmt.Errorf("%w: a change of %d objects: want 1 to %d", ErrInvalid, len(c.Ops), MaxOps)
 	}
-	if c.Base < Any {
+	if c.Base < AnyRevision {
 		return fmt.Errorf("%w: base %d", ErrInvalid, c.Base)
 	}
 	type name struct {
@@ -67,7 +67,7 @@ func (op *Op) validate() error {
 		return err
 	}
 	switch {
-	case op.Base < Any:
+	case op.Base < AnyRevision:
 		return fmt.Errorf("%w: %s %q: base %d", ErrInvalid, op.Kind, op.ID, op.Base)
 	case op.Body == nil && op.Base == Absent:
 		return fmt.Errorf("%w: %s %q is to be deleted, but must not exist", ErrInvalid, op.Kind, op.ID)

@@ -49,7 +49,7 @@ func TestSoakFleetReports(t *testing.T) {
 	admin := newClient()
 	for i := range fleetRules {
 		rule := fmt.Sprintf(`{"id":%q,"key":["user"],"limits":["1000/s"]}`, ruleName(i))
-		if _, err := admin.Put(t.Context(), remote.Rules, ruleName(i), []byte(rule), control.Any); err != nil {
+		if _, err := admin.Put(t.Context(), remote.Rules, ruleName(i), []byte(rule), control.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	}

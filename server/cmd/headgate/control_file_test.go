@@ -39,7 +39,7 @@ func TestAPIShowsRulesOfAFileReadOnly(t *testing.T) {
 		remote.Clients:   `{"id":"per-user"}`,
 		remote.Overrides: `{"id":"per-user","client":{"user":"x"},"unlimited":true,"for":"1h"}`,
 	} {
-		_, err := client.Put(t.Context(), of, "per-user", []byte(body), control.Any)
+		_, err := client.Put(t.Context(), of, "per-user", []byte(body), control.AnyRevision)
 		var refused *remote.Error
 		if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.Contains(refused.Detail, "file") {
 			t.Errorf("%s: got %v", of, err)
@@ -66,16 +66,16 @@ func TestDatabaseFollowsAFile(t *testing.T) {
 	client := rulesService(t, p)
 	waitLimit(t, p, "x", 100)
 	waitLimit(t, p, "acme", 300)
-	_, err := client.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.Any)
+	_, err := client.Put(t.Context(), remote.Rules, "other", []byte(`{"id":"other","limits":["1/s"]}`), control.AnyRevision)
 	var refused *remote.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.HasSuffix(refused.Detail, file+": change the file.") {
 		t.Errorf("got %v", err)
 	}
-	made, err := client.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.Any)
+	made, err := client.Apply(t.Context(), remote.Document{Body: []byte(`{"rules":[{"id":"other","limits":["1/s"]}]}`), Media: "application/json"}, false, true, control.AnyRevision)
 	if err != nil || len(made.Diff) != 1 {
 		t.Errorf("a dry run: got %+v, %v; want one difference", made, err)
 	}
-	if _, err := client.Put(t.Context(), remote.Overrides, "o", []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`), control.Any); err != nil {
+	if _, err := client.Put(t.Context(), remote.Overrides, "o", []byte(`{"id":"o","client":{"user":"acme"},"limits":["400/h"],"for":"1h"}`), control.AnyRevision); err != nil {
 		t.Error(err)
 	}
 	waitLimit(t, p, "acme", 400)

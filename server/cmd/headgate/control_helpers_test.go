@@ -57,7 +57,7 @@ func nodeToken(t *testing.T, client *remote.Client) string {
 
 func putRule(t *testing.T, client *remote.Client, id, body string) int64 {
 	t.Helper()
-	revision, err := client.Put(t.Context(), remote.Rules, id, []byte(body), control.Any)
+	revision, err := client.Put(t.Context(), remote.Rules, id, []byte(body), control.AnyRevision)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func TestFirstStartPrintsAToken(t *testing.T) {
 	if err != nil || page.Total != 5 {
 		t.Errorf("got %+v, %v, want the rules of the demonstration", page, err)
 	}
-	if err := client.Delete(t.Context(), remote.Rules, "demo-per-address", control.Any); err != nil {
+	if err := client.Delete(t.Context(), remote.Rules, "demo-per-address", control.AnyRevision); err != nil {
 		t.Error(err)
 	}
 	p.stop()

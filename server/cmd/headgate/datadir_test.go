@@ -35,7 +35,7 @@ func TestARemovedDataDirectoryIsReportedAndNotWritten(t *testing.T) {
 	if err := os.Rename(dir, dir+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := client.Put(t.Context(), remote.Rules, "after", []byte(`{"id":"after","limits":["5/s"]}`), control.Any)
+	_, err := client.Put(t.Context(), remote.Rules, "after", []byte(`{"id":"after","limits":["5/s"]}`), control.AnyRevision)
 	var refused *remote.Error
 	if !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable ||
 		!strings.Contains(refused.Detail, "removed or replaced") || !strings.Contains(refused.Detail, "headgate backup") {

@@ -82,7 +82,7 @@ func TestDemoRulesComeBackWithTheBuiltInService(t *testing.T) {
 	for _, id := range []string{
 		"demo-per-address", "demo-per-key", "demo-keys-per-address", "demo-per-client", "demo-search-shadow",
 	} {
-		if err := client.Delete(t.Context(), remote.Rules, id, control.Any); err != nil {
+		if err := client.Delete(t.Context(), remote.Rules, id, control.AnyRevision); err != nil {
 			t.Fatal(err)
 		}
 	}

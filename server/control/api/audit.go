@@ -154,7 +154,7 @@ func (s *Server) recordEvent(c *call.Call, namespace, name string, event any) {
 	if err == nil {
 		change := c.Change(namespace, name)
 		change.Ops = []control.Op{{
-			Kind: control.KindEvent, ID: name, Base: control.Any, Body: bytes.TrimSpace(body.Bytes()),
+			Kind: control.KindEvent, ID: name, Base: control.AnyRevision, Body: bytes.TrimSpace(body.Bytes()),
 		}}
 		err = s.config.DB.Commit(ctx, change)
 	}

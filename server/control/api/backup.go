@@ -75,7 +75,7 @@ func (s *Server) restore(c *call.Call) error {
 		_ = os.Remove(file.Name()) // a temporary file
 	}()
 	ctx := c.R.Context()
-	base := control.Any // the revision that the database must have
+	base := control.AnyRevision // the revision that the database must have
 	if !replace {
 		if base, err = s.initialRevision(ctx); err != nil {
 			return err

@@ -208,7 +208,7 @@ func TestFirstTokensIDIsReserved(t *testing.T) {
 
 	// A token from before its ID was reserved.
 	s = open(t, api.Config{AdminToken: "a token of a file, long enough"})
-	old := &control.Change{Namespace: "_system", Actor: "admin", Action: "tokens.create", Base: control.Any, Ops: []control.Op{
+	old := &control.Change{Namespace: "_system", Actor: "admin", Action: "tokens.create", Base: control.AnyRevision, Ops: []control.Op{
 		{Kind: control.KindToken, ID: "first-admin", Body: []byte(`{"id":"first-admin","role":"viewer","namespaces":["*"],"hash":"x"}`)},
 	}}
 	if err := s.db.Commit(t.Context(), old); err != nil {

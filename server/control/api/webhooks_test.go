@@ -330,7 +330,7 @@ func TestUnannouncedChangeIsDeliveredAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	change := control.Change{
-		Namespace: "default", Actor: "x", Base: control.Any,
+		Namespace: "default", Actor: "x", Base: control.AnyRevision,
 		Ops: []control.Op{{Kind: control.KindRule, ID: "search", Base: control.Absent, Body: []byte(searchRule)}},
 	}
 	if err := db.Commit(t.Context(), &change); err != nil {

@@ -15,7 +15,7 @@ func Bench(b *testing.B, newDB New) {
 		for i := 0; b.Loop(); i++ {
 			ops := manyOps(control.KindRule, rules)
 			for j := range ops {
-				ops[j].Base = control.Any
+				ops[j].Base = control.AnyRevision
 			}
 			commit(b, db, fmt.Sprintf("n%d", i%2), ops...)
 		}

@@ -73,18 +73,18 @@ func rule(id string, base int64, body string) control.Op {
 }
 
 func put(kind control.Kind, id, body string) control.Op {
-	return control.Op{Kind: kind, ID: id, Base: control.Any, Body: []byte(body)}
+	return control.Op{Kind: kind, ID: id, Base: control.AnyRevision, Body: []byte(body)}
 }
 
 func remove(kind control.Kind, id string) control.Op {
-	return control.Op{Kind: kind, ID: id, Base: control.Any}
+	return control.Op{Kind: kind, ID: id, Base: control.AnyRevision}
 }
 
 // commit commits operations with Base Any for the namespace, and returns the change.
 func commit(t testing.TB, db control.DB, namespace string, ops ...control.Op) *control.Change {
 	t.Helper()
 	c := &control.Change{
-		Namespace: namespace, Base: control.Any, Actor: "alice", From: "192.0.2.1", Action: "test",
+		Namespace: namespace, Base: control.AnyRevision, Actor: "alice", From: "192.0.2.1", Action: "test",
 		Note: "why", Ops: ops,
 	}
 	if err := db.Commit(t.Context(), c); err != nil {
@@ -189,19 +189,25 @@ func changeIsApplied(t *testing.T, newDB New) {
 
 func invalidChangesAreRefused(t *testing.T, newDB New) {
 	db := newDB(t)()
-	one := []control.Op{rule("a", control.Any, `{}`)}
+	one := []control.Op{rule("a", control.AnyRevision, `{}`)}
 	for name, c := range map[string]control.Change{
-		"no ops":               {Namespace: "n", Base: control.Any},
-		"no namespace":         {Base: control.Any, Ops: one},
-		"a namespace with NUL": {Namespace: "a\x00b", Base: control.Any, Ops: one},
-		"an unknown kind":      {Namespace: "n", Base: control.Any, Ops: []control.Op{put("x", "a", `{}`)}},
-		"no id":                {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "", `{}`)}},
-		"an id not in UTF-8":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)}},
-		"a body not in JSON":   {Namespace: "n", Base: control.Any, Ops: []control.Op{put(control.KindRule, "a", `{`)}},
-		"an object twice":      {Namespace: "n", Base: control.Any, Ops: []control.Op{one[0], one[0]}},
-		"an actor with NUL":    {Namespace: "n", Base: control.Any, Actor: "\x00", Ops: one},
+		"no ops":               {Namespace: "n", Base: control.AnyRevision},
+		"no namespace":         {Base: control.AnyRevision, Ops: one},
+		"a namespace with NUL": {Namespace: "a\x00b", Base: control.AnyRevision, Ops: one},
+		"an unknown kind":      {Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{put("x", "a", `{}`)}},
+		"no id": {
+			Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{put(control.KindRule, "", `{}`)},
+		},
+		"an id not in UTF-8": {
+			Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{put(control.KindRule, "a\xff", `{}`)},
+		},
+		"a body not in JSON": {
+			Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{put(control.KindRule, "a", `{`)},
+		},
+		"an object twice":   {Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{one[0], one[0]}},
+		"an actor with NUL": {Namespace: "n", Base: control.AnyRevision, Actor: "\x00", Ops: one},
 		"a delete of an object that must be absent": {
-			Namespace: "n", Base: control.Any,
+			Namespace: "n", Base: control.AnyRevision,
 			Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Absent}},
 		},
 	} {
@@ -222,27 +228,27 @@ func conflictsChangeNothing(t *testing.T, newDB New) {
 		want control.Conflict
 	}{
 		"an older revision": {
-			control.Any,
+			control.AnyRevision,
 			[]control.Op{rule("a", 1, `{"v":9}`), rule("b", 1, `{"v":9}`)},
 			control.Conflict{Kind: control.KindRule, ID: "b", Want: 1, Have: 2},
 		},
 		"it exists already": {
-			control.Any,
+			control.AnyRevision,
 			[]control.Op{rule("c", control.Absent, `{}`), rule("a", control.Absent, `{}`)},
 			control.Conflict{Kind: control.KindRule, ID: "a", Want: control.Absent, Have: 1},
 		},
 		"it does not exist": {
-			control.Any,
-			[]control.Op{rule("a", control.Any, `{"v":9}`), rule("c", 1, `{}`)},
+			control.AnyRevision,
+			[]control.Op{rule("a", control.AnyRevision, `{"v":9}`), rule("c", 1, `{}`)},
 			control.Conflict{Kind: control.KindRule, ID: "c", Want: 1},
 		},
 		"nothing to delete": {
-			control.Any,
-			[]control.Op{rule("a", control.Any, `{"v":9}`), remove(control.KindRule, "c")},
-			control.Conflict{Kind: control.KindRule, ID: "c", Want: control.Any},
+			control.AnyRevision,
+			[]control.Op{rule("a", control.AnyRevision, `{"v":9}`), remove(control.KindRule, "c")},
+			control.Conflict{Kind: control.KindRule, ID: "c", Want: control.AnyRevision},
 		},
 		"of another kind": {
-			control.Any,
+			control.AnyRevision,
 			[]control.Op{{Kind: control.KindClient, ID: "a", Base: 1}},
 			control.Conflict{Kind: control.KindClient, ID: "a", Want: 1},
 		},
@@ -298,7 +304,7 @@ func contexts(t *testing.T, newDB New) {
 	commit(t, db, "n", rule("a", control.Absent, `{"v":1}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{rule("a", 1, `{"v":2}`)}}
+	c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{rule("a", 1, `{"v":2}`)}}
 	if err := db.Commit(ctx, &c); !errors.Is(err, context.Canceled) {
 		t.Errorf("commit: got %v, want %v", err, context.Canceled)
 	}

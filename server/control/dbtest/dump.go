@@ -26,7 +26,7 @@ func fill(t testing.TB, db control.DB) {
 		t.Fatal(err)
 	}
 	commit(t, db, "n", rule("b", control.Absent, `2`), remove(control.KindOverride, "o"))
-	commit(t, db, "n", rule("b", control.Any, `3`))
+	commit(t, db, "n", rule("b", control.AnyRevision, `3`))
 	err := db.PutState(t.Context(), control.State{
 		Bucket: "node", ID: "x", Body: []byte(`{"v":1}`),
 		Expires: time.Now().Add(time.Hour),
@@ -160,7 +160,7 @@ func replaces(t *testing.T, newDB New) {
 			t.Errorf("base %d for a database at revision 2: got %v, want %v", base, err, control.ErrNotEmpty)
 		}
 	}
-	if err := to.Restore(t.Context(), strings.NewReader(whole.String()[:whole.Len()/2]), control.Any); err == nil {
+	if err := to.Restore(t.Context(), strings.NewReader(whole.String()[:whole.Len()/2]), control.AnyRevision); err == nil {
 		t.Error("half a dump was restored")
 	}
 	checkRevision(t, to, "", 2, 2)
@@ -172,7 +172,7 @@ func replaces(t *testing.T, newDB New) {
 	}
 	SameDatabase(t, to, db)
 	commit(t, to, "elsewhere", rule("new", control.Absent, `1`))
-	if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.Any); err != nil {
+	if err := to.Restore(t.Context(), bytes.NewReader(whole.Bytes()), control.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	SameDatabase(t, to, db)

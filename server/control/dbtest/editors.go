@@ -30,7 +30,7 @@ func twoEditors(t *testing.T, newDB New) {
 				t.Fatalf("round %d: editor %d reads %s: an update was lost", round, i, o.Body)
 			}
 			changes[i] = control.Change{
-				Namespace: "n", Base: control.Any, Actor: strconv.Itoa(i),
+				Namespace: "n", Base: control.AnyRevision, Actor: strconv.Itoa(i),
 				Ops: []control.Op{rule("counter", o.Revision, strconv.Itoa(round+1))},
 			}
 		}
@@ -71,7 +71,7 @@ func noGaps(t *testing.T, newDB New) {
 		wg.Go(func() {
 			for i := range changesPerWriter {
 				c := control.Change{
-					Namespace: fmt.Sprintf("n%d", w%2), Base: control.Any,
+					Namespace: fmt.Sprintf("n%d", w%2), Base: control.AnyRevision,
 					Ops: []control.Op{put(control.KindRule, fmt.Sprintf("%d-%d", w, i), `{}`)},
 				}
 				if err := db.Commit(t.Context(), &c); err != nil {

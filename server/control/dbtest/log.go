@@ -204,7 +204,7 @@ func history(t *testing.T, newDB New) {
 	now := map[control.Kind]state{control.KindRule: {}, control.KindClient: {}}
 	past := []map[control.Kind]state{{control.KindRule: {}, control.KindClient: {}}}
 	for v := range 60 {
-		c := control.Change{Namespace: "n", Base: control.Any}
+		c := control.Change{Namespace: "n", Base: control.AnyRevision}
 		touched := map[string]bool{}
 		for range 1 + random.IntN(4) {
 			kind := []control.Kind{control.KindRule, control.KindClient}[random.IntN(2)]

@@ -262,7 +262,7 @@ func snapshots(t *testing.T, newDB New) {
 				return
 			default:
 			}
-			c := control.Change{Namespace: "n", Base: control.Any, Ops: all(v)}
+			c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: all(v)}
 			if err := writer.Commit(t.Context(), &c); err != nil {
 				t.Error(err)
 				return

@@ -69,13 +69,13 @@ func (o *Outage) CheckKills(t *testing.T, times int) {
 // CheckWatches checks that a watch yields new revisions after an outage.
 func (o *Outage) CheckWatches(t *testing.T) {
 	writer := o.Open()
-	commit(t, writer, "n", rule("a", control.Any, `1`))
+	commit(t, writer, "n", rule("a", control.AnyRevision, `1`))
 	seen := watch(t.Context(), o.Open())
 	awaitRevision(t, seen, 1)
 	o.Kill()
 	o.Restart()
 	for deadline := time.Now().Add(waitTimeout); ; time.Sleep(20 * time.Millisecond) {
-		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{rule("a", control.Any, `3`)}}
+		c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{rule("a", control.AnyRevision, `3`)}}
 		if err := writer.Commit(t.Context(), &c); err == nil {
 			awaitRevision(t, seen, c.Revision)
 			return

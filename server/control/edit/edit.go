@@ -48,7 +48,7 @@ func Parse(kind control.Kind, name string, data []byte, now time.Time) (Edit, er
 		if err != nil {
 			return Edit{}, err
 		}
-		return Edit{Kind: kind, ID: o.ID, base: control.Any, override: &o, Body: control.OverrideBody(o)}, nil
+		return Edit{Kind: kind, ID: o.ID, base: control.AnyRevision, override: &o, Body: control.OverrideBody(o)}, nil
 	}
 }
 
@@ -58,11 +58,11 @@ func deletion(kind control.Kind, id string, base int64) Edit {
 }
 
 func ruleEdit(r rules.Rule) Edit {
-	return Edit{Kind: control.KindRule, ID: r.ID, base: control.Any, rule: &r, Body: control.RuleBody(r)}
+	return Edit{Kind: control.KindRule, ID: r.ID, base: control.AnyRevision, rule: &r, Body: control.RuleBody(r)}
 }
 
 func clientEdit(c rules.Client) Edit {
-	return Edit{Kind: control.KindClient, ID: c.ID, base: control.Any, client: &c, Body: control.ClientBody(c)}
+	return Edit{Kind: control.KindClient, ID: c.ID, base: control.AnyRevision, client: &c, Body: control.ClientBody(c)}
 }
 
 // ParseWithID is like Parse, but sets the ID if the object has none.

@@ -28,7 +28,7 @@ func openEditor(t *testing.T) (*edit.Editor, control.DB) {
 
 // entry returns the log entry of a change.
 func entry(action string) *control.Change {
-	return &control.Change{Namespace: "shop", Actor: "alice", Action: action, Base: control.Any}
+	return &control.Change{Namespace: "shop", Actor: "alice", Action: action, Base: control.AnyRevision}
 }
 
 // put creates or replaces the rule "search".

@@ -117,12 +117,12 @@ func (p *filePlan) editRules(ns *namespace) {
 		case !exists:
 			p.add(e, nil, control.Absent)
 		case !bytes.Equal(stored.body, e.Body):
-			p.add(e, stored.body, control.Any) // the commit checks the revision of the namespace
+			p.add(e, stored.body, control.AnyRevision) // the commit checks the revision of the namespace
 		}
 	}
 	if p.prune {
 		for _, id := range slices.Sorted(maps.Keys(missing)) {
-			p.add(Edit{Kind: control.KindRule, ID: id}, missing[id].body, control.Any)
+			p.add(Edit{Kind: control.KindRule, ID: id}, missing[id].body, control.AnyRevision)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (p *rollbackPlan) summary() (deltas []Delta, unchanged int) {
 // edit returns the edit that makes the change.
 func (d *Delta) edit() (Edit, error) {
 	if d.After == nil {
-		return deletion(d.Kind, d.ID, control.Any), nil
+		return deletion(d.Kind, d.ID, control.AnyRevision), nil
 	}
 	e, err := Parse(d.Kind, "body.json", d.After, time.Time{})
 	if err != nil {

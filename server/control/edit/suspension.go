@@ -88,7 +88,7 @@ func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
 			return err
 		}
 		change := &control.Change{
-			Namespace: name, Actor: control.SystemActor, Action: "enforcement.expire", Base: control.Any,
+			Namespace: name, Actor: control.SystemActor, Action: "enforcement.expire", Base: control.AnyRevision,
 		}
 		for i := range list {
 			if list[i].Expires.Before(before) {
@@ -105,7 +105,7 @@ func (e *Editor) DeleteExpiredSuspensions(ctx context.Context) error {
 // suspensionOp returns an operation that deletes the suspension. If the caller sets Body, the operation stores it
 // instead.
 func suspensionOp(s *control.Suspension) control.Op {
-	return control.Op{Kind: control.KindSuspension, ID: control.SuspensionID(s.Rule), Base: control.Any}
+	return control.Op{Kind: control.KindSuspension, ID: control.SuspensionID(s.Rule), Base: control.AnyRevision}
 }
 
 // commitSuspensions commits a change of suspensions, if it has any operations. It need not load the namespace, because

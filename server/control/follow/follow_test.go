@@ -99,7 +99,7 @@ func TestRefusedChangeChangesNothing(t *testing.T) {
 		"a client that this version does not know":      client("c", `{"id":"c","new_field":1}`),
 		"a client that has what is another's":           client("c", `{"id":"c","attributes":{"user":"acme"}}`),
 		"a body of another rule":                        rule("other", `{"id":"another","limits":["1/s"]}`),
-		"an override that this version does not know":   {Kind: control.KindOverride, ID: "o", Base: control.Any, Body: []byte(`{"id":"o","new_field":1}`)},
+		"an override that this version does not know":   {Kind: control.KindOverride, ID: "o", Base: control.AnyRevision, Body: []byte(`{"id":"o","new_field":1}`)},
 		"a rule whose limits are no limits of any kind": rule("other", `{"id":"other","limits":["lots"]}`),
 	} {
 		before := n.Status()

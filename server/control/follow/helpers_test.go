@@ -58,25 +58,25 @@ func openDB(t testing.TB) control.DB {
 }
 
 func rule(id, body string) control.Op {
-	return control.Op{Kind: control.KindRule, ID: id, Base: control.Any, Body: []byte(body)}
+	return control.Op{Kind: control.KindRule, ID: id, Base: control.AnyRevision, Body: []byte(body)}
 }
 
 func client(id, body string) control.Op {
-	return control.Op{Kind: control.KindClient, ID: id, Base: control.Any, Body: []byte(body)}
+	return control.Op{Kind: control.KindClient, ID: id, Base: control.AnyRevision, Body: []byte(body)}
 }
 
 func gone(kind control.Kind, id string) control.Op {
-	return control.Op{Kind: kind, ID: id, Base: control.Any}
+	return control.Op{Kind: kind, ID: id, Base: control.AnyRevision}
 }
 
 func override(o control.Override) control.Op {
-	return control.Op{Kind: control.KindOverride, ID: o.ID, Base: control.Any, Body: control.OverrideBody(o)}
+	return control.Op{Kind: control.KindOverride, ID: o.ID, Base: control.AnyRevision, Body: control.OverrideBody(o)}
 }
 
 // commit makes a change and returns its revision.
 func commit(t testing.TB, db control.DB, ops ...control.Op) int64 {
 	t.Helper()
-	c := control.Change{Namespace: namespace, Actor: "test", Base: control.Any, Ops: ops}
+	c := control.Change{Namespace: namespace, Actor: "test", Base: control.AnyRevision, Ops: ops}
 	if err := db.Commit(context.Background(), &c); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (s *service) client(t testing.TB, token string) *remote.Client {
 // put writes an object.
 func (s *service) put(t testing.TB, of remote.Collection, id, body string) int64 {
 	t.Helper()
-	revision, err := s.admin.Put(t.Context(), of, id, []byte(body), control.Any)
+	revision, err := s.admin.Put(t.Context(), of, id, []byte(body), control.AnyRevision)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestNodeFollowsARemoteService(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "no override", func() bool { return n.limit("acme") == 50 })
-	if err := s.admin.Delete(t.Context(), remote.Clients, "acme", control.Any); err != nil {
+	if err := s.admin.Delete(t.Context(), remote.Clients, "acme", control.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "no client", func() bool { return n.limit("acme") == 20 })

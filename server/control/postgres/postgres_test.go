@@ -110,7 +110,7 @@ func fullDisk(t *testing.T, server *pgtest.Server) {
 		CREATE TRIGGER full_disk BEFORE INSERT ON headgate_ops EXECUTE FUNCTION full_disk()`); err != nil {
 		t.Fatal(err)
 	}
-	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}}}
+	c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision, Body: []byte(`{}`)}}}
 	if err := db.Commit(t.Context(), &c); !errors.Is(err, control.ErrFull) {
 		t.Errorf("got %v, want %v", err, control.ErrFull)
 	}
@@ -132,7 +132,7 @@ func withoutNotifications(t *testing.T, server *pgtest.Server) {
 		if revision == 1 {
 			return
 		}
-		c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}}}
+		c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision, Body: []byte(`{}`)}}}
 		if err := writer.Commit(ctx, &c); err != nil {
 			t.Fatal(err)
 		}

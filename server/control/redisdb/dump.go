@@ -154,7 +154,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	defer cancel()
 	if last, _, err := db.Revision(ctx, ""); err != nil {
 		return err
-	} else if base != control.Any && base != last {
+	} else if base != control.AnyRevision && base != last {
 		return db.notEmpty(last)
 	}
 	s := &staging{db: db, pairs: map[string]string{}}
@@ -329,7 +329,7 @@ func (s *staging) finish(ctx context.Context, base int64) error {
 		if err != nil {
 			return err
 		}
-		if base != control.Any && revision != base {
+		if base != control.AnyRevision && revision != base {
 			return s.db.notEmpty(revision)
 		}
 		keys := append([]string{s.db.key("progress")}, oldKeys...)

@@ -32,7 +32,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 	for _, e := range entries {
 		c := control.Change{
 			Revision: e.Revision, Namespace: e.Namespace, Time: tables.TimeOf(e.Time), Actor: e.Actor, From: e.From,
-			Action: e.Action, Note: e.Note, Base: control.Any,
+			Action: e.Action, Note: e.Note, Base: control.AnyRevision,
 		}
 		err := db.eachOp(ctx, e, func(op *dump.Op) error {
 			logged := control.Op{Kind: op.Kind, ID: op.ID, Body: op.Body}

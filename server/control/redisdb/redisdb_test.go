@@ -62,7 +62,7 @@ func TestConformanceInACluster(t *testing.T) {
 func TestWithSentinels(t *testing.T) {
 	set := redistest.Sentinel(t, redistest.SentinelOptions{})
 	db := open(t, set.URL(), Options{})
-	c := control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(`{}`)}}}
+	c := control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision, Body: []byte(`{}`)}}}
 	if err := db.Commit(t.Context(), &c); err != nil || c.Revision != 1 {
 		t.Errorf("got revision %d, %v; want 1", c.Revision, err)
 	}
@@ -133,7 +133,7 @@ func TestFullDatabaseRefusesWritesButNotReads(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	db := open(t, server.URL(), Options{})
 	commit := func(body string) error {
-		return db.Commit(t.Context(), &control.Change{Namespace: "n", Base: control.Any, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.Any, Body: []byte(body)}}})
+		return db.Commit(t.Context(), &control.Change{Namespace: "n", Base: control.AnyRevision, Ops: []control.Op{{Kind: control.KindRule, ID: "a", Base: control.AnyRevision, Body: []byte(body)}}})
 	}
 	if err := commit(`1`); err != nil {
 		t.Fatal(err)

@@ -77,8 +77,8 @@ func (c *Client) Get(ctx context.Context, collection Collection, id string) (*ed
 	return found, nil
 }
 
-// Put creates or replaces an object if its revision is base. control.Any stands for any revision, and control.Absent
-// means that the object must not exist. Put returns the new revision.
+// Put creates or replaces an object if its revision is base. control.AnyRevision stands for any revision, and
+// control.Absent means that the object must not exist. Put returns the new revision.
 func (c *Client) Put(ctx context.Context, collection Collection, id string, body []byte, base int64) (int64, error) {
 	return c.do(ctx, apiCall{
 		method: http.MethodPut, path: collection.path(id), header: condition(base),
@@ -86,7 +86,7 @@ func (c *Client) Put(ctx context.Context, collection Collection, id string, body
 	}, nil)
 }
 
-// Delete deletes an object if its revision is base, or control.Any.
+// Delete deletes an object if its revision is base, or control.AnyRevision.
 func (c *Client) Delete(ctx context.Context, collection Collection, id string, base int64) error {
 	_, err := c.do(ctx, apiCall{method: http.MethodDelete, path: collection.path(id), header: condition(base)}, nil)
 	return err
@@ -99,13 +99,14 @@ type Document struct {
 }
 
 // Apply gives the namespace the rules and clients of a file. If prune is set, objects that are not in the file are
-// deleted. If dryRun is set, nothing is changed. base is the required revision of the namespace, or control.Any.
+// deleted. If dryRun is set, nothing is changed. base is the required revision of the namespace, or
+// control.AnyRevision.
 func (c *Client) Apply(ctx context.Context, file Document, prune, dryRun bool, base int64) (*edit.Result, error) {
 	apply := apiCall{
 		method: http.MethodPost, path: "/v1/rules:apply", query: flags{"prune": prune, "dry_run": dryRun}.values(),
 		body: bytes.NewReader(file.Body), media: file.Media,
 	}
-	if base != control.Any {
+	if base != control.AnyRevision {
 		apply.header = http.Header{"If-Match": {etag(base)}}
 	}
 	applied := &edit.Result{}

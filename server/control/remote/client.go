@@ -246,7 +246,7 @@ func parseETag(text string) int64 {
 // condition returns the header that requires an object to be at a revision before a change.
 func condition(revision int64) http.Header {
 	switch revision {
-	case control.Any:
+	case control.AnyRevision:
 		return nil
 	case control.Absent:
 		return http.Header{"If-None-Match": {"*"}}

@@ -90,7 +90,7 @@ func TestCallsHaveTokenNamespaceAndConditions(t *testing.T) {
 			return err
 		}, seen{"PUT", "/v1/clients/x", "shop", token, "", "*", "application/json", "{}"}},
 		"put whatever is there": {func() error {
-			_, err := c.Put(ctx, remote.Overrides, "x", []byte("{}"), control.Any)
+			_, err := c.Put(ctx, remote.Overrides, "x", []byte("{}"), control.AnyRevision)
 			return err
 		}, seen{"PUT", "/v1/overrides/x", "shop", token, "", "", "application/json", "{}"}},
 		"delete": {

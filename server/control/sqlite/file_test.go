@@ -15,11 +15,11 @@ import (
 )
 
 func change(ops ...control.Op) *control.Change {
-	return &control.Change{Namespace: "n", Base: control.Any, Ops: ops}
+	return &control.Change{Namespace: "n", Base: control.AnyRevision, Ops: ops}
 }
 
 func ruleOf(id, body string) control.Op {
-	return control.Op{Kind: control.KindRule, ID: id, Base: control.Any, Body: []byte(body)}
+	return control.Op{Kind: control.KindRule, ID: id, Base: control.AnyRevision, Body: []byte(body)}
 }
 
 func TestFileIsReadableByItsUserOnly(t *testing.T) {

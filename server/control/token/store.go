@@ -113,7 +113,7 @@ func (s *Store) Get(ctx context.Context, p *Principal, id string) (Token, error)
 
 // Revoke sets the operations of the change to delete a token, and commits the change.
 func (s *Store) Revoke(ctx context.Context, change *control.Change, id string) error {
-	change.Ops = []control.Op{{Kind: control.KindToken, ID: id, Base: control.Any}}
+	change.Ops = []control.Op{{Kind: control.KindToken, ID: id, Base: control.AnyRevision}}
 	return s.options.DB.Commit(ctx, change)
 }
 
@@ -147,7 +147,7 @@ func (s *Store) EnsureAdmin(ctx context.Context) (string, error) {
 	}
 	// The ID is constant, so that only one of several processes that start together can create the token.
 	change := &control.Change{
-		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.Any,
+		Namespace: control.SystemNamespace, Actor: control.SystemActor, Action: "tokens.first", Base: control.AnyRevision,
 	}
 	_, key, err := s.Create(ctx, change, Draft{
 		ID: firstID, Role: Admin, Namespaces: []string{AllNamespaces}, Description: "created at the first start",

@@ -105,7 +105,7 @@ func (s *Service) Get(ctx context.Context, namespace, id string) (Webhook, error
 
 // Delete sets the operations of the change to delete a webhook, and commits the change. It also deletes the deliveries.
 func (s *Service) Delete(ctx context.Context, change *control.Change, id string) error {
-	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: id, Base: control.Any}}
+	change.Ops = []control.Op{{Kind: control.KindWebhook, ID: id, Base: control.AnyRevision}}
 	if err := s.db.Commit(ctx, change); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (db *DB) commit(ctx context.Context, tx *sql.Tx, c *control.Change) error {
 	if err != nil {
 		return err
 	}
-	if c.Base != control.Any && c.Base != have {
+	if c.Base != control.AnyRevision && c.Base != have {
 		return &control.Conflict{Namespace: c.Namespace, Want: c.Base, Have: have}
 	}
 	c.Time = tables.TimeOf(now)
@@ -99,7 +99,7 @@ func (db *DB) apply(ctx context.Context, tx *sql.Tx, c *control.Change, ops []co
 		}
 		op := &ops[place-first]
 		op.Before = before
-		if op.Base != control.Any && op.Base != have || op.Body == nil && have == control.Absent {
+		if op.Base != control.AnyRevision && op.Base != have || op.Body == nil && have == control.Absent {
 			return &control.Conflict{Namespace: c.Namespace, Kind: op.Kind, ID: op.ID, Want: op.Base, Have: have}
 		}
 		return nil

@@ -60,7 +60,7 @@ func (db *DB) Log(ctx context.Context, q control.LogQuery) ([]control.Change, er
 
 func readChanges(ctx context.Context, q querier, query string, args ...any) (list []control.Change, err error) {
 	err = each(ctx, q, func(rows *sql.Rows) error {
-		c := control.Change{Base: control.Any}
+		c := control.Change{Base: control.AnyRevision}
 		var micros int64
 		err := rows.Scan(&c.Revision, &c.Namespace, &micros, &c.Actor, &c.From, &c.Action, &c.Note)
 		c.Time = tables.TimeOf(micros)

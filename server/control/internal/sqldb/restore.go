@@ -21,7 +21,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 		return err
 	}
 	err = db.change(ctx, "restore", tables.StreamTimeout, func(ctx context.Context, tx *sql.Tx, last int64) error {
-		if base != control.Any && base != last {
+		if base != control.AnyRevision && base != last {
 			return fmt.Errorf("restore %s: %w: it is at revision %d", db.name, control.ErrNotEmpty, last)
 		}
 		for _, query := range []string{

@@ -26,7 +26,8 @@ func (a *applyFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&a.files, "file", "f", nil,
 		"a rules `FILE`, a directory of rules files, or - for standard input; can be repeated")
 	c.Flags().BoolVar(&a.prune, "prune", false, "delete rules and clients that are not in the files")
-	c.Flags().Int64Var(&a.base, "revision", control.Any, "only if the namespace is at this `REVISION` (default any)")
+	c.Flags().Int64Var(&a.base, "revision", control.AnyRevision,
+		"only if the namespace is at this `REVISION` (default any)")
 	output.AddFlag(c, &a.out)
 }
 

@@ -156,7 +156,7 @@ func restoreDatabase(ctx context.Context, url string, from io.Reader, replace bo
 	}
 	base := control.Absent
 	if replace {
-		base = control.Any
+		base = control.AnyRevision
 	}
 	err = db.Restore(ctx, from, base)
 	if errors.Is(err, control.ErrNotEmpty) {

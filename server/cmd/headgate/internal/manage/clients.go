@@ -37,7 +37,7 @@ func (p *program) setClientCommand(f *cli.ServerFlags) *cobra.Command {
 		Block      bool           `json:"block,omitempty"`
 	}
 	var attributes []string
-	baseRevision := control.Any
+	baseRevision := control.AnyRevision
 	c := &cobra.Command{
 		Use:   "set ID",
 		Short: "Register a client, or replace a registered one",

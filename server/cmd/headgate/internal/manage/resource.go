@@ -231,7 +231,7 @@ func (p *program) getCommand(kind *objectKind, f *cli.ServerFlags) *cobra.Comman
 }
 
 func (p *program) deleteCommand(kind *objectKind, f *cli.ServerFlags) *cobra.Command {
-	baseRevision := control.Any
+	baseRevision := control.AnyRevision
 	c := &cobra.Command{
 		Use:               "delete ID...",
 		Short:             "Delete " + kind.noun + "s",

@@ -88,7 +88,7 @@ func (n *Node) removeDemoRules(ctx context.Context) error {
 		return fmt.Errorf("look for demo rules: %w", err)
 	}
 	change := &control.Change{
-		Namespace: namespace, Actor: demoActor, Action: demoRemoval, Base: control.Any,
+		Namespace: namespace, Actor: demoActor, Action: demoRemoval, Base: control.AnyRevision,
 		Note: "demo rules are for the built-in service only",
 	}
 	for i := range found {

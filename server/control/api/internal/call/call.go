@@ -71,6 +71,7 @@ func (c *Call) SetDeadlines(read, write time.Duration) {
 // Change returns a new change by the call's caller, without operations.
 func (c *Call) Change(namespace, action string) *control.Change {
 	return &control.Change{
-		Namespace: namespace, Actor: c.Caller.ID, From: c.From, Action: action, Note: c.Query.Get("note"), Base: control.Any,
+		Namespace: namespace, Actor: c.Caller.ID, From: c.From, Action: action, Note: c.Query.Get("note"),
+		Base: control.AnyRevision,
 	}
 }
