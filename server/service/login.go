@@ -70,6 +70,7 @@ func (e *TooManyLoginsError) Seconds() int64 {
 // then on, Check accepts t.Token on this connection even while the address is refused, so that callers with the same
 // address that send wrong tokens do not lock out this one.
 func (t *Tokens) Check(ctx context.Context, sent string, addr netip.Addr, authenticated *atomic.Bool) error {
+	// Each wrong token counts as a guess, whatever its length.
 	if retryAfter := t.Logins.Denied(ctx, t.Listener, logins.Guess, addr); retryAfter > 0 {
 		if authenticated != nil && authenticated.Load() && t.Token != nil && t.Token.Is(sent) {
 			return nil
