@@ -32,7 +32,7 @@ const (
 // A trafficReporter sends the traffic statistics of this node to the rules service.
 type trafficReporter struct {
 	node         *Node
-	closedMinute int64 // the minute of the last call of ownTraffic.Close; only the recorder's goroutine uses it
+	closedMinute int64 // the minute of the last call of ownTraffic.CloseMinutes; only the recorder's goroutine uses it
 
 	mu              sync.Mutex
 	seconds         []traffic.Second   // not sent yet
