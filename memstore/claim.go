@@ -167,7 +167,7 @@ func (s *Store) inspect(c *claim, rereads int) bool {
 		word = atomic.LoadUint64(&e.state)
 	}
 	tag, tagWord := c.tag(), atomic.LoadUint64(&e.tag) // after the state, as in takeCompact
-	if tagWord != c.tagWord() || !s.validAt(c.now) {
+	if tagWord != tag<<layoutBits|c.plan.id || !s.validAt(c.now) {
 		return false
 	}
 	var ok bool

@@ -171,12 +171,18 @@ type operation struct {
 	units int64
 }
 
-// newOperation returns the operation of a check. It reads the clock before the table is accessed: reading the clock
-// waits for all earlier reads of memory, and the table is probably not in the CPU's cache.
-func (s *Store) newOperation(p *plan, key string, n int64) operation {
-	op := operation{plan: p, key: key, hash: s.hash(p, key), units: n}
-	op.setTime(s.now())
+// newOperation returns the operation of a check.
+func (s *Store) newOperation(p *plan, key string, n int64) (op operation) {
+	op.init(s, p, key, n)
 	return op
+}
+
+// init sets all fields of an operation. It reads the clock before the table is accessed: reading the clock waits for
+// all earlier reads of memory, and the table is probably not in the CPU's cache.
+func (op *operation) init(s *Store, p *plan, key string, n int64) {
+	op.plan, op.key, op.units = p, key, n
+	op.hash = s.hash(p, key)
+	op.setTime(s.now())
 }
 
 func (s *Store) hash(p *plan, key string) uint64 { return maphash.String(s.seeds[p.kind], key) }
@@ -212,7 +218,8 @@ func (op *operation) tagWord() uint64 { return op.tag()<<layoutBits | op.plan.id
 // take takes n units if the limit allows it. It writes the decision to d, because copying a decision takes longer than
 // computing it.
 func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err error) {
-	op := s.newOperation(p, key, n)
+	var op operation // without newOperation, which would copy it
+	op.init(s, p, key, n)
 	if !op.feasible() {
 		*d = s.peek(&op)
 		return nil

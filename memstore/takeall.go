@@ -28,6 +28,9 @@ func (s *Store) TakeAll(
 		return dst, nil
 	case n == 1:
 		return s.takeOne(&checks[0], dst)
+	case n == 2:
+		var array [2]claim
+		return s.takeMany(checks, array[:], dst)
 	case n <= 4:
 		var array [4]claim
 		return s.takeMany(checks, array[:n], dst)
@@ -103,6 +106,9 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 // takeWithLocks takes all checks or none, with locks. now is the store's time.
 func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(claims); {
+	case n == 2:
+		var array [2]part
+		return s.takeLocked(claims, array[:], dst, now)
 	case n <= 4:
 		var array [4]part
 		return s.takeLocked(claims, array[:n], dst, now)
@@ -131,10 +137,12 @@ func (s *Store) takeLocked(
 	}
 	defer s.unlock(&locked)
 	s.prefetch(parts)
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.feasible() }) {
-		return s.peekParts(parts, dst), nil
+	for i := range parts {
+		if parts[i].feasible() {
+			return s.takeParts(parts, dst)
+		}
 	}
-	return s.takeParts(parts, dst)
+	return s.peekParts(parts, dst), nil
 }
 
 // peekParts decides parts whose costs are all above the capacity, so that none can be taken. It holds the entries, so

@@ -61,7 +61,7 @@ const (
 // tagOf returns the part of a hash that is in the tag word. It never returns 0 or tombstone.
 func tagOf(hash uint64) uint64 {
 	tag := hash & tombstone
-	if tag == 0 || tag == tombstone {
+	if tag-1 >= tombstone-1 { // tag is 0 or tombstone; 0 − 1 is the largest uint64
 		return 1
 	}
 	return tag
