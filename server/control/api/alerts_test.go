@@ -74,7 +74,14 @@ func TestWebhooksAreNotifiedOfAlerts(t *testing.T) {
 	s.call("GET", "/v1/alerts?state=on", "").wants(400)
 	receiver.awaitEvents(t, "alert.fired breaker_open/redis:1 firing")
 
-	// Another process with the same database continues, and does not fire it again.
+	// Another process with the same database continues, and does not fire it again. It would send an event again whose
+	// delivery was not stored yet.
+	await.NoError(t, "the stored delivery", func() error {
+		if got := s.call("GET", "/v1/webhooks/pager/deliveries", "").wants(200); !strings.Contains(got.body, `"state":"delivered"`) {
+			return fmt.Errorf("got %s, want a delivered event", got.body)
+		}
+		return nil
+	})
 	if err := s.server.Close(); err != nil {
 		t.Fatal(err)
 	}
