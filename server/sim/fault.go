@@ -65,17 +65,16 @@ func (w *world) beginRedis(f *scenario.Fault) {
 		}
 	}
 	for _, servers := range groups {
-		for i, s := range servers {
+		for _, s := range servers {
 			if f.Shard == nil || *f.Shard == s.number {
-				w.beginServer(f, i, s, f.Global || w.scenario.Regions == nil)
+				w.beginServer(f, s)
 			}
 		}
 	}
 }
 
-// beginServer begins a fault of a Redis server. i is the number of the server in its Redis. hasNotes reports
-// whether nodes exchange notes through that Redis.
-func (w *world) beginServer(f *scenario.Fault, i int, s *redisServer, hasNotes bool) {
+// beginServer begins a fault of a Redis server.
+func (w *world) beginServer(f *scenario.Fault, s *redisServer) {
 	switch f.Kind {
 	case scenario.RedisDown:
 		s.down++
@@ -84,12 +83,7 @@ func (w *world) beginServer(f *scenario.Fault, i int, s *redisServer, hasNotes b
 		s.down++
 		w.loop.After(f.For, func() {
 			s.down--
-			if !f.Keep {
-				s.wipe(w)
-				if hasNotes {
-					w.board.wipe(i, w.shards())
-				}
-			}
+			s.replace(w, f.Keep)
 		})
 	case scenario.RedisClock:
 		s.ahead += time.Duration(f.By)

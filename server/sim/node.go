@@ -107,7 +107,11 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 		if w.scenario.Regions != nil {
 			o.Interval = w.scenario.Regions.SyncInterval
 		}
-		return async.New(ledger, w.newExchangeClient(n, o.Author()), o)
+		x, err := w.newExchange(n, o.Author())
+		if err != nil {
+			return nil, err
+		}
+		return async.New(ledger, x, o)
 	case rules.Gossip:
 		n.port = &meshPort{world: w, node: n, knows: make(map[*node]bool)}
 		limiter, err := gossip.New(ledger, gossip.Options{

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"strconv"
 	"time"
@@ -11,7 +13,9 @@ import (
 	"github.com/headgate/headgate/internal/stepstore"
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/fleet/regiontotals"
+	"github.com/headgate/headgate/server/fleet/sharednotes"
 	"github.com/headgate/headgate/server/sim/scenario"
+	"github.com/headgate/headgate/server/sim/virtual"
 )
 
 // callBytes and replyBytes are the approximate sizes of a script call and its reply, without the key.
@@ -23,7 +27,10 @@ const (
 // maxWait is the duration of a call without a deadline if its request or response is lost.
 const maxWait = 2 * time.Second
 
-var errLost = errors.New("sim: no response from Redis")
+var (
+	errLost      = errors.New("sim: no response from Redis")
+	errMalformed = errors.New("sim: a malformed reply from Redis")
+)
 
 // A redisServer is one simulated Redis server. It runs the steps of the algorithms.
 type redisServer struct {
@@ -32,9 +39,10 @@ type redisServer struct {
 	region    int
 	store     *stepstore.Store
 	totals    *regiontotals.Store // the consumption that the nodes of the region have reported
+	notes     *sharednotes.Store  // the notes that nodes exchange
 	ahead     time.Duration       // its clock is ahead by this duration
 	down      int                 // number of current faults that stop it
-	losses    int                 // number of times that it has lost its data
+	failovers int                 // number of times that another server has taken its place
 	sweepAt   int                 // number of keys at which the next sweep removes drained ones
 	busyUntil time.Duration
 	busy      time.Duration
@@ -43,9 +51,23 @@ type redisServer struct {
 
 // wipe deletes all data.
 func (s *redisServer) wipe(w *world) {
-	s.losses++
 	now := func() time.Time { return w.loop.Time().Add(s.ahead) }
-	s.store, s.totals = stepstore.New(now), regiontotals.New(now)
+	s.store, s.totals, s.notes = stepstore.New(now), regiontotals.New(now), sharednotes.New(s.replicationID())
+}
+
+// replace puts another server in place of s, with the same data or without data.
+func (s *redisServer) replace(w *world, keepData bool) {
+	s.failovers++
+	if keepData {
+		s.notes.Promote(s.replicationID())
+		return
+	}
+	s.wipe(w)
+}
+
+// replicationID returns what INFO calls master_replid. It differs after a failover.
+func (s *redisServer) replicationID() string {
+	return fmt.Sprintf("%020x%020x", hashKey(s.name), s.failovers)
 }
 
 // newRedis returns the servers of all regions, one region after the other, and then the servers of the global store.
@@ -61,7 +83,6 @@ func newRedis(w *world) []*redisServer {
 			region: i / shards % w.scenario.CountRegions(),
 		}
 		servers[i].wipe(w)
-		servers[i].losses = 0
 	}
 	return servers
 }
@@ -111,22 +132,10 @@ func (c *redisClient) server(check *headgate.Check) *redisServer {
 // call runs a function on a server after the delay of the request, and returns after the delay of the response. If the
 // request or response is lost, it returns when the context ends.
 func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run func() error) error {
-	w, h := c.world, c.node.host
-	network := w.networkTo(c.node, s)
-	delay, arrives := network.send(bytes + callBytes)
-	if err := h.Sleep(ctx, delay); err != nil {
+	if err := c.send(ctx, s, bytes+callBytes); err != nil {
 		return err
 	}
-	if !arrives || s.down > 0 || !w.reaches(c.node, s) {
-		return c.lost(ctx)
-	}
-	now := w.loop.Now()
-	s.calls++
-	w.result.count(now, &w.result.RedisCalls, seriesRedis)
-	start := max(now, s.busyUntil)
-	s.busyUntil = start + w.scenario.Redis.Service
-	s.busy += w.scenario.Redis.Service
-	if err := h.Sleep(ctx, s.busyUntil-now); err != nil {
+	if err := c.node.host.Sleep(ctx, s.serve(c.world, 1, c.world.scenario.Redis.Service)); err != nil {
 		// The node no longer waits, but the server still runs the call.
 		return errors.Join(err, run())
 	}
@@ -134,15 +143,79 @@ func (c *redisClient) call(ctx context.Context, s *redisServer, bytes int, run f
 		return c.lost(ctx)
 	}
 	err := run()
-	s.sweep(w)
-	delay, arrives = network.send(replyBytes)
-	if sleepErr := h.Sleep(ctx, delay); sleepErr != nil {
-		return sleepErr
+	s.sweep(c.world)
+	return cmp.Or(c.respond(ctx, s, replyBytes), err)
+}
+
+// pipeline makes several calls that are sent together. run runs them at a time of the server, and returns how long the
+// server needs for them and the size of the replies. Apart from that, pipeline is like call.
+func (c *redisClient) pipeline(
+	ctx context.Context, s *redisServer, calls, bytes int, run func(now time.Time) (service time.Duration, replies int),
+) error {
+	if err := c.send(ctx, s, bytes); err != nil {
+		return err
 	}
-	if !arrives || !w.reaches(c.node, s) {
+	// Calls run in the order of their arrival, so they can run now, at the time at which their turn comes.
+	turn := max(c.world.loop.Now(), s.busyUntil)
+	service, replies := run(virtual.Epoch.Add(turn + s.ahead))
+	if err := c.node.host.Sleep(ctx, s.serve(c.world, calls, service)); err != nil {
+		return err
+	}
+	if s.down > 0 {
 		return c.lost(ctx)
 	}
-	return err
+	return c.respond(ctx, s, replies)
+}
+
+// eachPart calls run for each server that has a part, in its own goroutine, and waits for all of them.
+func (c *redisClient) eachPart(parts [][]int, run func(server int, part []int)) {
+	calling := 0
+	for server, part := range parts {
+		if len(part) == 0 {
+			continue
+		}
+		calling++
+		c.node.host.Go(func() {
+			run(server, part)
+			calling--
+		})
+	}
+	c.node.host.Wait(func() bool { return calling == 0 })
+}
+
+// send returns when a request has arrived at a server. If the request is lost, send returns an error when the context
+// ends.
+func (c *redisClient) send(ctx context.Context, s *redisServer, bytes int) error {
+	delay, arrives := c.world.networkTo(c.node, s).send(bytes)
+	if err := c.node.host.Sleep(ctx, delay); err != nil {
+		return err
+	}
+	if !arrives || s.down > 0 || !c.world.reaches(c.node, s) {
+		return c.lost(ctx)
+	}
+	return nil
+}
+
+// respond returns when the response of a server has arrived. It is the reverse of send.
+func (c *redisClient) respond(ctx context.Context, s *redisServer, bytes int) error {
+	delay, arrives := c.world.networkTo(c.node, s).send(bytes)
+	if err := c.node.host.Sleep(ctx, delay); err != nil {
+		return err
+	}
+	if !arrives || !c.world.reaches(c.node, s) {
+		return c.lost(ctx)
+	}
+	return nil
+}
+
+// serve counts calls that have arrived, and returns the time until the server has run them.
+func (s *redisServer) serve(w *world, calls int, service time.Duration) time.Duration {
+	now := w.loop.Now()
+	s.calls += int64(calls)
+	w.result.countSeveral(now, &w.result.RedisCalls, seriesRedis, int64(calls))
+	s.busyUntil = max(now, s.busyUntil) + service
+	s.busy += service
+	return s.busyUntil - now
 }
 
 // lost waits for the end of a call that gets no response.

@@ -120,8 +120,13 @@ func (s *Series) list(i seriesIndex) *[]int64 {
 
 // count adds 1 to a total and to a series.
 func (r *Result) count(now time.Duration, total *int64, i seriesIndex) {
-	*total++
-	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)]++
+	r.countSeveral(now, total, i, 1)
+}
+
+// countSeveral adds n to a total and to a series.
+func (r *Result) countSeveral(now time.Duration, total *int64, i seriesIndex, n int64) {
+	*total += n
+	(*r.Series.list(i))[min(int(float64(now)/float64(r.duration)*seriesSteps), seriesSteps-1)] += n
 }
 
 // mark records the time at which a fault began.

@@ -26,7 +26,6 @@ type world struct {
 	network  *network
 	between  *network // network between regions; nil if there is only one region
 	redis    []*redisServer
-	board    *board
 	oracle   *oracle
 	result   *Result
 
@@ -52,14 +51,6 @@ type world struct {
 	bugs bugs
 }
 
-// bugs are mistakes that the simulated code makes on purpose.
-type bugs struct {
-	loseUpdates  bool // Redis does not count the units of one in four calls
-	longLeases   bool // nodes use the units of leases for 100 ms, although they expire before
-	deafNewcomer bool // nodes that join do not read the notes of other nodes
-	partialTakes bool // Redis takes the first limit of a request that the second denies
-}
-
 // ruleID is the rule of a simulation.
 const ruleID = "simulated"
 
@@ -74,8 +65,8 @@ func newPlantedWorld(s *scenario.Scenario, v scenario.Variant, group int, plante
 	w := &world{
 		scenario: s, variant: v, group: group, loop: virtual.NewLoop(),
 		network: newNetwork(s.Network, rand.New(rand.NewPCG(seed, 1))),
-		board:   &board{notes: make(map[string][]note)}, result: newResult(s, v), byName: make(map[string]*node),
-		nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)), bugs: planted,
+		result:  newResult(s, v), byName: make(map[string]*node), nodeSeed: seed, balancer: rand.New(rand.NewPCG(seed, 2)),
+		bugs: planted,
 	}
 	w.connectRegions()
 	w.redis = newRedis(w)

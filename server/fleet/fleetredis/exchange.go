@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -35,17 +34,18 @@ var exchangeLua string
 // server has another replication id. (The id is unknown if the user of the connection may not run INFO.) By these, an
 // Exchange notices lost notes.
 type Exchange struct {
-	store       *redisstore.Store
+	redis       ExchangeRedis
 	name        string
-	prefix      string
+	groupKeys   [fleet.KeyGroups]string // the Redis keys of the states of groups
 	author      string
 	fingerprint string
-	script      *redisstore.Script
 	rand        func() uint64
 
 	mu     sync.Mutex // held during an exchange
 	groups [fleet.KeyGroups]groupState
 	lost   uint64 // groups that lost notes since the last call of Lost
+	text   []byte // a buffer for the keys and arguments of notes
+	ends   []int  // the ends of these in text
 }
 
 // A groupState is this node's view of the keys of one group.
@@ -74,9 +74,37 @@ type ExchangeOptions struct {
 
 const maxAuthorBytes = 128
 
+// An ExchangeRedis is the access of an Exchange to Redis. The simulator has its own.
+type ExchangeRedis interface {
+	// Prefix returns the start of all keys.
+	Prefix() string
+	// Run runs exchange.lua. See redisstore.Script.Run.
+	Run(ctx context.Context, calls ...redisstore.ScriptCall) []redisstore.ScriptReply
+	// Time returns the time of a server, the same one for all nodes.
+	Time(ctx context.Context) (time.Time, error)
+	// MalformedReply returns an error that says that the server of a key has sent an impossible reply.
+	MalformedReply(key string) error
+}
+
+// storeRedis is the ExchangeRedis of a store.
+type storeRedis struct {
+	*redisstore.Store
+	script *redisstore.Script
+}
+
+// Run implements ExchangeRedis.
+func (r storeRedis) Run(ctx context.Context, calls ...redisstore.ScriptCall) []redisstore.ScriptReply {
+	return r.script.Run(ctx, calls...)
+}
+
 // NewExchange returns an Exchange.
 func NewExchange(store *redisstore.Store, o ExchangeOptions) (*Exchange, error) {
-	prefix, err := keyPrefix(store, o.Name)
+	return NewExchangeOver(storeRedis{store, store.NewScript(exchangeLua)}, o)
+}
+
+// NewExchangeOver returns an Exchange that accesses Redis in another way than through a store.
+func NewExchangeOver(redis ExchangeRedis, o ExchangeOptions) (*Exchange, error) {
+	prefix, err := keyPrefix(redis.Prefix(), o.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +115,18 @@ func NewExchange(store *redisstore.Store, o ExchangeOptions) (*Exchange, error) 
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
-	return &Exchange{
-		store: store, name: cmp.Or(o.Name, defaultName), prefix: prefix, author: o.Author,
-		fingerprint: strconv.FormatUint(fleet.Fingerprint(o.Secret), 36), script: store.NewScript(exchangeLua), rand: o.Rand,
-	}, nil
+	x := &Exchange{
+		redis: redis, name: cmp.Or(o.Name, defaultName), author: o.Author,
+		fingerprint: strconv.FormatUint(fleet.Fingerprint(o.Secret), 36), rand: o.Rand,
+	}
+	for group := range x.groupKeys {
+		x.groupKeys[group] = prefix + groupTag(group)
+	}
+	return x, nil
 }
 
 // Time returns the time of a Redis server. All nodes use the same server.
-func (x *Exchange) Time(ctx context.Context) (time.Time, error) { return x.store.Time(ctx) }
+func (x *Exchange) Time(ctx context.Context) (time.Time, error) { return x.redis.Time(ctx) }
 
 // Lost returns the groups of keys that have lost notes since the last call, one bit each.
 func (x *Exchange) Lost() uint64 {
@@ -116,15 +148,11 @@ func (x *Exchange) Exchange(
 		return indices(len(notes)), err
 	}
 	if len(groups) == 0 {
-		_, err = x.store.Time(ctx) // cheaper than a script: idle nodes do this several times per second
+		_, err = x.redis.Time(ctx) // cheaper than a script: idle nodes do this several times per second
 		return nil, err
 	}
-	calls := make([]redisstore.ScriptCall, len(groups))
-	for n, g := range groups {
-		calls[n] = x.call(g, notes)
-	}
 	foreign := false
-	for n, reply := range x.script.Run(ctx, calls...) {
+	for n, reply := range x.redis.Run(ctx, x.calls(groups, notes)...) {
 		g := groups[n]
 		foreignGroup, groupErr := false, reply.Err
 		if groupErr == nil {
@@ -143,25 +171,47 @@ func (x *Exchange) Exchange(
 }
 
 // groupKey returns the Redis key of the state of a group.
-func (x *Exchange) groupKey(group int) string { return x.prefix + groupTag(group) }
+func (x *Exchange) groupKey(group int) string { return x.groupKeys[group] }
 
-// call returns the script call for a group of notes.
-func (x *Exchange) call(g keyGroup, notes []fleet.Note) redisstore.ScriptCall {
-	state, base := &x.groups[g.number], x.groupKey(g.number)
-	c := redisstore.ScriptCall{
-		Keys: []string{base}, Args: []string{x.author, x.fingerprint, strconv.FormatUint(x.rand(), 36), state.epoch},
+// calls returns a script call for each group of notes.
+func (x *Exchange) calls(groups []keyGroup, notes []fleet.Note) []redisstore.ScriptCall {
+	const headArgs = 4
+	x.text, x.ends = x.text[:0], x.ends[:0]
+	for _, g := range groups {
+		x.appendNotes(g, notes)
 	}
+	calls := make([]redisstore.ScriptCall, len(groups))
+	keys := make([]string, 0, len(groups)+len(notes))
+	args := make([]string, 0, headArgs*len(groups)+len(notes))
+	text, start, ends := string(x.text), 0, x.ends // one allocation for all keys and arguments of notes
+	for n, g := range groups {
+		firstKey, firstArg := len(keys), len(args)
+		keys = append(keys, x.groupKey(g.number))
+		args = append(args, x.author, x.fingerprint, strconv.FormatUint(x.rand(), 36), x.groups[g.number].epoch)
+		for range g.index {
+			keys, args = append(keys, text[start:ends[0]]), append(args, text[ends[0]:ends[1]])
+			start, ends = ends[1], ends[2:]
+		}
+		calls[n] = redisstore.ScriptCall{Keys: keys[firstKey:], Args: args[firstArg:]}
+	}
+	return calls
+}
+
+// appendNotes appends the keys and arguments of a group of notes to x.text.
+func (x *Exchange) appendNotes(g keyGroup, notes []fleet.Note) {
+	state := &x.groups[g.number]
 	for _, i := range g.index {
 		n := &notes[i]
 		since := state.read[n.Key]
 		if n.ReadAll {
 			since = 0
 		}
-		arg := appendNumber(make([]byte, 0, 2*numberBytes+len(n.Text)), since)
-		arg = appendNumber(arg, n.Keep.Milliseconds())
-		c.Keys, c.Args = append(c.Keys, base+keyName(n.Key)), append(c.Args, string(append(arg, n.Text...)))
+		x.text = appendKeyName(append(x.text, x.groupKey(g.number)...), n.Key)
+		x.ends = append(x.ends, len(x.text))
+		x.text = appendNumber(appendNumber(x.text, since), n.Keep.Milliseconds())
+		x.text = append(x.text, n.Text...)
+		x.ends = append(x.ends, len(x.text))
 	}
-	return c
 }
 
 // numberBytes is the size of a number in exchange.lua.
@@ -169,7 +219,10 @@ const numberBytes = 6
 
 func appendNumber(b []byte, n int64) []byte {
 	n = min(max(n, 0), 1<<(8*numberBytes)-1)
-	return append(b, binary.BigEndian.AppendUint64(nil, uint64(n))[8-numberBytes:]...)
+	for shift := 8 * (numberBytes - 1); shift >= 0; shift -= 8 {
+		b = append(b, byte(n>>shift))
+	}
+	return b
 }
 
 // A reply of exchange.lua begins with replyHead values, followed by replyNote values for each note.
@@ -179,7 +232,7 @@ const replyHead, replyNote = 3, 4
 func (x *Exchange) read(
 	g keyGroup, notes []fleet.Note, reply []string, received func(note int, n fleet.PeerNote),
 ) (foreign bool, err error) {
-	malformed := func() (bool, error) { return false, x.store.MalformedReply(x.groupKey(g.number)) }
+	malformed := func() (bool, error) { return false, x.redis.MalformedReply(x.groupKey(g.number)) }
 	if len(reply) < replyHead || (len(reply)-replyHead)%replyNote != 0 {
 		return malformed()
 	}

@@ -24,24 +24,29 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,64}$`)
 // defaultName is the name of a fleet whose name is not set.
 const defaultName = "fleet"
 
-// keyPrefix returns the start of the Redis keys of a fleet.
-func keyPrefix(store *redisstore.Store, name string) (string, error) {
+// keyPrefix returns the start of the Redis keys of a fleet in a store with the given prefix.
+func keyPrefix(store, name string) (string, error) {
 	name = cmp.Or(name, defaultName)
 	if !validName.MatchString(name) {
 		return "", fmt.Errorf("fleetredis: fleet name %q: want 1 to 64 letters, digits and . - _ : /", name)
 	}
-	return store.Prefix() + ":" + name, nil
+	return store + ":" + name, nil
 }
 
 const (
 	keyBytes     = 16
-	keyNameBytes = 20 // length of a key in base 85
+	keyNameBytes = 20 // maximum length of a key in base 85
 )
 
 // keyName encodes a fleet's key for the end of its Redis key.
-func keyName(key string) string {
+func keyName(key string) string { return string(appendKeyName(nil, key)) }
+
+// appendKeyName appends the keyName of a key.
+func appendKeyName(b []byte, key string) []byte {
+	var raw [keyBytes]byte
 	var text [keyNameBytes]byte
-	return string(text[:ascii85.Encode(text[:], []byte(key))])
+	copy(raw[:], key)
+	return append(b, text[:ascii85.Encode(text[:], raw[:])]...)
 }
 
 // groupTag returns the hash tag of a group of keys, which determines their slot in a cluster. It includes a hash of the
@@ -59,16 +64,27 @@ type keyGroup struct {
 
 // groupKeys sorts the keys 0 to n-1 by their groups.
 func groupKeys(n int, key func(i int) string) ([]keyGroup, error) {
-	var index [fleet.KeyGroups][]int
+	var sizes [fleet.KeyGroups]int
 	for i := range n {
 		k := key(i)
 		if len(k) != keyBytes {
 			return nil, fmt.Errorf("fleetredis: a key of %d bytes: want %d", len(k), keyBytes)
 		}
-		number := int(k[0]) % fleet.KeyGroups
+		sizes[k[0]%fleet.KeyGroups]++
+	}
+	var index [fleet.KeyGroups][]int
+	all, count := make([]int, n), 0
+	for number, size := range sizes {
+		if size > 0 {
+			index[number], all = all[:0:size], all[size:]
+			count++
+		}
+	}
+	for i := range n {
+		number := key(i)[0] % fleet.KeyGroups
 		index[number] = append(index[number], i)
 	}
-	var groups []keyGroup
+	groups := make([]keyGroup, 0, count)
 	for number, list := range index {
 		if list != nil {
 			groups = append(groups, keyGroup{number, list})

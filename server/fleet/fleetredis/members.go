@@ -20,7 +20,7 @@ type MemberList struct {
 
 // NewMemberList returns the list of the fleet with the given name. An empty name means "fleet".
 func NewMemberList(store *redisstore.Store, name string) (*MemberList, error) {
-	prefix, err := keyPrefix(store, name)
+	prefix, err := keyPrefix(store.Prefix(), name)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type RegionStore struct {
 
 // NewRegionStore returns the RegionStore of the fleet with the given name. An empty name means "fleet".
 func NewRegionStore(store *redisstore.Store, name string) (*RegionStore, error) {
-	prefix, err := keyPrefix(store, name)
+	prefix, err := keyPrefix(store.Prefix(), name)
 	if err != nil {
 		return nil, err
 	}
