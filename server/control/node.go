@@ -33,6 +33,8 @@ type Node struct {
 	Fleet *FleetStats `json:"fleet,omitempty"`
 	// Health has the statistics that alerts depend on. It is nil if the node has an old version.
 	Health *HealthStats `json:"health,omitempty"`
+	// EnforcementOff are the suspensions that were created on the node itself. Those of the rules service are not here.
+	EnforcementOff []Suspension `json:"enforcement_off,omitempty"`
 	// QueryKey is the secret key with which the rules service signs its queries to the node.
 	QueryKey string    `json:"ask_key,omitempty"`
 	Started  time.Time `json:"started"`
@@ -69,6 +71,7 @@ func (n *Node) Problems() []source.Problem {
 			list = append(list, source.Problem{Path: field.path, Value: fmt.Sprint(field.value), Want: want})
 		}
 	}
+	list = append(list, suspensionProblems(n.EnforcementOff)...)
 	if n.Fleet != nil {
 		for _, p := range n.Fleet.Problems() {
 			p.Path = "fleet." + p.Path

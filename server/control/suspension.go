@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
 )
 
 // A Suspension turns off the enforcement of one rule, or of all rules of its namespace, until it expires: requests over
 // a limit are admitted and counted, as with on_limit: shadow. Its ID is SuspensionID.
 type Suspension struct {
-	// Namespace and Scope are set only in responses. Scope is ScopeFleet if enforcement was turned off by the rules
-	// service, for all nodes, and ScopeNode if it was turned off on one node.
+	// Namespace, Node and Scope are set only in responses. Scope is ScopeFleet if enforcement was turned off by the rules
+	// service, for all nodes, and ScopeNode if it was turned off on one node, whose ID is Node.
 	Namespace string `json:"namespace,omitempty"`
+	Node      string `json:"node,omitempty"`
 	// Rule is the ID of the rule. Empty means all rules of the namespace.
 	Rule    string    `json:"rule,omitempty"`
 	Scope   string    `json:"scope,omitempty"`
@@ -69,4 +71,27 @@ func CheckSuspensionTime(d time.Duration) string {
 		return `a time of 1s to 168h, as in "30m"`
 	}
 	return ""
+}
+
+// MaxNodeSuspensions is the maximum number of suspensions in a heartbeat.
+const MaxNodeSuspensions = 100
+
+// suspensionProblems returns the invalid fields of the suspensions in a heartbeat.
+func suspensionProblems(suspensions []Suspension) (list []source.Problem) {
+	if n := len(suspensions); n > MaxNodeSuspensions {
+		return []source.Problem{{
+			Path: "enforcement_off", Value: fmt.Sprintf("%d elements", n), Want: fmt.Sprintf("at most %d", MaxNodeSuspensions),
+		}}
+	}
+	for i := range suspensions {
+		s := &suspensions[i]
+		for _, text := range []struct{ name, value string }{{"rule", s.Rule}, {"note", s.Note}, {"by", s.By}} {
+			if len(text.value) > rules.MaxText {
+				list = append(list, source.Problem{
+					Path: fmt.Sprintf("enforcement_off[%d].%s", i, text.name), Want: fmt.Sprintf("at most %d bytes", rules.MaxText),
+				})
+			}
+		}
+	}
+	return list
 }

@@ -39,27 +39,44 @@ func waitDecision(t *testing.T, p *process, want int) {
 type suspension struct {
 	Rule  string `json:"rule"`
 	Scope string `json:"scope"`
+	Node  string `json:"node"`
 }
 
 // enforce runs headgate enforce against a process and returns the suspensions in its output.
 func enforce(t *testing.T, p *process, args ...string) []suspension {
 	t.Helper()
-	var stdout, stderr strings.Builder
-	command := newProgram(cli.Program{
-		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		Environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()},
-	})
-	all := append(append([]string{"enforce"}, args...), "--output", "json", "--timeout", "1m")
-	if code := command.run(t.Context(), all); code != cli.ExitOK {
-		t.Fatalf("headgate %s: got %d: %s", strings.Join(all, " "), code, stderr.String())
+	code, stdout, stderr := runEnforce(t, p, append(args, "--output", "json"))
+	if code != cli.ExitOK {
+		t.Fatalf("headgate enforce %s: got %d: %s", strings.Join(args, " "), code, stderr)
 	}
 	var report struct {
 		Off []suspension `json:"off"`
 	}
-	if err := json.Unmarshal([]byte(stdout.String()), &report); err != nil {
-		t.Fatalf("%s: %v", stdout.String(), err)
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("%s: %v", stdout, err)
 	}
 	return report.Off
+}
+
+// enforceError runs headgate enforce, which must fail, and returns its message.
+func enforceError(t *testing.T, p *process, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := runEnforce(t, p, args)
+	if code == cli.ExitOK {
+		t.Errorf("headgate enforce %s: got %s, want an error", strings.Join(args, " "), stdout)
+	}
+	return stderr
+}
+
+func runEnforce(t *testing.T, p *process, args []string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	command := newProgram(cli.Program{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		Environ: []string{"HEADGATE_TOKEN=" + testAdminToken, "HEADGATE_SERVER=http://" + p.admin, "HOME=" + t.TempDir()},
+	})
+	code = command.run(t.Context(), append(append([]string{"enforce"}, args...), "--timeout", "1m"))
+	return code, out.String(), errs.String()
 }
 
 func TestEnforceOffReachesEveryNodeAndEndsByItself(t *testing.T) {
@@ -111,9 +128,35 @@ func TestEnforceOffReachesEveryNodeAndEndsByItself(t *testing.T) {
 		waitDecision(t, p, http.StatusTooManyRequests)
 	}
 
+	// A switch of one node is seen where the fleet is managed.
+	enforce(t, node, "off", "once", "--this-node", "--for", "5m")
+	await.NoError(t, "the switch of the node in the rules service", func() error {
+		if off := enforce(t, service, "status"); len(off) != 1 || off[0].Rule != "once" || off[0].Scope != "node" || off[0].Node == "" {
+			return fmt.Errorf("got %+v", off)
+		}
+		return nil
+	})
+	enforce(t, node, "on", "--this-node")
+	await.NoError(t, "the end of the switch in the rules service", func() error {
+		if off := enforce(t, service, "status"); len(off) != 0 {
+			return fmt.Errorf("got %+v", off)
+		}
+		return nil
+	})
+	if got := enforceError(t, service, "off", "nosuch"); strings.Contains(got, "--this-node") {
+		t.Errorf("a rule that does not exist: got %s, want no advice about unreachable services", got)
+	}
+	const switchOne = "headgate enforce off once --for 1h30m --this-node --server "
+	if got := enforceError(t, node, "off", "once", "--for", "90m"); !strings.Contains(got, switchOne+"http://"+node.admin) {
+		t.Errorf("a node without a rules service: got %s, want the command for it", got)
+	}
+
 	// Without the rules service, the node can be switched alone.
 	if code := service.stop(); code != 0 {
 		t.Errorf("the service ended with %d", code)
+	}
+	if got := enforceError(t, service, "off", "once", "--for", "90m"); !strings.Contains(got, switchOne+"http://NODE:8084") {
+		t.Errorf("without the rules service: got %s, want the command for one node", got)
 	}
 	if off := enforce(t, node, "off", "--this-node", "--for", "5m"); len(off) != 1 || off[0].Scope != "node" {
 		t.Errorf("enforce off --this-node: got %+v", off)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -118,7 +119,8 @@ func (s *Server) enforcementScope(c *call.Call, all bool) ([]string, error) {
 	return names, nil
 }
 
-// respondEnforcement responds with the suspensions in force in the given namespaces.
+// respondEnforcement responds with the suspensions in force in the given namespaces: first those of the rules service,
+// then those of single nodes.
 func (s *Server) respondEnforcement(c *call.Call, names []string) error {
 	response := struct {
 		Off []control.Suspension `json:"off"`
@@ -136,5 +138,31 @@ func (s *Server) respondEnforcement(c *call.Call, names []string) error {
 			}
 		}
 	}
+	for _, name := range names {
+		list, err := s.nodeSuspensions(c.R.Context(), name, now)
+		if err != nil {
+			return err
+		}
+		response.Off = append(response.Off, list...)
+	}
 	return c.Respond(http.StatusOK, response)
+}
+
+// nodeSuspensions returns the suspensions that nodes of a namespace have reported as created on themselves. A node that
+// no longer sends heartbeats may be unable to reach the rules service, and still not enforce its rules.
+func (s *Server) nodeSuspensions(ctx context.Context, namespace string, now time.Time) ([]control.Suspension, error) {
+	nodes, err := s.nodes.List(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var list []control.Suspension
+	for i := range nodes {
+		for _, suspension := range nodes[i].EnforcementOff {
+			if suspension.Expires.After(now) {
+				suspension.Namespace, suspension.Node, suspension.Scope = namespace, nodes[i].ID, control.ScopeNode
+				list = append(list, suspension)
+			}
+		}
+	}
+	return list, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -105,7 +106,7 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 	// Do not compare the time and the statistics, which always differ. Other processes see older ones.
 	compared := before.node
 	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
-	if known && now.Sub(before.written) < WriteInterval && compared == n {
+	if known && now.Sub(before.written) < WriteInterval && reflect.DeepEqual(compared, n) {
 		r.nodes[keyOf(&n)] = entry{n, before.written}
 		return false, nil
 	}

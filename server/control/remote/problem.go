@@ -33,6 +33,9 @@ type Error struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
+// NoService begins the detail of an Error of a node that takes its rules from another rules service.
+const NoService = "This node has no rules service of its own."
+
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the rules service says %d", e.Status)

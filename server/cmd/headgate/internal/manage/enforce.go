@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,8 @@ passed. The audit log, /readyz and the metric headgate_enforcement_off_rules sho
 
 With --this-node the command switches only the node at --server. That works while its rules service is unreachable:
 the token is then the one of its --admin-token-file, its log is the audit log, and the switch is lost when the process
-ends.`,
+ends. The node reports the switch to the rules service, whose console and "headgate enforce status" show it; end it with
+--this-node again.`,
 		Example: `  # at 3 a.m.: stop enforcing everything in the namespace for half an hour
   headgate enforce off --for 30m --note "customers are blocked"
 
@@ -68,7 +70,7 @@ func (p *program) enforceOffCommand(f *enforceFlags) *cobra.Command {
 		ValidArgsFunction: p.completeIDs(&ruleKind, &f.ServerFlags),
 	}
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
-		return p.switchEnforcement(ctx, client, f, "off", args, map[string]any{"for": duration.String()})
+		return p.switchEnforcement(ctx, client, f, args, enforceSwitch{"off", duration})
 	})
 	c.Flags().DurationVar(&duration, "for", 30*time.Minute, "how long, 1s to 168h")
 	cli.AddNoteFlag(c, &f.ServerFlags)
@@ -87,7 +89,7 @@ func (p *program) enforceOnCommand(f *enforceFlags) *cobra.Command {
 		ValidArgsFunction: p.completeIDs(&ruleKind, &f.ServerFlags),
 	}
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
-		return p.switchEnforcement(ctx, client, f, "on", args, map[string]any{})
+		return p.switchEnforcement(ctx, client, f, args, enforceSwitch{state: "on"})
 	})
 	cli.AddNoteFlag(c, &f.ServerFlags)
 	output.AddFlag(c, &f.out)
@@ -108,7 +110,9 @@ func (p *program) enforceStatusCommand(f *enforceFlags) *cobra.Command {
 		if f.allNamespaces {
 			query.Set("all_namespaces", "true")
 		}
-		return p.callEnforcement(ctx, client, f, http.MethodGet, f.path(), query, nil)
+		return p.callEnforcement(ctx, client, f, enforcementCall{
+			command: "status", method: http.MethodGet, path: f.path(), query: query,
+		})
 	})
 	output.AddFlag(c, &f.out)
 	return c
@@ -122,26 +126,58 @@ func (f *enforceFlags) path() string {
 	return "/v1/enforcement"
 }
 
-// switchEnforcement turns enforcement on or off. state is "on" or "off". args may contain the ID of a rule.
+// An enforceSwitch is a change of enforcement: "off" for a time, or "on".
+type enforceSwitch struct {
+	state    string
+	duration time.Duration
+}
+
+// switchEnforcement turns enforcement on or off. args may contain the ID of a rule.
 func (p *program) switchEnforcement(
-	ctx context.Context, client *remote.Client, f *enforceFlags, state string, args []string, request map[string]any,
+	ctx context.Context, client *remote.Client, f *enforceFlags, args []string, to enforceSwitch,
 ) error {
+	request, command := map[string]any{}, to.state
 	if len(args) > 0 {
 		request["rule"] = args[0]
+		command += " " + args[0]
+	}
+	if to.state == "off" {
+		request["for"] = to.duration.String()
+		command += " --for " + flagText(to.duration)
 	}
 	if f.allNamespaces {
 		request["all_namespaces"] = true
 	}
-	return p.callEnforcement(ctx, client, f, http.MethodPost, f.path()+":"+state, nil, request)
+	return p.callEnforcement(ctx, client, f, enforcementCall{
+		command: command, method: http.MethodPost, path: f.path() + ":" + to.state, request: request,
+	})
+}
+
+// flagText formats a duration as people type it for a flag: 30m instead of 30m0s.
+func flagText(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// An enforcementCall is a call about enforcement. command is the subcommand with its arguments, for advice.
+type enforcementCall struct {
+	command, method, path string
+	query                 url.Values
+	request               any
 }
 
 // callEnforcement makes a call and shows its response.
 func (p *program) callEnforcement(
-	ctx context.Context, client *remote.Client, f *enforceFlags, method, path string, query url.Values, in any,
+	ctx context.Context, client *remote.Client, f *enforceFlags, call enforcementCall,
 ) error {
 	var report enforcementReport
-	if err := client.Do(ctx, method, path, query, in, &report); err != nil {
-		return adviseThisNode(f, err)
+	if err := client.Do(ctx, call.method, call.path, call.query, call.request, &report); err != nil {
+		return adviseThisNode(f, err, client.Name(), call.command)
 	}
 	if f.out == output.Table && len(report.Off) == 0 {
 		p.Printf("all rules are enforced\n")
@@ -150,25 +186,40 @@ func (p *program) callEnforcement(
 	rows := [][]string{}
 	for _, s := range report.Off {
 		rows = append(rows, []string{
-			cmp.Or(s.Rule, "(all)"), output.OrDash(cmp.Or(s.Namespace, s.Scope)),
+			cmp.Or(s.Rule, "(all)"), whereText(&s), output.OrDash(s.Namespace),
 			s.Expires.Local().Format(time.DateTime), time.Until(s.Expires).Round(time.Second).String(), s.By,
 			output.OrDash(s.Note),
 		})
 	}
-	where := "NAMESPACE"
-	if f.thisNode {
-		where = "SCOPE"
-	}
-	return p.Show(f.out, report, []string{"NOT ENFORCED", where, "UNTIL", "LEFT", "BY", "NOTE"}, rows)
+	return p.Show(f.out, report, []string{"NOT ENFORCED", "ON", "NAMESPACE", "UNTIL", "LEFT", "BY", "NOTE"}, rows)
 }
 
-// adviseThisNode adds the advice to use --this-node to an error if the node cannot reach its rules service.
-func adviseThisNode(f *enforceFlags, err error) error {
+// whereText returns on which nodes a suspension is in force.
+func whereText(s *control.Suspension) string {
+	switch {
+	case s.Node != "":
+		return "node " + s.Node
+	case s.Scope == control.ScopeNode:
+		return "this node"
+	}
+	return "all nodes"
+}
+
+// adviseThisNode adds the command for one node to an error if the rules service did not serve the call. server is the
+// URL of the call, and command the command without the flags that select a node.
+func adviseThisNode(f *enforceFlags, err error, server, command string) error {
 	var refused *remote.Error
-	if f.thisNode || !errors.As(err, &refused) ||
-		refused.Status != http.StatusNotFound && refused.Status != http.StatusServiceUnavailable {
+	node := "http://NODE:8084" // the rules service did not respond: its nodes have other addresses
+	if errors.As(err, &refused) {
+		isNode := strings.HasPrefix(refused.Detail, remote.NoService)
+		if !isNode && refused.Status != http.StatusServiceUnavailable {
+			return err
+		}
+		node = server
+	}
+	if f.thisNode {
 		return err
 	}
-	return fmt.Errorf("%w\n  while the rules service is unreachable, switch each node: "+
-		"add --this-node and --server with the URL of its admin listener", err)
+	return fmt.Errorf("%w\n  while the rules service is unreachable, switch each node, with the token of its "+
+		"--admin-token-file:\n  headgate enforce %s --this-node --server %s --token-file FILE", err, command, node)
 }

@@ -192,6 +192,17 @@ func (e *enforcement) activeSuspensions() []control.Suspension {
 	return slices.Clone(e.active)
 }
 
+// ownSuspensions returns the suspensions in force that were created on this node, at most as many as a heartbeat may
+// have.
+func (e *enforcement) ownSuspensions() []control.Suspension {
+	list := e.activeSuspensions()
+	list = slices.DeleteFunc(list, func(s control.Suspension) bool { return s.Scope != control.ScopeNode })
+	for i := range list {
+		list[i].Scope = "" // the rules service sets it
+	}
+	return list[:min(len(list), control.MaxNodeSuspensions)]
+}
+
 // stats returns the statistics for the metrics.
 func (e *enforcement) stats() telemetry.Enforcement {
 	e.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ func (n *Node) describe() control.Node {
 		result.QueryKey = n.rulesService.keyQueries.Key()
 	}
 	result.Counters = n.config.SharedCountersID()
+	result.EnforcementOff = n.enforcement.ownSuspensions()
 	result.Fleet = n.fleet.Report()
 	result.Health = n.healthStats(time.Now())
 	if status, degraded := n.stores.Status(); degraded {
@@ -65,15 +67,16 @@ func (n *Node) adminURL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// storeCheckInterval is the interval at which reportStoreChanges checks the state of the store.
-const storeCheckInterval = 500 * time.Millisecond
+// changeCheckInterval is the interval at which reportChanges checks the state of the node.
+const changeCheckInterval = 500 * time.Millisecond
 
-// reportStoreChanges sends a heartbeat when the store becomes unreachable or reachable again, so that operators see the
-// change before the next regular heartbeat.
-func (n *Node) reportStoreChanges(ctx context.Context) {
-	tick := time.NewTicker(storeCheckInterval)
+// reportChanges sends a heartbeat when the store becomes unreachable or reachable again, and when enforcement is turned
+// off or on on this node, so that operators see the change before the next regular heartbeat.
+func (n *Node) reportChanges(ctx context.Context) {
+	tick := time.NewTicker(changeCheckInterval)
 	defer tick.Stop()
 	_, wasDegraded := n.stores.Status()
+	var reported []control.Suspension
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,10 +84,11 @@ func (n *Node) reportStoreChanges(ctx context.Context) {
 		case <-tick.C:
 		}
 		_, degraded := n.stores.Status()
-		if degraded == wasDegraded {
+		suspensions := n.enforcement.ownSuspensions()
+		if degraded == wasDegraded && slices.Equal(suspensions, reported) {
 			continue
 		}
-		wasDegraded = degraded
+		wasDegraded, reported = degraded, suspensions
 		if n.followedRules != nil {
 			n.followedRules.follower.Report()
 		} else if server := n.rulesService.api.Load(); server != nil {

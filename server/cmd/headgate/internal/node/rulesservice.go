@@ -327,7 +327,7 @@ func (s *rulesService) handler(next http.Handler) http.Handler {
 			hostguard.WriteProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
 		case isAPI && s.remote != nil:
 			hostguard.WriteProblem(w, http.StatusNotFound,
-				"This node has no rules service of its own. Its rules come from "+s.remote.Name()+": send the request there.")
+				remote.NoService+" Its rules come from "+s.remote.Name()+": send the request there.")
 		default:
 			next.ServeHTTP(w, r)
 		}

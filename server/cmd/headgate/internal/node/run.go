@@ -51,7 +51,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	if n.stores.Shared() {
 		tasks.Go(func() { n.stores.WatchServers(serveCtx) })
-		tasks.Go(func() { n.reportStoreChanges(serveCtx) })
+		tasks.Go(func() { n.reportChanges(serveCtx) })
 	}
 	tasks.Go(func() { n.enforcement.run(serveCtx) })
 	tasks.Go(func() { n.overload.Run(serveCtx) })
