@@ -82,7 +82,7 @@ func TestKeysAboveTheirLimitAreNotEvicted(t *testing.T) {
 				s, clock := newSmallStore(t)
 				limit, flood := headgate.MustParseLimit(test.limit), headgate.MustParseLimit(test.flood)
 				if flood.Algorithm == headgate.SlidingWindow {
-					s.budget.limit = 4 << 20 // records take more
+					s.budget.SetLimit(4 << 20) // records take more
 				}
 				r := hotRun{T: t, store: s, clock: clock, limit: limit, checks: make([]headgate.Check, perCall)}
 				admitted, took := r.flooded(flood)
@@ -105,7 +105,7 @@ func TestDeniedKeysThatHaveDrainedMakeRoom(t *testing.T) {
 	for _, limit := range []string{"1/s", "1/s fixed-window", "2/s sliding-window"} {
 		t.Run(limit, func(t *testing.T) {
 			s, clock := newSmallStore(t)
-			s.budget.limit = 4 << 20
+			s.budget.SetLimit(4 << 20)
 			fill(t, s, limit)
 			clock.advance(10 * time.Second)
 			b := bind(t, s, limit)

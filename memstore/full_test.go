@@ -34,7 +34,7 @@ func newSmallStore(t *testing.T) (*Store, *fakeClock) {
 	t.Helper()
 	clock := &fakeClock{}
 	s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-	s.budget.limit = 1 << 19
+	s.budget.SetLimit(1 << 19)
 	return s, clock
 }
 

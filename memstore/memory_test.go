@@ -17,7 +17,7 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.limit /= slower
+			s.budget.SetLimit(s.budget.Limit() / slower)
 			b := bind(t, s, limit)
 			const perGoroutine = 120_000 / slower
 			var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func TestMemoryPressureSparesDeniedKeys(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.limit /= slower
+			s.budget.SetLimit(s.budget.Limit() / slower)
 			b := bind(t, s, limit)
 			const abusers = 500 / slower
 			for i := range abusers {
@@ -134,7 +134,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.limit /= slower
+			s.budget.SetLimit(s.budget.Limit() / slower)
 			b := bind(t, s, limit)
 			refused := -1
 			for i := range 1_000_000 {

@@ -161,7 +161,7 @@ func (s *Store) allocate(sh *shard, class uint8, op *operation) (uint32, bool) {
 	}
 	for c.free == 0 && !s.addPage(&sh.records, class) && !s.evictRecord(sh, class, op) {
 		if !s.reclaimPage(sh, op) {
-			s.budget.records.Add(-hashindex.BytesPerKey)
+			s.budget.Records.Add(-hashindex.BytesPerKey)
 			return 0, false
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Store) allocate(sh *shard, class uint8, op *operation) (uint32, bool) {
 	return number, true
 }
 
-func (s *Store) reserveRecord(bytes int64) bool { return s.budget.reserve(&s.budget.records, bytes) }
+func (s *Store) reserveRecord(bytes int64) bool { return s.budget.Reserve(&s.budget.Records, bytes) }
 
 func (s *Store) addPage(r *records, class uint8) bool {
 	c := &r.classes[class]
@@ -247,7 +247,7 @@ func (s *Store) reclaimPage(sh *shard, op *operation) bool {
 		sh.recordSweep(now)
 		c.removePage(class, first)
 		sh.records.pages--
-		s.budget.records.Add(-pageBytes(class))
+		s.budget.Records.Add(-pageBytes(class))
 		return true
 	}
 	return false
@@ -311,7 +311,7 @@ func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 
 // releaseRecord adds a record to the free list of its class.
 func (s *Store) releaseRecord(r *records, p recordLocation) {
-	s.budget.records.Add(-hashindex.BytesPerKey)
+	s.budget.Records.Add(-hashindex.BytesPerKey)
 	c := &r.classes[p.class()]
 	c.push(p.class(), p.number())
 	c.live--
@@ -341,7 +341,7 @@ func (s *Store) sweepRecords(r *records, count int, now int64) {
 		}
 		if c.live == 0 && c.capacity > 0 {
 			r.pages -= c.pageCount()
-			s.budget.records.Add(-int64(c.pageCount()) * pageBytes(uint8(class)))
+			s.budget.Records.Add(-int64(c.pageCount()) * pageBytes(uint8(class)))
 			*c = sizeClass{}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/headgate/headgate/memstore/internal/memory"
 )
 
 // A segmentPool has the memory of unused segments. The first access to new memory causes a page fault, which takes
@@ -36,34 +38,34 @@ const (
 
 // newLargeSegment returns an empty segment of maxSlots slots, or nil if memory does not allow one.
 func (s *Store) newLargeSegment(depth uint8) *segment {
-	memory, few := s.segmentPool.take()
+	mem, few := s.segmentPool.take()
 	if few {
 		select {
 		case s.segmentPool.refill <- struct{}{}:
 		default: // refillSegmentPool was woken already
 		}
 	}
-	if memory.base == nil {
+	if mem.base == nil {
 		if !s.reserveTable(largeBytes) {
 			return nil
 		}
-		if memory = s.segmentPool.reuse(); memory.base == nil {
+		if mem = s.segmentPool.reuse(); mem.base == nil {
 			return newSegment(maxSlots, depth)
 		}
 	}
-	return &segment{slots: unsafe.Slice(memory.base, maxSlots), depth: depth, reused: memory.used}
+	return &segment{slots: unsafe.Slice(mem.base, maxSlots), depth: depth, reused: mem.used}
 }
 
 // take returns the prepared memory of a segment, and reports whether only few prepared segments are left.
-func (t *segmentPool) take() (memory segmentMemory, few bool) {
+func (t *segmentPool) take() (mem segmentMemory, few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := len(t.ready) - 1
 	if last < 0 {
 		return segmentMemory{}, true
 	}
-	memory, t.ready = t.ready[last], t.ready[:last]
-	return memory, last <= t.low
+	mem, t.ready = t.ready[last], t.ready[:last]
+	return mem, last <= t.low
 }
 
 // reuse returns released memory, if there is any.
@@ -81,8 +83,8 @@ func (t *segmentPool) reuse() segmentMemory {
 
 // release returns the memory of an unused segment to the system.
 func (s *Store) release(g *segment) {
-	s.budget.tables.Add(-g.bytes())
-	if !returnPages(g.slots) {
+	s.budget.Tables.Add(-g.bytes())
+	if !memory.ReturnPages(bytesOf(g.slots)) {
 		return // the garbage collector frees it
 	}
 	s.segmentPool.mu.Lock()
@@ -106,7 +108,7 @@ func (s *Store) refillSegmentPool() {
 // prepareSegments adds segments to the pool: a sixteenth of the size of all tables, within limits, or less if memory
 // does not allow that.
 func (s *Store) prepareSegments() {
-	bytes := min(max(s.budget.tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
+	bytes := min(max(s.budget.Tables.Load()/16, minChunk), maxChunk) / largeBytes * largeBytes
 	for !s.reserveTable(bytes) {
 		if bytes /= 2; bytes < largeBytes {
 			return
@@ -115,12 +117,12 @@ func (s *Store) prepareSegments() {
 	}
 	var prepared []segmentMemory
 	for ; bytes > 0; bytes -= largeBytes {
-		memory := s.segmentPool.reuse()
-		if memory.base == nil {
+		mem := s.segmentPool.reuse()
+		if mem.base == nil {
 			break
 		}
-		touch(unsafe.Slice(memory.base, maxSlots))
-		prepared = append(prepared, memory)
+		touch(unsafe.Slice(mem.base, maxSlots))
+		prepared = append(prepared, mem)
 	}
 	if bytes > 0 {
 		chunk := newChunk(int(bytes / slotBytes))
@@ -144,8 +146,13 @@ func newChunk(slots int) []slot {
 	room := make([]slot, slots+largePage/slotBytes)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) % largePage / slotBytes
 	chunk := room[skip:][:slots:slots]
-	preferLargePages(chunk)
+	memory.PreferLargePages(bytesOf(chunk))
 	return chunk
+}
+
+// bytesOf returns the memory of slots.
+func bytesOf(slots []slot) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(slots))), len(slots)*slotBytes)
 }
 
 // touch makes the system back the memory of empty slots.

@@ -104,7 +104,7 @@ func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int
 	other := s.newLargeSegment(g.depth + 1)
 	if other == nil {
 		if deeper {
-			s.budget.tables.Add(-d.bytes())
+			s.budget.Tables.Add(-d.bytes())
 		}
 		return false
 	}
@@ -162,4 +162,4 @@ func (s *Store) merge(d *directory, i int, now int64) {
 
 func depthOf(d *directory) int { return 64 - layoutBits - int(d.shift) }
 
-func (s *Store) reserveTable(bytes int64) bool { return s.budget.reserve(&s.budget.tables, bytes) }
+func (s *Store) reserveTable(bytes int64) bool { return s.budget.Reserve(&s.budget.Tables, bytes) }

@@ -78,7 +78,8 @@ func newTakeAllSoak(t *testing.T, full bool) *takeAllSoak {
 	}
 	records := len(s.clients) / 2
 	if full { // two thirds of it are for records, and the twins take half of the rest
-		s.budget.limit, s.clients, records = 288<<10, s.clients[:2_000], 80
+		s.budget.SetLimit(288 << 10)
+		s.clients, records = s.clients[:2_000], 80
 	}
 	name := func(k *soakKey, sort string, i int, limit string) {
 		k.name, k.limit = sort+strconv.Itoa(i), headgate.MustParseLimit(limit)

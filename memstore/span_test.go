@@ -91,9 +91,7 @@ func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 			clock.advance(later * time.Microsecond)
 			take(t, s, "alice", small, second)
 			if full {
-				s.budget.mu.Lock()
-				s.budget.limit = 0
-				s.budget.mu.Unlock()
+				s.budget.SetLimit(0)
 			}
 			to := mustPlan(t, limit)
 			if err := s.Give(t.Context(), headgate.Check{Key: "alice", Limit: to.Limit(), Cost: given}, d.Receipt); err != nil {

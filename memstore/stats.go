@@ -38,7 +38,7 @@ func (w *stopwatch) stop(start time.Time) {
 // Stats returns the current figures. It visits every segment, so do not call it more often than metrics are scraped.
 func (s *Store) Stats() Stats {
 	stats := Stats{
-		Bytes: s.budget.used(), MaxBytes: s.budget.limit,
+		Bytes: s.budget.Used(), MaxBytes: s.budget.Limit(),
 		Evictions: s.evictions.Load(), Refusals: s.refusals.Load(),
 		Steps: s.stopwatch.steps.Load(), LongSteps: s.stopwatch.long.Load(),
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/memstore/internal/memory"
 )
 
 var _ headgate.Limiter = (*Store)(nil)
@@ -35,7 +36,7 @@ type Store struct {
 
 	shards [1 << shardBits]shard
 
-	budget    budget
+	budget    memory.Budget
 	evictions atomic.Int64
 	refusals  atomic.Int64
 	stopwatch stopwatch
@@ -58,7 +59,7 @@ func New(o Options) (*Store, error) {
 		custom: maps.Clone(o.Algorithms),
 		stop:   make(chan struct{}),
 	}
-	s.budget.limit = o.MaxBytes
+	s.budget.SetLimit(o.MaxBytes)
 	s.segmentPool.refill = make(chan struct{}, 1)
 	// All kinds of limits share one state per key, so that the consumption stays if the limit of a key changes. Only
 	// leases have a state of their own, because slots in use are not consumption.
