@@ -1,14 +1,10 @@
 package ledger
 
-// Nodes that have received the same updates have the same level, except for updates in transit. If a node's level is
-// below that of a peer for some time, the node has missed units. For example, it evicted the key, or received an update
-// before it knew the key's age. The difference would not disappear, because the node with the lower level admits more.
-// So a node whose level is below the peer's in all updates for a while raises its level. A node whose level is above
-// the peer's sends its level, because it may have denied requests for so long that it has nothing else to send.
-//
-// Updates in transit do not cause such a difference for long: units of third nodes that are in the level of a tally
-// reach this node at about the same time. Late tallies do not cause it either, because units that can have drained
-// since the tally was sent are subtracted from its level.
+// A node's level stays below that of a peer if the node has missed units, for example because it had evicted the key.
+// The difference would not disappear, because the node with the lower level admits more. So a node whose level is below
+// the peer's in all updates for a while raises it. A node whose level is above the peer's sends its level, because it
+// may have denied requests for so long that it has nothing else to send. Updates in transit do not cause a difference
+// for long, and units that can have drained since a late update was sent are subtracted from its level.
 
 // minComparisons is the minimum number of updates from a peer, over a time of LedgerOptions.Lag, to raise the level.
 const minComparisons = 4

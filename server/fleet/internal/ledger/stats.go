@@ -53,8 +53,7 @@ func (c *counters) addLag(ages *ageSum, now time.Duration) {
 	average := ages.sum / time.Duration(ages.updates)
 	c.lag += (average - c.lag) * time.Duration(min(ages.updates, weight)) / weight
 	if now-c.lagMaxSince >= time.Minute {
-		c.lagMax = [2]time.Duration{0, c.lagMax[0]}
-		c.lagMaxSince = now
+		c.lagMax, c.lagMaxSince = [2]time.Duration{0, c.lagMax[0]}, now
 	}
 	c.lagMax[0] = max(c.lagMax[0], ages.highest)
 }
@@ -63,8 +62,7 @@ func (c *counters) addLag(ages *ageSum, now time.Duration) {
 func (l *Ledger) Stats() fleet.LedgerStats {
 	c := &l.counters
 	s := fleet.LedgerStats{
-		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(),
-		Applied: c.applied.Load(),
+		MaxKeys: l.options.MaxKeys, Peers: l.peers.Count(), Applied: c.applied.Load(),
 		Refused: c.refused.Load(), Evicted: c.evicted.Load(), Full: c.full.Load(), Ignored: c.ignored.Load(),
 		PeersDropped: c.peersDropped.Load(), Levelled: c.levelled.Load(),
 		Lookups: c.lookups.Load(), LookupWaits: l.lookups.Waits(), LookupsDropped: l.lookups.Dropped(),
@@ -93,9 +91,7 @@ func (l *Ledger) CountOver(debt, increase int64) { l.counters.addOver(debt, incr
 
 // CountLag counts an update of another region. age is the update's age when it was received.
 func (l *Ledger) CountLag(age time.Duration) {
-	var ages ageSum
-	ages.add(age)
-	l.counters.addLag(&ages, l.clock.Elapsed())
+	l.counters.addLag(&ageSum{updates: 1, sum: age, highest: age}, l.clock.Elapsed())
 }
 
 // CountApplied counts units that another region consumed.

@@ -23,12 +23,9 @@ func (l *Ledger) SetGroupsUnreachable(groups uint64, retry time.Duration) {
 
 // isUnreachable reports whether the peers are unreachable for the key of a check.
 func (l *Ledger) isUnreachable(c *headgate.Check) bool {
-	if l.unreachable.All() {
-		return true
-	}
 	groups := l.unreachable.Groups()
-	if groups == 0 {
-		return false
+	if all := l.unreachable.All(); all || groups == 0 {
+		return all
 	}
 	key := l.hash(c.Key, 0) // any kind: it changes only the last byte of the hash, and GroupOf uses the first
 	return groups>>tally.GroupOf(&key)&1 == 1
