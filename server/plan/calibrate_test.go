@@ -6,6 +6,8 @@ package plan
 
 import (
 	"context"
+	"math"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/memstore"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/async"
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
@@ -73,6 +77,31 @@ func TestThroughputIsTheUsualOne(t *testing.T) {
 			t.Errorf("got %.0f/s, error %v, want %.0f/s as if nothing stalled", got, err, want)
 		}
 	})
+}
+
+// The ledger of package async says what else a counter needs for each peer.
+func TestMemoryOfSharedCounters(t *testing.T) {
+	store, err := async.NewLocal(fleet.LedgerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const keys = 200_000
+	for i := range keys {
+		check := headgate.Check{Key: strconv.Itoa(i), Limit: headgate.PerHour(100), Cost: 1}
+		if _, err := store.Take(t.Context(), check); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	got := float64(after.HeapAlloc-before.HeapAlloc) / keys
+	if want := Defaults(1).LedgerBytes.Value; math.Abs(got/want-1) > 0.25 {
+		t.Errorf("got %.0f bytes per counter, want about %.0f", got, want)
+	}
 }
 
 func TestMemoryIsThatOfAsManyCounters(t *testing.T) {

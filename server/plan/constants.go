@@ -23,8 +23,26 @@ type Constants struct {
 	ShardBytes Constant `json:"shard_bytes"`
 	// CallBytes is the number of bytes of a call to Redis, sent and received.
 	CallBytes Constant `json:"call_bytes"`
-	// UpdateBytes is the number of bytes that a node sends to its peers for each decision in async mode.
-	UpdateBytes Constant `json:"update_bytes"`
+	// SyncCallWork is the time that Redis works for a call that exchanges updates. NoteWork is the additional time of
+	// each note in it, PeerNoteWork that of each note of another author on the same key, and TotalWork that of a key in
+	// a call that adds up the totals of a region. All are in microseconds.
+	SyncCallWork Constant `json:"sync_call_work"`
+	NoteWork     Constant `json:"note_work"`
+	PeerNoteWork Constant `json:"peer_note_work"`
+	TotalWork    Constant `json:"total_work"`
+	// SyncCallBytes is the number of bytes of a call that exchanges updates, sent and received. SentNoteBytes and
+	// ReadNoteBytes are those of a note that a node sends and receives.
+	SyncCallBytes Constant `json:"sync_call_bytes"`
+	SentNoteBytes Constant `json:"sent_note_bytes"`
+	ReadNoteBytes Constant `json:"read_note_bytes"`
+	// TotalBytes is the number of bytes of a key in a call that adds up the totals of a region.
+	TotalBytes Constant `json:"total_bytes"`
+	// NoteKeyBytes is the memory in Redis of a key with notes, and NoteBytes that of each note.
+	NoteKeyBytes Constant `json:"note_key_bytes"`
+	NoteBytes    Constant `json:"note_bytes"`
+	// LedgerBytes is the memory on a node of a counter that is shared with peers, and PeerBytes that of each peer's part.
+	LedgerBytes Constant `json:"ledger_bytes"`
+	PeerBytes   Constant `json:"peer_bytes"`
 	// LeaseCalls is the number of calls per second that a node makes for one hot key in lease mode.
 	LeaseCalls Constant `json:"lease_calls"`
 	// RoundTrip is the median time of a decision in Redis at half load, in microseconds.
@@ -58,7 +76,11 @@ func nodeBytes(counters float64) float64 {
 
 // Defaults returns constants measured on DefaultMachine, for nodes with the given number of counters.
 func Defaults(counters float64) Constants {
-	const results = "bench/RESULTS.md: "
+	const (
+		results    = "bench/RESULTS.md: "
+		syncTest   = "TestPlanOfAsyncIsWhatNodesNeed in server/cmd/headgate"
+		ledgerTest = "TestMemoryOfSharedCounters in server/plan"
+	)
 	return Constants{
 		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
 		ShardCalls:    Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
@@ -66,18 +88,31 @@ func Defaults(counters float64) Constants {
 		NodeBytes: Constant{
 			"memory of a counter in a node", nodeBytes(counters), "bytes", results + "100 M keys; tables double",
 		},
-		ShardBytes:  Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
-		CallBytes:   Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},
-		UpdateBytes: Constant{"traffic of a decision between peers", 93, "bytes", results + "gossip, ten hosts"},
-		LeaseCalls:  Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
-		RoundTrip:   Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
+		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
+		SyncCallWork:  Constant{"work of a call with updates", 20, "µs", syncTest},
+		NoteWork:      Constant{"work of each note in a call", 3.3, "µs", syncTest},
+		PeerNoteWork:  Constant{"work of each note of a peer on its key", 1, "µs", syncTest},
+		TotalWork:     Constant{"work of a key in a call of totals", 10, "µs", syncTest},
+		SyncCallBytes: Constant{"traffic of a call with updates", 288, "bytes", syncTest},
+		SentNoteBytes: Constant{"traffic of a note to Redis", 72, "bytes", syncTest},
+		ReadNoteBytes: Constant{"traffic of a note from Redis", 65, "bytes", syncTest},
+		TotalBytes:    Constant{"traffic of a key in a call of totals", 170, "bytes", syncTest},
+		NoteKeyBytes:  Constant{"memory of a key with notes in Redis", 105, "bytes", syncTest},
+		NoteBytes:     Constant{"memory of a note in Redis", 48, "bytes", syncTest},
+		LedgerBytes:   Constant{"memory of a shared counter in a node", 410, "bytes", ledgerTest},
+		PeerBytes:     Constant{"memory of a peer's part in it", 96, "bytes", "server/fleet/internal/ledger"},
+		CallBytes:     Constant{"traffic of a call to Redis", 204, "bytes", "INFO during bench load on redis-store"},
+		LeaseCalls:    Constant{"calls for a leased hot key", 16.5, "/s per node", results + "leases, hot key"},
+		RoundTrip:     Constant{"round trip to Redis", 204, "µs", results + "a decision at half load"},
 	}
 }
 
 // List returns the constants in the order in which they are shown.
 func (c Constants) List() []Constant {
 	return []Constant{
-		c.NodeDecisions, c.ShardCalls, c.LimitWork, c.NodeBytes, c.ShardBytes, c.CallBytes, c.UpdateBytes, c.LeaseCalls,
-		c.RoundTrip,
+		c.NodeDecisions, c.ShardCalls, c.LimitWork, c.NodeBytes, c.ShardBytes, c.CallBytes, c.LeaseCalls, c.RoundTrip,
+		c.SyncCallWork, c.NoteWork, c.PeerNoteWork, c.TotalWork,
+		c.SyncCallBytes, c.SentNoteBytes, c.ReadNoteBytes, c.TotalBytes,
+		c.NoteKeyBytes, c.NoteBytes, c.LedgerBytes, c.PeerBytes,
 	}
 }

@@ -25,7 +25,7 @@ func ParseNumber(text string) (float64, error) {
 	return n * scale, nil
 }
 
-// Number formats a number with three digits and a suffix: 188.7k, 3M.
+// Number formats a number with about four digits and a suffix: 188.7k, 3M.
 func Number(n float64) string {
 	for _, suffix := range []struct {
 		letter string
@@ -38,7 +38,11 @@ func Number(n float64) string {
 			return short(n/suffix.scale, 2) + suffix.letter
 		}
 	}
-	return short(n, 3)
+	decimals := 0
+	for limit := 1e3; decimals < 3 && n < limit; limit /= 10 {
+		decimals++
+	}
+	return short(n, decimals)
 }
 
 // short formats a number with at most the given number of decimals.

@@ -45,12 +45,14 @@ func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
 		mode                               Mode
 		nodes, shards, memory, over, added float64
 	}{
-		// 1 M/s a region ÷ 60 k/s = 17 nodes and a spare; 3 M/s ÷ (100 k/s ÷ 1.5 × 0.6) = 75 shards; 100 M × 2 × 200 bytes.
-		{Exact, 54, 75, 40e9, 0, 200},
-		// 1.5 M/s without a lease and as many on hot keys at most: 15,000 keys × 54 nodes × 16.5/s is more.
-		{Lease, 54, 75, 40e9, 10, 200},
-		// 54 nodes × 10/s fit one shard a region; 40 bytes × 33.3 M clients × 54 nodes; (2−1) × 100/s × 180 ms.
-		{Async, 54, 3, 72e9, 18, 0},
+		// 1 M/s a region ÷ 60 k/s = 17 nodes and a spare; in each of three regions 1 M/s ÷ (100 k/s ÷ 1.5 × 0.6) = 25
+		// shards, and 17 for totals; 100 M × 2 × 200 bytes in each; (2−1) × 100/s × (3 s + 2 × 40 ms) between regions.
+		{Exact, 54, 126, 120e9, 308, 200},
+		// 1.5 M/s without a lease and as many on hot keys at most: 15,000 keys × 54 nodes × 16.5/s is more. 100/s × 0.1 s
+		// in a region.
+		{Lease, 54, 126, 120e9, 318, 200},
+		// Counters are on nodes, and notes in the global store.
+		{Async, 54, 3, 0, 308, 0},
 	} {
 		p, err := New(hundredMillion(tt.mode), simple())
 		if err != nil {
@@ -61,15 +63,73 @@ func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
 			t.Errorf("%s: got %g nodes, %g shards, %g units over, %g µs, want %g, %g, %g, %g", tt.mode,
 				p.Nodes, p.Shards, p.OverAdmission, p.AddedLatency, tt.nodes, tt.shards, tt.over, tt.added)
 		}
+		if tt.memory == 0 {
+			continue
+		}
 		if got := value(t, p, "memory", "in all"); math.Abs(got-tt.memory) > 1 {
 			t.Errorf("%s: got %g bytes, want %g", tt.mode, got, tt.memory)
 		}
 	}
 }
 
+// A node with a hundred clients of ten requests a second exchanges on average 1 − e^−0.225 of them in every exchange,
+// and 1 − e^−1 in every second one.
+func TestExchangesOfAsyncAreCountedByGroups(t *testing.T) {
+	in := hundredMillion(Async)
+	in.Clients, in.Average, in.Peak, in.Limits, in.Regions, in.Nodes = 100, 1000, 1000, 1, 1, 1
+	p, err := New(in, simple())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, read := 100*(1-math.Exp(-0.225)), 100*(1-math.Exp(-1))
+	groups := func(keys float64) float64 { return 64 * (1 - math.Pow(63.0/64, keys)) }
+	const rounds = 1 / 0.0225
+	for name, want := range map[string]float64{
+		"calls": rounds * (groups(changed) + groups(read)) / 2,
+		"notes": rounds * (changed + read) / 2,
+	} {
+		if got := value(t, p, "redis", name); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%s: got %g/s, want %g/s", name, got, want)
+		}
+	}
+	in.Nodes = 2 // each has half of the requests
+	more, err := New(in, simple())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := value(t, p, "redis", "work of a call"), value(t, more, "redis", "work of a call"); two <= one-5 {
+		t.Errorf("got %g µs per call with two nodes, %g with one; want the notes of both to be read", two, one)
+	}
+	if one, two := value(t, p, "redis", "memory of notes"), value(t, more, "redis", "memory of notes"); two <= one {
+		t.Errorf("got %g bytes of notes with two nodes, want more than %g with one", two, one)
+	}
+}
+
+// Each region counts in a Redis of its own, and its nodes wait for no other region.
+func TestRegionsHaveRedisOfTheirOwn(t *testing.T) {
+	in := hundredMillion(Exact)
+	p, err := New(in, simple())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Peak, in.Average, in.Regions = in.Peak/3, in.Average/3, 1
+	one, err := New(in, simple())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 3 * (one.Shards + value(t, p, "totals of regions", "shards in a region"))
+	if p.Shards != want || p.GlobalShards < 1 || one.GlobalShards != 0 {
+		t.Errorf("got %g shards and %g of the global store, want %g and some", p.Shards, p.GlobalShards, want)
+	}
+	if p.AddedLatency != one.AddedLatency || one.OverAdmission != 0 {
+		t.Errorf("got %g µs and %g µs, %g units over, want the same latency, and none in one region", p.AddedLatency,
+			one.AddedLatency, one.OverAdmission)
+	}
+}
+
 func TestMemoryCanNeedMoreShardsThanCalls(t *testing.T) {
 	in := hundredMillion(Exact)
-	in.Average, in.Peak, in.ShardMemory = 100, 100, 4e9
+	in.Average, in.Peak, in.ShardMemory, in.Regions = 100, 100, 4e9, 1
 	p, err := New(in, simple())
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +153,7 @@ func TestImpossibleInputIsRefused(t *testing.T) {
 		"+Inf":        func(in *Input) { in.Offered = math.Inf(1) },
 		"mode":        func(in *Input) { in.Mode = "gossip" },
 		"offer":       func(in *Input) { in.Offered = 0.5 },
+		"nodes":       func(in *Input) { in.Nodes = 4 },
 		"per shard":   func(in *Input) { in.ShardMemory = 1 },
 		"no rate":     func(in *Input) { in.Limit = headgate.InFlight(5) },
 	} {

@@ -63,6 +63,7 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C.`,
 	flags.DurationVar(&f.input.RegionDelay, "region-delay", 40*time.Millisecond, "`TIME` of a message between regions")
 	flags.Float64Var(&f.input.Utilization, "utilization", 0.6, "`SHARE` of a machine's capacity that is used at peak")
 	flags.Float64Var(&f.input.Hot, "hot", 0.5, "`SHARE` of requests on keys that are hot enough for leases")
+	flags.IntVar(&f.input.Nodes, "nodes", 0, "nodes of all regions: `N`; default as many as the peak needs")
 	flags.Float64Var(&f.input.Offered, "offered", 2, "how many times its limit a client offers at most: `N`")
 	flags.StringVar(&f.shardMemory, "shard-memory", "16G", "`BYTES` of a Redis shard for counters")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure constants on this machine")
