@@ -82,7 +82,7 @@ type Config struct {
 	// values that may be secret.
 	Namer *traffic.Namer
 	// TrafficErased is called with the attributes of each client whose statistics were erased, in the form that Namer
-	// stores. Default none.
+	// stores or hashed by Namer.Erased. Default none.
 	TrafficErased func(kept map[string]string)
 	// NodeTraffic responds to queries for the traffic statistics of Node. Default none.
 	NodeTraffic nodequery.TrafficSource

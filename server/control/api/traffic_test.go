@@ -135,6 +135,40 @@ func TestErasedClientIsErasedOnNodes(t *testing.T) {
 	}
 }
 
+// Erasing takes a secret in full, or as lists show it, and an address as it is counted.
+func TestErasingTakesTheShownForms(t *testing.T) {
+	secret := "sk_live_0123456789abcdef"
+	namer := traffic.NewNamer(traffic.Clear, nil)
+	var s *service
+	for _, c := range []struct{ attribute, value, stored string }{
+		{"api_key", secret, namer.Hidden(secret)},
+		{"api_key", namer.Hidden(secret), namer.Hidden(secret)},
+		{"api_key", namer.HashOf(secret), namer.Hidden(secret)},
+		{"ip", "2001:db8::7", "2001:db8::/64"},
+	} {
+		data, err := json.Marshal(traffic.Report{Node: "a", Started: 1, Minute: time.Now().Unix() / 60 * 60, Clients: []traffic.ClientCount{{
+			Client: traffic.NewClient(map[string]string{c.attribute: c.stored}), Rule: "search", Requests: 5,
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, api.Config{})
+		s.call("POST", "/v1/traffic:report", string(data)).wants(200)
+		s.call("GET", "/v1/traffic/clients?"+c.attribute+"="+url.QueryEscape(c.value), "").wants(200, `"requests":5`)
+		body, err := json.Marshal(map[string]any{"client": map[string]string{c.attribute: c.value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.call("POST", "/v1/traffic/clients:erase", string(body)).wants(200, `{"erased":1}`)
+	}
+	// Erasing nothing is no change.
+	before := s.call("GET", "/v1/revisions", "").wants(200).body
+	s.call("POST", "/v1/traffic/clients:erase", `{"client":{"user":"nobody"}}`).wants(200, `{"erased":0}`)
+	if after := s.call("GET", "/v1/revisions", "").wants(200).body; after != before {
+		t.Errorf("after erasing nothing: got the revisions %s, want %s", after, before)
+	}
+}
+
 func TestLastDecisionsOfAllNodesAreListed(t *testing.T) {
 	secret := "sk_live_0123456789abcdef"
 	hidden := traffic.NewNamer(traffic.Clear, nil).Kept("api_key", secret)

@@ -61,7 +61,7 @@ func BenchmarkSecondOf50Nodes(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := s.Report(b.Context(), "default", r); err != nil {
+			if _, _, err := s.Report(b.Context(), "default", r); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -36,8 +36,8 @@ type Options struct {
 	Namer  *traffic.Namer
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Erased is called with the attributes of each erased client, in the form in which statistics store them. It must
-	// erase the client on the node in this process.
+	// Erased is called with the attributes of each erased client, in the form in which statistics store them or hashed by
+	// Namer.Erased. It must erase the client on the node in this process.
 	Erased func(kept map[string]string)
 }
 
@@ -45,6 +45,7 @@ type Options struct {
 type Store struct {
 	options Options
 	origin  string // identifies this process in the database
+	started time.Time
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -65,13 +66,14 @@ type namespace struct {
 	mu sync.Mutex // guards loaded and erasures
 	// loaded has the counts that were added from other processes, by state of a minute and by rule. The value is nil after
 	// the final state was added.
-	loaded   map[stateKey]map[string]traffic.Counts
-	erasures []Erasure
+	loaded    map[stateKey]map[string]traffic.Counts
+	erasures  []Erasure // in the order in which this process learned of them
+	forgotten int       // number of erasures that were dropped from the list
 }
 
 // NewStore returns a Store.
 func NewStore(o Options) *Store {
-	return &Store{options: o, origin: secret.NewID(), namespaces: map[string]*namespace{}}
+	return &Store{options: o, origin: secret.NewID(), started: o.Now(), namespaces: map[string]*namespace{}}
 }
 
 // namespace returns the statistics of a namespace. At the first use, it starts to load them from the database.
@@ -93,7 +95,7 @@ func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) 
 	s.loading.Go(func() {
 		ctx, cancel := context.WithTimeout(loadCtx, flushTimeout)
 		defer cancel()
-		if err := s.load(ctx, n, keep); err != nil {
+		if err := errors.Join(s.loadErasures(ctx, n), s.load(ctx, n, keep)); err != nil {
 			s.options.Logger.Warn("traffic of the last days not loaded", "namespace", name, "err", err.Error())
 		}
 	})
@@ -109,23 +111,18 @@ func (s *Store) History(ctx context.Context, name string) (*traffic.History, err
 	return n.history, nil
 }
 
-// Report adds the report of a node. It returns the erasures that the node must apply.
-func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) ([]Erasure, error) {
+// Report adds the report of a node. It returns the erasures that the node must apply, and the cursor for its next
+// report.
+func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) (list []Erasure, cursor string, err error) {
 	n, err := s.namespace(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	now := s.options.Now()
-	n.mu.Lock()
-	erasures := slices.Clone(n.erasures)
-	n.mu.Unlock()
-	for _, e := range erasures {
-		if now.Sub(e.Time) < eraseDelay { // the node may not have applied the erasure yet
-			r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(e.Client) })
-		}
-	}
+	list, cursor = s.erasuresFor(n, r, now)
+	s.dropErased(r, list, now)
 	n.history.Add(r, now)
-	return erasures, nil
+	return list, cursor, nil
 }
 
 // Run calls Flush every minute until ctx ends, and a last time after that.

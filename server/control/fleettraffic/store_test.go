@@ -45,7 +45,7 @@ func (s *service) report(node string, requests uint64) {
 	s.t.Helper()
 	unix := s.now.Load()
 	counts := traffic.Counts{Requests: requests, Denied: requests / 2, Cost: requests}
-	_, err := s.Report(s.t.Context(), "default", &traffic.Report{
+	_, _, err := s.Report(s.t.Context(), "default", &traffic.Report{
 		Node: node, Started: 1, Minute: unix - unix%60,
 		Seconds: []traffic.Second{{Unix: unix, Rows: []traffic.Row{{Counts: counts}, {Rule: "search", Counts: counts}}}},
 		Clients: []traffic.ClientCount{{
@@ -218,7 +218,7 @@ func TestWeekOfTrafficFitsIntoTheDatabase(t *testing.T) {
 					Requests: 1000, Denied: 10,
 				}
 			}
-			_, err := s.Report(t.Context(), "default", &traffic.Report{
+			_, _, err := s.Report(t.Context(), "default", &traffic.Report{
 				Node: fmt.Sprint(node), Started: 1, Minute: now.Load(), Clients: clients[:400*(node%5/4)],
 				Seconds: []traffic.Second{{Unix: now.Load(), Rows: rows}},
 			})

@@ -88,7 +88,13 @@ type Report struct {
 	// the beginning of the minute.
 	Minute  int64         `json:"minute,omitempty"`
 	Clients []ClientCount `json:"clients,omitempty"`
+	// Cursor is the cursor of the last response whose erasures the node has applied, FirstCursor before that. Nodes of
+	// v0.1.0 have none.
+	Cursor string `json:"cursor,omitempty"`
 }
+
+// FirstCursor is the Cursor of a node that has applied no erasures.
+const FirstCursor = "0"
 
 // A ClientCount has the requests of a client under a rule.
 type ClientCount struct {

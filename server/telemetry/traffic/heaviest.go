@@ -175,16 +175,16 @@ const (
 	maxPerRule  = 50
 )
 
-// Erase removes the clients that have all the given attributes from the tables of this minute. The values are in the
-// form of Namer.Kept.
-func (r *Recorder) Erase(kept map[string]string) {
+// Erase removes clients from the tables of this minute and from the samples.
+func (r *Recorder) Erase(clients ...ErasedClient) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = nil
+	isErased := func(c *countedClient) bool { return r.options.Namer.IsErased(r.options.Namer.name(c), clients) }
 	for _, t := range r.tables() {
-		t.erase(func(c *countedClient) bool { return r.options.Namer.name(c).Includes(kept) })
+		t.erase(isErased)
 	}
 	if r.sampler != nil {
-		r.sampler.erase(func(c *countedClient) bool { return r.options.Namer.name(c).Includes(kept) })
+		r.sampler.erase(isErased)
 	}
 }

@@ -80,24 +80,13 @@ func (c RawClient) Attributes() map[string]string {
 	return attributes
 }
 
-// Includes reports whether a client has all the given attributes, whose values are in the form of Namer.Kept.
-func (c RawClient) Includes(kept map[string]string) bool {
-	attributes := c.Attributes()
-	for name, value := range kept {
-		if attributes[name] != value {
-			return false
-		}
-	}
-	return len(kept) > 0
-}
-
 // Agrees reports whether a client may be the client with the given attributes, whose values are in the form of
 // Namer.Kept. The two must have an attribute in common, and the same value of each common attribute.
 func (c RawClient) Agrees(kept map[string]string) bool {
 	common := false
 	for name, value := range c.Attributes() {
 		other, known := kept[name]
-		if known && other != value {
+		if known && !sameKept(other, value) {
 			return false
 		}
 		common = common || known

@@ -156,6 +156,13 @@ func (p *reportParser) readReport(r *Report) bool {
 	if p.skipField("clients", &first) && !p.readList(func() bool { return p.readClient(r) }) {
 		return false
 	}
+	if p.skipField("cursor", &first) {
+		cursor, ok := p.readText()
+		if !ok {
+			return false
+		}
+		r.Cursor = strings.Clone(cursor)
+	}
 	return p.skip("}")
 }
 

@@ -27,6 +27,7 @@ func fullReport() *traffic.Report {
 			{Client: `{"api_key":"abcd…#0123456789abcdef"}`, Rule: "größe", Shadow: true},
 			{Client: `{}`},
 		},
+		Cursor: "3f2a:7",
 	}
 }
 

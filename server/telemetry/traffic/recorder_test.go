@@ -191,7 +191,7 @@ func TestErasedClientsAreGone(t *testing.T) {
 	r.pass(2 * time.Minute)
 	r.send(9, attributes("user", "noisy"))
 	r.pass(7 * time.Second)
-	noisy := map[string]string{"user": "noisy"}
+	noisy := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet")).Erased(map[string]string{"user": "noisy"})
 	r.recorder.Erase(noisy)
 	if n := r.history.Erase(noisy); n == 0 {
 		t.Error("got 0 erased entries")

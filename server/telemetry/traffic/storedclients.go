@@ -23,14 +23,13 @@ func (h *History) LoadClients(hour int64, origin string, list []ClientCount) {
 	h.stored[storedHour{hour, origin}] = sums
 }
 
-// Erase removes the clients that have all the given attributes, whose values are in the form of Namer.Kept. It returns
-// the number of removed entries.
-func (h *History) Erase(kept map[string]string) (removed int) {
+// Erase removes clients. It returns the number of removed entries.
+func (h *History) Erase(clients ...ErasedClient) (removed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	erase := func(sums clientSums) {
 		for key := range sums {
-			if key.client.Includes(kept) {
+			if h.options.Namer.IsErased(key.client, clients) {
 				delete(sums, key)
 				removed++
 			}
@@ -47,7 +46,9 @@ func (h *History) Erase(kept map[string]string) (removed int) {
 	}
 	for _, n := range h.nodes {
 		before := len(n.clients)
-		n.clients = slices.DeleteFunc(n.clients, func(c ClientCount) bool { return c.Client.Includes(kept) })
+		n.clients = slices.DeleteFunc(n.clients, func(c ClientCount) bool {
+			return h.options.Namer.IsErased(c.Client, clients)
+		})
 		removed += before - len(n.clients)
 	}
 	return removed

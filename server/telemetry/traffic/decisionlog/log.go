@@ -347,15 +347,15 @@ func (l *Log) decision(e *entry, client traffic.RawClient) traffic.Decision {
 	return d
 }
 
-// Erase removes the decisions about clients that have all the given attributes, whose values are in the form of
-// Namer.Kept.
-func (l *Log) Erase(kept map[string]string) {
+// Erase removes the decisions about clients.
+func (l *Log) Erase(clients ...traffic.ErasedClient) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range []*ring{&l.passed, &l.denied} {
 		left := make([]entry, 0, l.options.Size)
 		for i := range r.entries {
-			if e := &r.entries[(r.next+i)%len(r.entries)]; !l.client(e).Includes(kept) {
+			e := &r.entries[(r.next+i)%len(r.entries)]
+			if !l.options.Namer.IsErased(l.client(e), clients) {
 				left = append(left, *e)
 			}
 		}

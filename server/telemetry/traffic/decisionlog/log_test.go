@@ -107,7 +107,7 @@ func TestLastDecisionsOfAClientAreFound(t *testing.T) {
 			t.Errorf("%+v: got\n%s\nwant\n%s", c.q, got, c.want)
 		}
 	}
-	r.log.Erase(map[string]string{"user": "noisy"})
+	r.log.Erase(namer.Erased(map[string]string{"user": "noisy"}))
 	if got := r.found(traffic.DecisionsQuery{Rule: "per-user"}); got != `{"user":"calm"} per-user allow 2/h left=1` {
 		t.Errorf("after erasing: got %s", got)
 	}

@@ -32,8 +32,8 @@ func (p *program) eraseTrafficCommand(f *cli.ServerFlags) *cobra.Command {
 		Use:   "erase ATTRIBUTE=VALUE...",
 		Short: "Erase the statistics of a client",
 		Long: `Erase the statistics of a client from the rules service, its database and, within seconds, its nodes.
-If several attributes are given, the client must have all of them. If the client sends more requests, they are counted
-again. The command does not reset the client's limits: "headgate keys reset" does.`,
+If several attributes are given, the client must have all of them. A secret may be given as lists show it, by its hash.
+If the client sends more requests, they are counted again. The command does not reset the client's limits: "headgate keys reset" does.`,
 		Example: `  headgate traffic erase user=noisy
   headgate traffic erase ip=192.0.2.7 --note "request of the data subject"`,
 		Args: cobra.MinimumNArgs(1),
@@ -50,6 +50,10 @@ again. The command does not reset the client's limits: "headgate keys reset" doe
 		in := map[string]any{"client": attributes}
 		if err := client.Do(ctx, http.MethodPost, "/v1/traffic/clients:erase", url.Values{}, in, &erased); err != nil {
 			return err
+		}
+		if erased.Erased == 0 {
+			return p.ShowOrPrint(out, erased, "no records of this client in the rules service; nodes erase its last decisions "+
+				"and samples within seconds\n")
 		}
 		return p.ShowOrPrint(out, erased, "erased %s\n", output.Plural(erased.Erased, "record"))
 	})

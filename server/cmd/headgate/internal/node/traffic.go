@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 	maxUnsentRows = 60_000
 	// maxReportRows is the maximum number of rows in a report.
 	maxReportRows = 4000
+	// idleReports is the number of intervals after which a node without requests sends an empty report, because the
+	// response has the erasures.
+	idleReports = 2
 )
 
 // A trafficReporter sends the traffic statistics of this node to the rules service.
@@ -38,12 +42,18 @@ type trafficReporter struct {
 	seconds         []traffic.Second   // not sent yet
 	minutes         []*traffic.Report  // the clients of minutes that were not sent yet
 	appliedErasures map[time.Time]bool // times of the erasures that were applied
+
+	// Only run uses the fields below.
+	cursor string // of the last response
+	idle   int    // number of intervals without a report
 }
 
 // openTraffic creates the recorder of the node's traffic.
 func (n *Node) openTraffic(secret []byte) {
 	n.namer = n.config.TrafficNamer(secret)
-	n.reporter = &trafficReporter{node: n, appliedErasures: map[time.Time]bool{}}
+	n.reporter = &trafficReporter{
+		node: n, appliedErasures: map[time.Time]bool{}, cursor: traffic.FirstCursor,
+	}
 	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{
 		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Namer: n.namer,
 	})
@@ -122,7 +132,7 @@ func (t *trafficReporter) dropOldest() {
 func (t *trafficReporter) nextReport() *traffic.Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := &traffic.Report{Node: t.node.id, Started: t.node.started.UnixMicro()}
+	r := t.emptyReport()
 	rows := 0
 	for i := range t.seconds {
 		if rows += len(t.seconds[i].Rows); rows > maxReportRows && i > 0 {
@@ -138,6 +148,11 @@ func (t *trafficReporter) nextReport() *traffic.Report {
 	}
 	r.Seconds, r.Clients = slices.Clone(r.Seconds), slices.Clone(r.Clients)
 	return r
+}
+
+// emptyReport returns a report without counts.
+func (t *trafficReporter) emptyReport() *traffic.Report {
+	return &traffic.Report{Node: t.node.id, Started: t.node.started.UnixMicro(), Cursor: t.cursor}
 }
 
 // removeSent removes a report that was sent from the queue. Data that was queued since then remains.
@@ -176,15 +191,21 @@ func (t *trafficReporter) run(ctx context.Context) {
 func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for r := t.nextReport(); r != nil; r = t.nextReport() {
-		erasures, ok, err := t.deliver(ctx, r)
+	r := t.nextReport()
+	if t.idle++; r == nil && t.idle >= idleReports && t.node.rulesService.remote != nil {
+		r = t.emptyReport()
+	}
+	for ; r != nil; r = t.nextReport() {
+		t.idle = 0
+		response, ok, err := t.deliver(ctx, r)
 		if err != nil {
 			t.node.log.Debug("traffic not reported to the rules service", "err", err.Error())
 		}
 		if !ok || err != nil {
 			return
 		}
-		t.erase(erasures)
+		t.erase(response.Erase)
+		t.cursor = cmp.Or(response.Cursor, traffic.FirstCursor)
 		t.removeSent(r)
 	}
 }
@@ -192,19 +213,19 @@ func (t *trafficReporter) sendQueued(ctx context.Context, timeout time.Duration)
 // deliver passes a report to the rules service. ok is false if the rules service has not started yet.
 func (t *trafficReporter) deliver(
 	ctx context.Context, r *traffic.Report,
-) (erasures []control.TrafficErasure, ok bool, err error) {
+) (response control.TrafficResponse, ok bool, err error) {
 	service := t.node.rulesService
 	if service.remote != nil {
-		var response control.TrafficResponse
 		err := service.remote.Do(ctx, http.MethodPost, "/v1/traffic:report", nil, r, &response)
-		return response.Erase, err == nil, err
+		return response, err == nil, err
 	}
 	server := service.api.Load()
 	if server == nil {
-		return nil, false, nil
+		return response, false, nil
 	}
-	_, err = server.Traffic().Report(ctx, t.node.config.ControlNamespace(), r)
-	return nil, err == nil, err // in this process, the API applies erasures with eraseTraffic
+	r.Cursor = "" // in this process, the API applies erasures with eraseTraffic
+	_, _, err = server.Traffic().Report(ctx, t.node.config.ControlNamespace(), r)
+	return response, err == nil, err
 }
 
 // maxAppliedErasures is the maximum size of appliedErasures.
@@ -212,33 +233,43 @@ const maxAppliedErasures = 10_000
 
 // erase applies the erasures that were not applied before.
 func (t *trafficReporter) erase(list []control.TrafficErasure) {
+	var clients []traffic.ErasedClient
+	t.mu.Lock()
+	if len(t.appliedErasures) > maxAppliedErasures {
+		clear(t.appliedErasures)
+	}
 	for _, e := range list {
-		t.mu.Lock()
-		if len(t.appliedErasures) > maxAppliedErasures {
-			clear(t.appliedErasures)
-		}
-		at := e.Time.UTC()
-		known := t.appliedErasures[at]
-		t.appliedErasures[at] = true
-		t.mu.Unlock()
-		if !known {
-			t.node.eraseTraffic(e.Client)
+		if at := e.Time.UTC(); !t.appliedErasures[at] {
+			t.appliedErasures[at] = true
+			clients = append(clients, t.node.namer.Erased(e.Client))
 		}
 	}
+	t.mu.Unlock()
+	t.node.eraseClients(clients)
 }
 
 // eraseTraffic deletes the statistics of the clients that have all the given attributes. The attributes must have the
-// form in which statistics store them.
+// form in which statistics store them, or be hashed by traffic.Namer.Erased.
 func (n *Node) eraseTraffic(client map[string]string) {
-	n.recorder.Erase(client) // before t.mu is locked, because the recorder calls t.add while it holds its own lock
+	n.eraseClients([]traffic.ErasedClient{n.namer.Erased(client)})
+}
+
+// eraseClients deletes the statistics of clients.
+func (n *Node) eraseClients(clients []traffic.ErasedClient) {
+	if len(clients) == 0 {
+		return
+	}
+	n.recorder.Erase(clients...) // before t.mu is locked, because the recorder calls t.add while it holds its own lock
 	if n.decisionLog != nil {
-		n.decisionLog.Erase(client)
+		n.decisionLog.Erase(clients...)
 	}
 	t := n.reporter
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.minutes {
-		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool { return c.Client.Includes(client) })
+		r.Clients = slices.DeleteFunc(r.Clients, func(c traffic.ClientCount) bool {
+			return n.namer.IsErased(c.Client, clients)
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 // clientFromQuery returns the client that the query parameters name. Its attribute values have the form in which
 // statistics store them: values that may be secret are hashed. The route's own parameters are not attributes.
 func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
-	given, stored := map[string]string{}, map[string]string{}
+	attributes := map[string]string{}
 	for name, values := range c.Query {
 		if name == "namespace" || slices.Contains(c.Parameters, name) {
 			continue
@@ -29,10 +29,19 @@ func (h *Handlers) clientFromQuery(c *call.Call) (map[string]string, error) {
 		if _, err := headgate.ParseAttribute(name); err != nil {
 			return nil, problem.New(http.StatusBadRequest, "?%s is neither a parameter of this call nor an attribute: %v.", name, err)
 		}
-		if traffic.IsHidden(values[0]) { // the caller has copied it from a list of clients
-			stored[name] = values[0]
+		attributes[name] = values[0]
+	}
+	return h.stored(attributes)
+}
+
+// stored returns attributes in the form in which statistics store them.
+func (h *Handlers) stored(attributes map[string]string) (map[string]string, error) {
+	given, stored := map[string]string{}, map[string]string{}
+	for name, value := range attributes {
+		if traffic.IsHidden(value) { // the caller has copied it from a list of clients
+			stored[name] = value
 		} else {
-			given[name] = values[0]
+			given[name] = value
 		}
 	}
 	client, err := nodequery.ReadAttributes(h.options.Identifier, given)

@@ -221,13 +221,13 @@ func (h *Handlers) Report(c *call.Call) error {
 		return problem.New(http.StatusForbidden, "The node %s was registered with a token other than %s.",
 			r.Node, c.Caller.ID)
 	}
-	erasures, err := h.options.Store.Report(c.R.Context(), c.Namespace, r)
+	erasures, cursor, err := h.options.Store.Report(c.R.Context(), c.Namespace, r)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
 		return errTooManyNamespaces()
 	} else if err != nil {
 		return err
 	}
-	return c.Respond(http.StatusOK, control.TrafficResponse{Erase: eraseList(erasures)})
+	return c.Respond(http.StatusOK, control.TrafficResponse{Erase: eraseList(erasures), Cursor: cursor})
 }
 
 // eraseList converts erasures for a response.
@@ -255,15 +255,21 @@ func (h *Handlers) Erase(c *call.Call) error {
 			return problem.InvalidInput("client", err)
 		}
 	}
-	removed, err := h.options.Store.Erase(c.R.Context(), c.Namespace, body.Client)
+	client, err := h.stored(body.Client)
 	if err != nil {
 		return err
 	}
-	// The event has only the names of the attributes, because erased values must not remain in the audit log.
-	h.options.RecordEvent(c, c.Namespace, EventErase, struct {
-		Attributes string `json:"attributes"`
-		Entries    int    `json:"entries"`
-	}{strings.Join(slices.Sorted(maps.Keys(body.Client)), ", "), removed})
+	removed, err := h.options.Store.Erase(c.R.Context(), c.Namespace, client)
+	if err != nil {
+		return err
+	}
+	if removed > 0 { // else nothing has changed
+		// The event has only the names of the attributes, because erased values must not remain in the audit log.
+		h.options.RecordEvent(c, c.Namespace, EventErase, struct {
+			Attributes string `json:"attributes"`
+			Entries    int    `json:"entries"`
+		}{strings.Join(slices.Sorted(maps.Keys(body.Client)), ", "), removed})
+	}
 	return c.Respond(http.StatusOK, struct {
 		Erased int `json:"erased"`
 	}{removed})
