@@ -56,6 +56,8 @@ type Stats struct {
 	Examples []Skipped `json:"examples,omitempty"`
 	// WholeSeconds reports whether all times so far are whole seconds.
 	WholeSeconds bool `json:"whole_seconds"`
+	// Incomplete is the reason why the rest of a compressed log could not be read, or "".
+	Incomplete string `json:"incomplete,omitempty"`
 }
 
 // A Skipped describes a malformed line.
@@ -79,6 +81,7 @@ type Reader struct {
 	size    int64
 	stats   Stats
 	parse   func(line []byte, into *Request) error
+	gzip    bool
 	line    []byte
 	number  int64 // number of the current line in the file
 }
@@ -122,7 +125,7 @@ func NewReader(from io.Reader, o Options) (*Reader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
-		r.lines = bufio.NewReaderSize(unzipped, buffer)
+		r.lines, r.gzip = bufio.NewReaderSize(unzipped, buffer), true
 	}
 	return r, nil
 }
@@ -154,10 +157,15 @@ func (r *Reader) Close() error {
 }
 
 // Read reads the next request into a Request, and reuses its map of Attributes. It skips malformed lines. The error is
-// io.EOF at the end of the log, or an error of reading the file.
+// io.EOF at the end of the log, or an error of reading the file. A compressed log that is damaged, for example because
+// the end of the file is missing, ends at the damage, and Stats.Incomplete has the reason.
 func (r *Reader) Read(into *Request) error {
 	for {
 		line, whole, err := r.next()
+		if r.gzip && err != nil && !errors.Is(err, io.EOF) {
+			r.stats.Incomplete = err.Error()
+			return io.EOF
+		}
 		if err != nil {
 			return err
 		}
@@ -195,20 +203,30 @@ func (r *Reader) Read(into *Request) error {
 }
 
 // Skip counts the current line as malformed. If Read has returned its request, the caller must call Unread instead.
-func (r *Reader) Skip(reason error) {
+func (r *Reader) Skip(reason error) { r.skip(r.Line(), reason) }
+
+func (r *Reader) skip(line Line, reason error) {
 	r.stats.Skipped++
 	if len(r.stats.Examples) < maxExamples {
-		text := r.line[:min(len(r.line), maxExample)]
 		r.stats.Examples = append(r.stats.Examples, Skipped{
-			Line: r.number, Reason: reason.Error(), Text: string(bytes.ToValidUTF8(text, []byte("\ufffd"))),
+			Line: line.number, Reason: reason.Error(), Text: string(bytes.ToValidUTF8([]byte(line.text), []byte("\ufffd"))),
 		})
 	}
 }
 
-// Unread counts the latest request that Read returned as a malformed line, because the caller refuses it.
-func (r *Reader) Unread(reason error) {
+// A Line is the place of a line in the log, for Unread.
+type Line struct {
+	number int64
+	text   string // the beginning of the line
+}
+
+// Line returns the current line.
+func (r *Reader) Line() Line { return Line{r.number, string(r.line[:min(len(r.line), maxExample)])} }
+
+// Unread counts a line whose request Read has returned as a malformed line, because the caller refuses it.
+func (r *Reader) Unread(line Line, reason error) {
 	r.stats.Requests--
-	r.Skip(reason)
+	r.skip(line, reason)
 }
 
 // The reasons why lines are skipped.

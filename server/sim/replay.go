@@ -24,10 +24,9 @@ const maxGroup = 1 << 20
 type replay struct {
 	spec   *scenario.Source
 	reader *accesslogs.Reader
+	lines  logLines
 	began  time.Time // time of the first request
 
-	next    accesslogs.Request // the next request, if hasNext: it was read ahead
-	hasNext bool
 	group   []string // clients of the requests of the second groupAt
 	sent    int      // number of requests of group that were returned
 	groupAt time.Time
@@ -38,10 +37,8 @@ func newReplay(spec *scenario.Source) (*replay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay a log: %w", err)
 	}
-	return &replay{spec: spec, reader: reader}, nil
+	return &replay{spec: spec, reader: reader, lines: logLines{reader: reader, key: spec.LogKey}}, nil
 }
-
-var errNoClient = errors.New("no client")
 
 // request returns the time of the next request, since the beginning of the simulation, and its client. The error is
 // io.EOF at the end of the log.
@@ -54,46 +51,57 @@ func (r *replay) request() (at time.Duration, client string, err error) {
 	offset := r.groupAt.Sub(r.began) + time.Duration(r.sent)*time.Second/time.Duration(len(r.group))
 	client = r.group[r.sent]
 	r.sent++
-	return r.spec.From + time.Duration(float64(offset)/float64(r.spec.Speed)), client, nil
+	return r.startOf(offset), client, nil
 }
 
 // readGroup reads the requests of the next second, or one request if times have a fraction.
 func (r *replay) readGroup() error {
-	if err := r.readAhead(); err != nil {
+	if err := r.skipOutliers(); err != nil {
 		return err
 	}
-	if r.began.IsZero() {
-		r.began = r.next.Time
-	}
-	r.group, r.sent, r.groupAt = r.group[:0], 0, r.next.Time
+	r.group, r.sent, r.groupAt = r.group[:0], 0, r.lines.next().at
 	for len(r.group) < maxGroup {
-		r.group = append(r.group, r.next.Attributes[r.spec.LogKey])
-		r.hasNext = false
-		if err := r.readAhead(); errors.Is(err, io.EOF) {
+		r.group = append(r.group, r.lines.next().client)
+		r.lines.remove()
+		if err := r.lines.fill(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return err
 		}
-		if r.groupAt.Nanosecond() != 0 || !r.next.Time.Equal(r.groupAt) {
+		if r.groupAt.Nanosecond() != 0 || !r.lines.next().at.Equal(r.groupAt) {
 			break
 		}
 	}
 	return nil
 }
 
-// readAhead reads the next request that has a client.
-func (r *replay) readAhead() error {
-	for !r.hasNext {
-		if err := r.reader.Read(&r.next); err != nil {
+// skipOutliers moves to the next line that can be used. It skips lines whose times are far from those around them, and
+// lines after the end of the source that are followed by lines before it.
+func (r *replay) skipOutliers() error {
+	for {
+		if err := r.lines.fill(); err != nil {
 			return err
 		}
-		if r.next.Attributes[r.spec.LogKey] == "" {
-			r.reader.Unread(fmt.Errorf("%w: the line has no %s", errNoClient, r.spec.LogKey))
-			continue
+		at := r.lines.next().at
+		switch {
+		case r.lines.isOutlier():
+			r.lines.skip(errOutlier)
+		case r.began.IsZero():
+			r.began = at
+		case r.isLate(at) && r.lines.contains(func(later time.Time) bool { return !r.isLate(later) }):
+			r.lines.skip(errLate)
+		default:
+			return nil
 		}
-		r.hasNext = true
 	}
-	return nil
+}
+
+// isLate reports whether a time in the log is after the end of the source.
+func (r *replay) isLate(at time.Time) bool { return r.startOf(at.Sub(r.began)) >= r.spec.Until }
+
+// startOf returns the simulated time of a request so long after the first one.
+func (r *replay) startOf(offset time.Duration) time.Duration {
+	return r.spec.From + time.Duration(float64(offset)/float64(r.spec.Speed))
 }
 
 // scheduleReplay schedules the next request of a log, if there is one.

@@ -63,7 +63,7 @@ func ReadLog(ctx context.Context, logs *accesslogs.Reader, o LogOptions) (map[st
 			return nil, err
 		}
 		if err := o.Identifier.ReadValues(identity.Values{Attributes: request.Attributes}, &subject); err != nil {
-			logs.Unread(err)
+			logs.Unread(logs.Line(), err)
 			continue
 		}
 		matched = o.Set.Match(&subject, matched[:0])
@@ -151,6 +151,9 @@ func LogNotes(s accesslogs.Stats, rule *rules.Rule) []string {
 	}
 	if s.Skipped > 0 {
 		list = append(list, fmt.Sprintf("%d of %d lines of the log could not be read.", s.Skipped, s.Lines))
+	}
+	if s.Incomplete != "" {
+		list = append(list, fmt.Sprintf("The rest of the log could not be read: %s.", s.Incomplete))
 	}
 	if len(rule.Overrides) > 0 {
 		list = append(list, "Overrides are found by the attributes of the rule's key only.")

@@ -116,8 +116,11 @@ func notes(results *sim.Results) []string {
 		}
 	}
 	for _, l := range results.Logs {
-		remarks = append(remarks, fmt.Sprintf("%s: %s requests read, %s lines could not be read.", l.File,
+		remarks = append(remarks, fmt.Sprintf("%s: %s requests read, %s lines could not be used.", l.File,
 			grouped(l.Requests), grouped(l.Skipped)))
+		if l.Incomplete != "" {
+			remarks = append(remarks, fmt.Sprintf("%s: the rest could not be read: %s.", l.File, l.Incomplete))
+		}
 		for _, e := range l.Examples {
 			remarks = append(remarks, fmt.Sprintf("%s:%d: %s: %s", l.File, e.Line, e.Reason, e.Text))
 		}

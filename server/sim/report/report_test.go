@@ -35,7 +35,7 @@ func TestThePageIsCompleteAndSelfContained(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		"<h1>a &lt;b&gt; &amp; c</h1>", "1\u202f234\u202f567", "Admitted requests per second", "crash", "1 in 100 clients",
-		"3 (3%)", "token-bucket async is partial: the first 5.0 s of 10 s.", "1 lines could not be read",
+		"3 (3%)", "token-bucket async is partial: the first 5.0 s of 10 s.", "1 lines could not be used",
 		"access.log:3: no time: &lt;script&gt;", "prefers-color-scheme: dark",
 	} {
 		if !strings.Contains(page, want) {

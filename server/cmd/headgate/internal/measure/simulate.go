@@ -249,7 +249,10 @@ func (p *program) printSimulationNotes(results *sim.Results, took time.Duration)
 		}
 	}
 	for _, l := range results.Logs {
-		p.Printf("%s: %d requests read, %d lines could not be read\n", l.File, l.Requests, l.Skipped)
+		p.Printf("%s: %d requests read, %d lines could not be used\n", l.File, l.Requests, l.Skipped)
+		if l.Incomplete != "" {
+			p.Printf("%s: the rest could not be read: %s\n", l.File, output.Sanitize(l.Incomplete))
+		}
 		for _, e := range l.Examples {
 			p.Printf("  line %d: %s: %s\n", e.Line, output.Sanitize(e.Reason), output.Sanitize(e.Text))
 		}
