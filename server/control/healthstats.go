@@ -11,7 +11,9 @@ import (
 // HealthStats are the statistics of a node that alerts depend on. Rates are averages since the last heartbeat.
 type HealthStats struct {
 	// FailingOpen are the rules under which requests are admitted without a limit, because the store is unreachable.
-	FailingOpen []RuleRate `json:"failing_open,omitempty"`
+	// UnlimitedPerSecond is the rate of these requests, each counted once, also if it matches several rules.
+	FailingOpen        []RuleRate `json:"failing_open,omitempty"`
+	UnlimitedPerSecond float64    `json:"unlimited_per_second,omitempty"`
 	// OpenShards are the shards of the store whose circuit is open.
 	OpenShards []string `json:"open_shards,omitempty"`
 	// StoreP99MS is the 99th percentile of the duration of store calls, 0 if there were none.
@@ -42,9 +44,11 @@ type ServerStats struct {
 	Shard  string `json:"shard"`
 	Server string `json:"server"` // the server's address
 	Role   string `json:"role"`   // RolePrimary or RoleReplica
-	// Up reports whether the server responds. If not, Error says why, and the numbers below are 0.
-	Up    bool   `json:"up"`
-	Error string `json:"error,omitempty"`
+	// Up reports whether the server responds. If not, Error says why, and DownSince since when. The numbers below are then
+	// those of its last report, except that CPU, OpsPerSecond and Clients are 0.
+	Up        bool      `json:"up"`
+	Error     string    `json:"error,omitempty"`
+	DownSince time.Time `json:"down_since,omitzero"`
 	// Checked is when the node last queried the server.
 	Checked time.Time `json:"checked"`
 	Version string    `json:"version,omitempty"`
@@ -126,6 +130,7 @@ func (f *HealthStats) Problems() (list []source.Problem) {
 			add(path, fmt.Sprint(value), fmt.Sprintf("-1 to %d", int64(MaxStat)))
 		}
 	}
+	checkNumber("unlimited_per_second", f.UnlimitedPerSecond)
 	checkNumber("store_p99_ms", f.StoreP99MS)
 	checkNumber("memory_bytes", float64(f.MemoryBytes))
 	checkNumber("memory_max_bytes", float64(f.MemoryMaxBytes))

@@ -41,9 +41,15 @@ type ruleCounters struct {
 	rule, mode  string
 	overVerdict atomic.Uint32 // the verdict for requests over the limit
 	counts      [numVerdicts]atomic.Uint64
-	fallback    [numVerdicts]atomic.Uint64        // verdicts of the on_failure policy, because the store failed
-	degraded    [headgate.Local + 1]atomic.Uint64 // the same requests, by policy
+	fallback    [numVerdicts]atomic.Uint64      // verdicts of the on_failure policy, because the store failed
+	degraded    [numFallbackKinds]atomic.Uint64 // the same requests, by policy
 }
+
+// Kinds of decisions without the store are a headgate.Policy, or shadowFallback for shadow rules, which limit nothing.
+const (
+	shadowFallback   = headgate.Local + 1
+	numFallbackKinds = shadowFallback + 1
+)
 
 // decisions counts the verdicts of rules. It is safe for concurrent use.
 type decisions struct {
@@ -51,6 +57,7 @@ type decisions struct {
 	mu          sync.Mutex // held to change the table
 	requests    [numVerdicts]atomic.Uint64
 	degraded    atomic.Uint64 // requests that a fallback decided
+	unlimited   atomic.Uint64 // requests that a rule with on_failure: open has admitted because the store failed
 	shadowed    atomic.Uint64 // requests that a shadow rule would have denied
 	noRule      ruleCounters
 	removedRule ruleCounters
@@ -214,7 +221,15 @@ func (c *ruleCounters) collect(ch chan<- prometheus.Metric, inForce bool) {
 	}
 	for p := range c.degraded {
 		if n := c.degraded[p].Load(); n > 0 {
-			ch <- counter(degradedDesc, n, c.rule, headgate.Policy(p).String())
+			ch <- counter(degradedDesc, n, c.rule, fallbackName(headgate.Policy(p)))
 		}
 	}
+}
+
+// fallbackName returns the value of the label policy.
+func fallbackName(p headgate.Policy) string {
+	if p == shadowFallback {
+		return "shadow"
+	}
+	return p.String()
 }

@@ -109,6 +109,7 @@ rules:
   - { id: opens, when: { path: /open }, key: [user], limits: [1/h] }
   - { id: closes, when: { path: /closed }, key: [user], limits: [1/h], on_failure: closed }
   - { id: counts, when: { path: /local }, key: [user], limits: [2/h], on_failure: local }
+  - { id: watches, when: { path: /shadow }, key: [user], limits: [2/h], on_limit: shadow }
 `, away, true)
 	if err := away.Close(); err != nil { // from now on it fails
 		t.Fatal(err)
@@ -116,8 +117,14 @@ rules:
 	r.ask(3, "path", "/open", "user", "alice")
 	r.ask(4, "path", "/closed", "user", "alice")
 	r.ask(5, "path", "/local", "user", "alice")
+	r.ask(6, "path", "/shadow", "user", "alice") // a shadow rule limits nothing, so it does not fail open
+	if rules, requests := r.metrics.FailingOpen(); len(rules) != 1 || rules["opens"] != 3 || requests != 3 {
+		t.Errorf("failing open: got %v, %d requests, want 3 of opens", rules, requests)
+	}
 	expect(t, scrape(t, r.metrics), map[string]string{
 		`headgate_degraded_total{policy="open",rule="opens"}`:                      "3",
+		`headgate_degraded_total{policy="shadow",rule="watches"}`:                  "6",
+		`headgate_degraded_total{policy="open",rule="watches"}`:                    "",
 		`headgate_degraded_total{policy="closed",rule="closes"}`:                   "4",
 		`headgate_degraded_total{policy="local",rule="counts"}`:                    "5",
 		`headgate_decisions_total{mode="degraded",rule="opens",verdict="allow"}`:   "3",

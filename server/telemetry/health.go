@@ -10,15 +10,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// FailingOpen returns the number of requests of each rule that on_failure: open has admitted because the store failed.
-func (m *Metrics) FailingOpen() map[string]uint64 {
-	counts := map[string]uint64{}
+// FailingOpen returns the number of requests of each rule that on_failure: open has admitted because the store failed,
+// and the number of these requests, each counted once. Shadow rules do not count: they limit nothing anyway.
+func (m *Metrics) FailingOpen() (counts map[string]uint64, requests uint64) {
+	counts = map[string]uint64{}
 	for id, c := range m.decisions.table.Load().byID {
 		if n := c.degraded[headgate.Open].Load(); n > 0 {
 			counts[id] = n
 		}
 	}
-	return counts
+	return counts, m.decisions.unlimited.Load()
 }
 
 // StoreCalls returns the distribution of the durations of all calls to the remote store so far.

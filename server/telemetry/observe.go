@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
@@ -20,7 +21,7 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		m.countAllowed(v)
 		return
 	}
-	limited, shadow := false, false
+	limited, shadow, unlimited := false, false, false
 	for i, outcomes := 0, v.Outcomes(); i < len(outcomes); i++ {
 		o := &outcomes[i]
 		result, decided := outcomeVerdict(v, o)
@@ -31,7 +32,12 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		counters := d.countersOf(o.Rule)
 		if o.Degraded {
 			counters.fallback[result].Add(1)
-			counters.degraded[o.Rule.OnFailure].Add(1)
+			kind := o.Rule.OnFailure
+			if o.Rule.OnLimit.Action == rules.Shadow {
+				kind = shadowFallback
+			}
+			counters.degraded[kind].Add(1)
+			unlimited = unlimited || kind == headgate.Open
 			continue
 		}
 		counters.counts[result].Add(1)
@@ -44,6 +50,9 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 	}
 	if v.Degraded {
 		d.degraded.Add(1)
+	}
+	if unlimited {
+		d.unlimited.Add(1)
 	}
 }
 

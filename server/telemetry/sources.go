@@ -66,7 +66,7 @@ func (s sourcesCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, s.Memory, collectMemory)
 	collect(ch, s.Guard, collectGuard)
 	collectEach(ch, s.Shards, func(ch chan<- prometheus.Metric, shard *ShardStatus) {
-		ch <- gauge(breakerDesc, boolGauge(!shard.Up), shard.Name)
+		ch <- gauge(breakerDesc, boolGauge(!shard.Up && !shard.Replaced), shard.Name)
 	})
 	collect(ch, s.LostRefunds, func(ch chan<- prometheus.Metric, n *int64) { ch <- counter(storeLostDesc, *n) })
 	collect(ch, s.Fleet, collectFleet)

@@ -123,6 +123,9 @@ type ShardStatus struct {
 	Since time.Time `json:"since,omitzero"`
 	// Error is the last error, and how to fix it. The error may concern only some keys.
 	Error string `json:"error,omitempty"`
+	// Replaced means that the server of the shard is down, but another server has taken its place: decisions do not need
+	// it.
+	Replaced bool `json:"replaced,omitempty"`
 }
 
 // IdentityStatus describes problems with identifying clients.

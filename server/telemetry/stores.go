@@ -54,7 +54,7 @@ func collectServer(ch chan<- prometheus.Metric, s *redisstore.ShardHealth) {
 	ch <- counter(serverUnansweredDesc, s.Unanswered, s.Server, role)
 	ch <- counter(serverRefusedDesc, s.Refused, s.Server, role)
 	ch <- counter(serverRedirectsDesc, s.Redirects, s.Server, role)
-	if s.Err != nil { // the server has not reported the statistics below
+	if s.Err != nil && s.Version == "" { // the server has never reported the statistics below
 		return
 	}
 	ch <- counter(serverEvictedDesc, s.Evicted, s.Server, role)

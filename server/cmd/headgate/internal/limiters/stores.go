@@ -14,7 +14,6 @@ import (
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -28,10 +27,10 @@ type Stores struct {
 	redis        *redisstore.Store // nil with store: memory
 	guardedRedis *guard.Guard      // in front of redis
 
-	nodes   atomic.Pointer[fleet.Members]            // counts the nodes; nil until the membership is open
-	servers atomic.Pointer[[]redisstore.ShardHealth] // the result of the last check; never nil
-	checked atomic.Int64                             // time of the last check, in Unix milliseconds
-	missing missingServers
+	nodes    atomic.Pointer[fleet.Members] // counts the nodes; nil until the membership is open
+	servers  atomic.Pointer[[]redisServer] // the result of the last check; never nil
+	checked  atomic.Int64                  // time of the last check, in Unix milliseconds
+	checkNow chan struct{}                 // receives if a server may have failed or responded again
 }
 
 // StoreOptions are the parameters of OpenStores.
@@ -51,8 +50,8 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stores{Memory: memory}
-	s.servers.Store(new([]redisstore.ShardHealth))
+	s := &Stores{Memory: memory, checkNow: make(chan struct{}, 1)}
+	s.servers.Store(new([]redisServer))
 	if c.Store == config.StoreMemory {
 		return s, nil
 	}
@@ -68,7 +67,13 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	if g.Nodes == nil {
 		g.Nodes = s.liveNodes
 	}
-	g.OnEvent = func(e guard.Event) { logGuardEvent(log, e) }
+	g.OnEvent = func(e guard.Event) {
+		logGuardEvent(log, e)
+		select {
+		case s.checkNow <- struct{}{}:
+		default: // a check is about to begin
+		}
+	}
 	g.OnCall = options.Metrics.ObserveShard
 	if s.guardedRedis, err = guard.New(options.Metrics.Timed("redis", s.redis), g); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -121,11 +126,27 @@ func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 	}
 	status.Kind = "redis"
 	status.Shards = s.shards()
-	degraded = slices.ContainsFunc(status.Shards, func(s telemetry.ShardStatus) bool { return !s.Up || s.Error != "" })
+	degraded = slices.ContainsFunc(status.Shards, isDegraded)
 	for _, w := range s.redis.Warnings() {
 		status.Warnings = append(status.Warnings, w.String())
 	}
 	return status, degraded
+}
+
+// isDegraded reports whether a shard is unreachable or returns errors. The store does not need a replaced shard.
+func isDegraded(s telemetry.ShardStatus) bool { return !s.Replaced && (!s.Up || s.Error != "") }
+
+// Down returns the names of the shards that are unreachable or return errors.
+func (s *Stores) Down() (names []string) {
+	if s.guardedRedis == nil {
+		return nil
+	}
+	for _, shard := range s.shards() {
+		if isDegraded(shard) {
+			names = append(names, shard.Name)
+		}
+	}
+	return names
 }
 
 // shards returns the state of each shard that was used or is unreachable. A shard that refuses only some keys, because
@@ -155,7 +176,25 @@ func (s *Stores) shards() []telemetry.ShardStatus {
 			list[i] = status
 		}
 	}
-	return list
+	return markReplaced(list, *s.servers.Load())
+}
+
+// markReplaced marks the shards whose server is no longer a primary of the store, for example after a failover. Their
+// circuit may be closed, because nothing calls them. It removes those that respond, as replicas.
+func markReplaced(list []telemetry.ShardStatus, servers []redisServer) []telemetry.ShardStatus {
+	kept := list[:0]
+	for _, shard := range list {
+		if i := indexOf(servers, shard.Name); i >= 0 && shard.Up {
+			switch h := &servers[i]; {
+			case h.replaced:
+				shard.Up, shard.Replaced, shard.Since, shard.Error = false, true, h.downSince.UTC(), h.Err.Error()
+			case h.Err == nil && !h.Primary:
+				continue
+			}
+		}
+		kept = append(kept, shard)
+	}
+	return kept
 }
 
 // Measure adds the statistics of the stores to sources.
@@ -166,7 +205,13 @@ func (s *Stores) Measure(sources *telemetry.Sources) {
 	}
 	sources.Guard, sources.Shards = s.guardedRedis.Stats, s.shards
 	sources.LostRefunds = s.redis.LostRefunds
-	sources.Servers = func() []redisstore.ShardHealth { return *s.servers.Load() }
+	sources.Servers = func() []redisstore.ShardHealth {
+		var list []redisstore.ShardHealth
+		for _, server := range *s.servers.Load() {
+			list = append(list, server.ShardHealth)
+		}
+		return list
+	}
 }
 
 // The interval at which the Redis servers are checked, and the timeout of a check.
@@ -175,7 +220,7 @@ const (
 	serversTimeout  = 2 * time.Second
 )
 
-// WatchServers checks the Redis servers every serversInterval until ctx ends.
+// WatchServers checks the Redis servers every serversInterval, and when the state of a shard changes, until ctx ends.
 func (s *Stores) WatchServers(ctx context.Context) {
 	tick := time.NewTicker(serversInterval)
 	defer tick.Stop()
@@ -184,6 +229,7 @@ func (s *Stores) WatchServers(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.checkNow:
 		case <-tick.C:
 		}
 	}
@@ -194,34 +240,9 @@ func (s *Stores) checkServers(ctx context.Context) {
 	defer cancel()
 	health, err := s.redis.SharedHealth(ctx, serversInterval)
 	now := time.Now()
-	health = s.missing.keep(*s.servers.Load(), health, err, now)
-	s.servers.Store(&health)
+	servers := updateServers(*s.servers.Load(), health, err, now)
+	s.servers.Store(&servers)
 	s.checked.Store(now.UnixMilli())
-}
-
-// ServerStats returns the statistics of the Redis servers from the last check, nil if there are none.
-func (s *Stores) ServerStats() []control.ServerStats {
-	checked := time.UnixMilli(s.checked.Load()).UTC()
-	var list []control.ServerStats
-	for _, h := range *s.servers.Load() {
-		f := control.ServerStats{
-			Shard: h.Shard, Server: h.Server, Role: control.RoleReplica, Up: h.Err == nil, Checked: checked, CPU: -1,
-		}
-		if h.Primary {
-			f.Role = control.RolePrimary
-		}
-		if h.Err != nil {
-			f.Error = h.Err.Error()
-			list = append(list, f)
-			continue
-		}
-		f.Version, f.PingMS, f.CPU = h.Version, float64(h.Ping.Microseconds())/1000, h.CPU
-		f.MemoryBytes, f.MemoryMaxBytes = h.MemoryUsed, h.MemoryMax
-		f.NetworkIn, f.NetworkOut, f.OpsPerSecond = h.NetworkIn, h.NetworkOut, h.OpsPerSecond
-		f.Clients, f.EvictedKeys, f.LagBytes = h.Clients, h.Evicted, h.LagBytes
-		list = append(list, f)
-	}
-	return list
 }
 
 // logGuardEvent logs a state change of the store.

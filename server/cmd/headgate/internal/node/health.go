@@ -14,7 +14,9 @@ import (
 type healthMeter struct {
 	mu          sync.Mutex
 	measuredAt  time.Time
+	degraded    bool                   // the store was degraded at measuredAt
 	failingOpen map[string]uint64      // requests per rule at measuredAt
+	unlimited   uint64                 // requests at measuredAt
 	calls       telemetry.Distribution // durations of store calls at measuredAt
 	stats       control.HealthStats    // the result of the last measurement
 }
@@ -23,17 +25,21 @@ type healthMeter struct {
 // previous one.
 const minInterval = time.Second
 
-// measure returns the rates since the last measurement.
-func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control.HealthStats {
+// measure returns the rates since the last measurement. When the store fails or responds again, it begins anew: the
+// rate of unlimited requests is that of the outage only, and ends with it.
+func (m *healthMeter) measure(metrics *telemetry.Metrics, degraded bool, now time.Time) control.HealthStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	elapsed := now.Sub(m.measuredAt)
-	if elapsed < minInterval {
+	elapsed, changed := now.Sub(m.measuredAt), degraded != m.degraded
+	if elapsed < minInterval && !changed {
 		return m.stats
 	}
-	failingOpen, calls := metrics.FailingOpen(), metrics.StoreCalls()
+	failingOpen, unlimited := metrics.FailingOpen()
+	calls := metrics.StoreCalls()
 	if !m.measuredAt.IsZero() {
 		m.stats = control.HealthStats{StoreP99MS: 1000 * calls.QuantileSince(m.calls, 0.99)}
+	}
+	if !m.measuredAt.IsZero() && !changed {
 		for rule, n := range failingOpen {
 			if n > m.failingOpen[rule] {
 				rate := float64(n-m.failingOpen[rule]) / elapsed.Seconds()
@@ -43,18 +49,19 @@ func (m *healthMeter) measure(metrics *telemetry.Metrics, now time.Time) control
 		slices.SortFunc(m.stats.FailingOpen, func(a, b control.RuleRate) int {
 			return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Rule, b.Rule))
 		})
+		m.stats.UnlimitedPerSecond = float64(unlimited-m.unlimited) / elapsed.Seconds()
 	}
-	m.measuredAt, m.failingOpen, m.calls = now, failingOpen, calls
+	m.measuredAt, m.degraded, m.failingOpen, m.unlimited, m.calls = now, degraded, failingOpen, unlimited, calls
 	return m.stats
 }
 
 // healthStats returns the statistics of this node that alerts depend on.
 func (n *Node) healthStats(now time.Time) *control.HealthStats {
-	f := n.health.measure(n.metrics, now)
+	status, degraded := n.stores.Status()
+	f := n.health.measure(n.metrics, degraded, now)
 	f.FailingOpen = slices.Clone(f.FailingOpen)
-	status, _ := n.stores.Status()
 	for _, shard := range status.Shards {
-		if !shard.Up {
+		if !shard.Up && !shard.Replaced {
 			f.OpenShards = append(f.OpenShards, shard.Name)
 		}
 	}

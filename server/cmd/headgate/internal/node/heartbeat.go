@@ -32,6 +32,9 @@ func (n *Node) describe() control.Node {
 	if status, degraded := n.stores.Status(); degraded {
 		result.Store = status.Kind + " is unreachable"
 		for _, shard := range status.Shards {
+			if shard.Replaced {
+				continue
+			}
 			if !shard.Up && shard.Error != "" {
 				result.Store = status.Kind + ": " + shard.Error
 			}
@@ -67,28 +70,41 @@ func (n *Node) adminURL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// changeCheckInterval is the interval at which reportChanges checks the state of the node.
-const changeCheckInterval = 500 * time.Millisecond
+const (
+	// changeCheckInterval is the interval at which reportChanges checks the state of the node.
+	changeCheckInterval = 500 * time.Millisecond
+	// ratesAfter is the time from the beginning of an outage until a heartbeat has its rates.
+	ratesAfter = 2 * time.Second
+)
 
-// reportChanges sends a heartbeat when the store becomes unreachable or reachable again, and when enforcement is turned
-// off or on on this node, so that operators see the change before the next regular heartbeat.
+// reportChanges sends a heartbeat when a shard of the store becomes unreachable or reachable again, and when enforcement
+// is turned off or on on this node, so that operators see the change before the next regular heartbeat.
 func (n *Node) reportChanges(ctx context.Context) {
 	tick := time.NewTicker(changeCheckInterval)
 	defer tick.Stop()
-	_, wasDegraded := n.stores.Status()
-	var reported []control.Suspension
+	var (
+		down     []string // shards
+		reported []control.Suspension
+		rates    time.Time // when the rates of an outage are due; zero if they are not
+	)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		_, degraded := n.stores.Status()
-		suspensions := n.enforcement.ownSuspensions()
-		if degraded == wasDegraded && slices.Equal(suspensions, reported) {
+		nowDown, suspensions := n.stores.Down(), n.enforcement.ownSuspensions()
+		changed, due := !slices.Equal(nowDown, down), !rates.IsZero() && time.Now().After(rates)
+		if !changed && !due && slices.Equal(suspensions, reported) {
 			continue
 		}
-		wasDegraded, reported = degraded, suspensions
+		if due {
+			rates = time.Time{}
+		}
+		if changed && len(nowDown) > 0 {
+			rates = time.Now().Add(ratesAfter)
+		}
+		down, reported = nowDown, suspensions
 		if n.followedRules != nil {
 			n.followedRules.follower.Report()
 		} else if server := n.rulesService.api.Load(); server != nil {
