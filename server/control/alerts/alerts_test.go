@@ -30,7 +30,7 @@ func TestEveryConditionIsFound(t *testing.T) {
 		want   string
 		change func(in *alerts.Input, n *control.Node)
 	}{
-		{"failing_open/search 5", func(_ *alerts.Input, n *control.Node) {
+		{"failing_open/store 5", func(_ *alerts.Input, n *control.Node) {
 			n.Health.FailingOpen = []control.RuleRate{{Rule: "search", PerSecond: 5}}
 		}},
 		{"breaker_open/redis:1 1", func(_ *alerts.Input, n *control.Node) { n.Health.OpenShards = []string{"redis:1"} }},
@@ -96,8 +96,24 @@ func TestSeveralNodesAreOneAlert(t *testing.T) {
 			t.Errorf("%s: got nodes %v, want a and b", a.ID, a.Nodes)
 		}
 	}
-	if got := fired[1].Summary; got != "The rule search admits 10 requests/s without a limit" {
+	if got := fired[1].Summary; got != "About 10 requests/s pass without a limit under the rule search" {
 		t.Errorf("got %q, want the sum of the nodes", got)
+	}
+}
+
+// One stopped Redis concerns many rules, but is one alert. A request under several rules counts once.
+func TestRulesThatFailOpenAreOneAlert(t *testing.T) {
+	in := &alerts.Input{Nodes: []control.Node{healthy("a", start)}, Revision: 7}
+	in.Nodes[0].Health.UnlimitedPerSecond = 30
+	for i, id := range []string{"a", "b", "c", "d", "e"} {
+		in.Nodes[0].Health.FailingOpen = append(in.Nodes[0].Health.FailingOpen, control.RuleRate{Rule: id, PerSecond: 20 + float64(i)})
+	}
+	got := alerts.Find(in, start)
+	if len(got) != 1 || got[0].Value != 30 || fmt.Sprint(got[0].Rules) != "[e d c b a]" {
+		t.Fatalf("got %+v, want one finding of 30 requests/s under all rules", got)
+	}
+	if want := "About 30 requests/s pass without a limit under the rules e, d, c and 2 more"; got[0].Summary != want {
+		t.Errorf("got %q, want %q", got[0].Summary, want)
 	}
 }
 
@@ -105,7 +121,7 @@ func TestRatesOfAlertsAreReadable(t *testing.T) {
 	for rate, want := range map[float64]string{0.04: "under 0.1", 0.954: "1", 2.34: "2.3", 40_123.4: "40123"} {
 		in := &alerts.Input{Nodes: []control.Node{healthy("a", start)}, Revision: 7}
 		in.Nodes[0].Health.FailingOpen = []control.RuleRate{{Rule: "search", PerSecond: rate}}
-		want = "The rule search admits " + want + " requests/s without a limit"
+		want = "About " + want + " requests/s pass without a limit under the rule search"
 		if got := alerts.Find(in, start)[0].Summary; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

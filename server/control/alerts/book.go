@@ -14,8 +14,10 @@ type Finding struct {
 	Subject string
 	// Nodes are the IDs of the nodes that report the condition.
 	Nodes []string
-	// Summary is a sentence without a full stop.
-	Summary string
+	// Rules are the IDs of the rules concerned, if the condition is about rules.
+	Rules []string
+	// Summary is a sentence without a full stop, and Past the same sentence for the time after the condition.
+	Summary, Past string
 	// Value is the measured value of the condition.
 	Value float64
 }
@@ -23,10 +25,12 @@ type Finding struct {
 // A State is the state of an alert.
 type State string
 
-// The states of an alert.
+// The states of an alert. Stored alerts are firing or resolved.
 const (
-	Firing   State = "firing"
-	Resolved State = "resolved"
+	Pending   State = "pending" // the condition holds, but not for Condition.For yet
+	Firing    State = "firing"
+	Resolving State = "resolving" // the alert has fired, and the condition does not hold now
+	Resolved  State = "resolved"
 )
 
 // An Alert reports that a condition has held for at least Condition.For.
@@ -37,14 +41,17 @@ type Alert struct {
 	Severity  Severity `json:"severity"`
 	State     State    `json:"state"`
 	Subject   string   `json:"subject"`
+	Rules     []string `json:"rules,omitempty"`
 	Nodes     []string `json:"nodes,omitempty"`
 	Summary   string   `json:"summary"`
 	Value     float64  `json:"value"`
 	Runbook   string   `json:"runbook"`
 	// Since is when the condition began to hold, Fired when the alert fired, and Resolved when it no longer held.
 	Since    time.Time `json:"since"`
-	Fired    time.Time `json:"fired"`
+	Fired    time.Time `json:"fired,omitzero"`
 	Resolved time.Time `json:"resolved,omitzero"`
+
+	past string // Finding.Past
 }
 
 const (
@@ -52,8 +59,9 @@ const (
 	Keep = 24 * time.Hour
 	// maxAlerts is the maximum number of alerts and pending findings of a namespace. Further ones are ignored.
 	maxAlerts = 500
-	// maxNodes is the maximum length of Alert.Nodes.
+	// maxNodes is the maximum length of Alert.Nodes, and maxRules that of Alert.Rules.
 	maxNodes = 20
+	maxRules = 20
 	// resolveAfter is how long a condition must not hold before its alert resolves. Without the delay, a condition with
 	// short interruptions would fire many alerts.
 	resolveAfter = 30 * time.Second
@@ -97,7 +105,7 @@ func (b *Book) Update(findings []Finding, now time.Time) (c Changes) {
 	holds := make(map[string]bool, len(findings))
 	for i := range findings {
 		f := &findings[i]
-		id := f.Condition.Name + "/" + f.Subject
+		id := f.id()
 		if len(b.alerts)+len(b.pending) >= maxAlerts && b.alerts[id] == nil && b.pending[id].IsZero() {
 			continue
 		}
@@ -112,6 +120,7 @@ func (b *Book) Update(findings []Finding, now time.Time) (c Changes) {
 		switch {
 		case a.State == Firing && !holds[id] && now.Sub(b.held[id]) >= resolveAfter:
 			a.State, a.Resolved = Resolved, now
+			a.end()
 			c.Resolved = append(c.Resolved, *a)
 		case a.State == Resolved && now.Sub(a.Resolved) > Keep:
 			delete(b.alerts, id)
@@ -139,14 +148,24 @@ func (b *Book) hold(id string, f *Finding, now time.Time) *Alert {
 		return nil
 	}
 	delete(b.pending, id)
-	a = &Alert{
-		ID: id, Condition: f.Condition.Name, Severity: f.Condition.Severity, State: Firing, Subject: f.Subject,
-		Runbook: f.Condition.Runbook, Since: since, Fired: now,
-	}
-	a.describe(f)
+	a = newAlert(f, Firing, since)
+	a.Fired = now
 	b.alerts[id] = a
 	return a
 }
+
+// newAlert returns an alert about a finding that has held since a time.
+func newAlert(f *Finding, state State, since time.Time) *Alert {
+	a := &Alert{
+		ID: f.id(), Condition: f.Condition.Name, Severity: f.Condition.Severity, State: state, Subject: f.Subject,
+		Runbook: f.Condition.Runbook, Since: since,
+	}
+	a.describe(f)
+	return a
+}
+
+// id returns the ID of the alert about a finding.
+func (f *Finding) id() string { return f.Condition.Name + "/" + f.Subject }
 
 // A Listing is a list of alerts in a response of the API.
 type Listing struct {
@@ -154,10 +173,15 @@ type Listing struct {
 	Alerts []Alert `json:"alerts"`
 }
 
+// describe sets the fields that change while an alert fires.
 func (a *Alert) describe(f *Finding) {
 	slices.Sort(f.Nodes)
-	a.Nodes, a.Summary, a.Value = f.Nodes[:min(len(f.Nodes), maxNodes)], f.Summary, f.Value
+	a.Nodes, a.Rules = f.Nodes[:min(len(f.Nodes), maxNodes)], f.Rules[:min(len(f.Rules), maxRules)]
+	a.Summary, a.past, a.Value = f.Summary, f.Past, f.Value
 }
+
+// end puts the summary into the past tense, because the condition no longer holds.
+func (a *Alert) end() { a.Summary = cmp.Or(a.past, a.Summary) }
 
 // List returns the alerts in the order of Sort.
 func (b *Book) List() []Alert {
@@ -169,16 +193,21 @@ func (b *Book) List() []Alert {
 	return list
 }
 
-// Sort sorts alerts: critical firing alerts, then other firing alerts, then resolved ones, each with the latest first.
+// Sort sorts alerts: critical firing alerts, other firing alerts, pending, resolving and resolved ones, each with the
+// latest first.
 func Sort(list []Alert) {
 	rank := func(a *Alert) int {
 		switch {
-		case a.State == Resolved:
-			return 2
-		case a.Severity == Critical:
+		case a.State == Firing && a.Severity == Critical:
 			return 0
+		case a.State == Firing:
+			return 1
+		case a.State == Pending:
+			return 2
+		case a.State == Resolving:
+			return 3
 		}
-		return 1
+		return 4
 	}
 	slices.SortFunc(list, func(a, b Alert) int {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Fired.Compare(a.Fired), cmp.Compare(a.ID, b.ID))

@@ -3,6 +3,7 @@ package alerts
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,18 +45,18 @@ type collector struct {
 	index map[string]int // index in list, by condition and subject
 }
 
-// add adds a finding that a node reports. If several nodes report it, add keeps the largest value and its summary.
-func (c *collector) add(condition *Condition, subject, node string, value float64, summary string) {
-	id := condition.Name + "/" + subject
+// add adds a finding that a node reports. If several nodes report it, add keeps the largest value and its texts.
+func (c *collector) add(node string, found Finding) {
+	id := found.id()
 	i, known := c.index[id]
 	if !known {
 		i = len(c.list)
 		c.index[id] = i
-		c.list = append(c.list, Finding{Condition: condition, Subject: subject, Summary: summary, Value: value})
+		c.list = append(c.list, found)
 	}
 	f := &c.list[i]
-	if value > f.Value {
-		f.Value, f.Summary = value, summary
+	if found.Value > f.Value {
+		f.Value, f.Summary, f.Past = found.Value, found.Summary, found.Past
 	}
 	if node != "" && !slices.Contains(f.Nodes, node) {
 		f.Nodes = append(f.Nodes, node)
@@ -65,38 +66,84 @@ func (c *collector) add(condition *Condition, subject, node string, value float6
 // Find returns the conditions that hold.
 func Find(in *Input, now time.Time) []Finding {
 	c := &collector{index: map[string]int{}}
-	unlimited := map[string]float64{}    // requests per second that are admitted without a limit, by rule
-	unlimitedOn := map[string][]string{} // IDs of the nodes that admit them, by rule
+	open := failingOpen{perSecond: map[string]float64{}}
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
 		if silent := now.Sub(n.Seen); silent > silentAfter {
-			c.add(NodeSilent, n.ID, n.ID, silent.Seconds(), fmt.Sprintf("The node %s sends no heartbeats", n.ID))
+			c.add(n.ID, Finding{
+				Condition: NodeSilent, Subject: n.ID, Value: silent.Seconds(),
+				Summary: fmt.Sprintf("The node %s sends no heartbeats", n.ID),
+				Past:    fmt.Sprintf("The node %s sent no heartbeats", n.ID),
+			})
 			continue
 		}
 		c.addNode(n, in.Revision, now)
-		if n.Health == nil {
-			continue
-		}
-		for _, r := range n.Health.FailingOpen {
-			unlimited[r.Rule] += r.PerSecond
-			unlimitedOn[r.Rule] = append(unlimitedOn[r.Rule], n.ID)
-		}
+		open.add(n)
 	}
-	for rule, perSecond := range unlimited {
-		c.list = append(c.list, Finding{
-			Condition: FailingOpen, Subject: rule, Nodes: unlimitedOn[rule], Value: perSecond,
-			Summary: fmt.Sprintf("The rule %s admits %s requests/s without a limit", rule, rateText(perSecond)),
-		})
+	if len(open.nodes) > 0 {
+		c.list = append(c.list, open.finding())
 	}
 	c.addServers(Servers(in.Nodes, now))
 	if in.isDenialSpike() {
-		c.add(DenialSpike, "all requests", "", in.DeniedShare,
-			fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% before", 100*in.DeniedShare, 100*in.EarlierShare))
+		c.add("", Finding{
+			Condition: DenialSpike, Subject: "all requests", Value: in.DeniedShare,
+			Summary: fmt.Sprintf("%.0f %% of all requests are denied, %.0f %% before", 100*in.DeniedShare, 100*in.EarlierShare),
+			Past:    fmt.Sprintf("%.0f %% of all requests were denied, %.0f %% before", 100*in.DeniedShare, 100*in.EarlierShare),
+		})
 	}
 	slices.SortFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Condition.Name, b.Condition.Name), cmp.Compare(a.Subject, b.Subject))
 	})
 	return c.list
+}
+
+// failingOpen sums the requests that nodes admit without a limit. They are one alert, whatever the number of rules and
+// nodes: one stopped Redis concerns them all.
+type failingOpen struct {
+	perSecond map[string]float64 // by rule; a request may match several rules
+	total     float64            // requests per second
+	nodes     []string
+}
+
+func (o *failingOpen) add(n *control.Node) {
+	if n.Health == nil || len(n.Health.FailingOpen) == 0 {
+		return
+	}
+	sum := 0.0
+	for _, r := range n.Health.FailingOpen {
+		o.perSecond[r.Rule] += r.PerSecond
+		sum += r.PerSecond
+	}
+	if n.Health.UnlimitedPerSecond > 0 { // nodes of old versions do not report it
+		sum = n.Health.UnlimitedPerSecond
+	}
+	o.total += sum
+	o.nodes = append(o.nodes, n.ID)
+}
+
+func (o *failingOpen) finding() Finding {
+	ids := slices.SortedFunc(maps.Keys(o.perSecond), func(a, b string) int {
+		return cmp.Or(cmp.Compare(o.perSecond[b], o.perSecond[a]), strings.Compare(a, b))
+	})
+	text := func(verb string) string {
+		return fmt.Sprintf("About %s requests/s %s without a limit under %s", rateText(o.total), verb, rulesText(ids))
+	}
+	return Finding{
+		Condition: FailingOpen, Subject: "store", Nodes: o.nodes, Rules: ids, Value: o.total,
+		Summary: text("pass"), Past: text("passed"),
+	}
+}
+
+// rulesText returns "the rule a", or "the rules a, b, c and 2 more".
+func rulesText(ids []string) string {
+	const shown = 3
+	switch {
+	case len(ids) == 1:
+		return "the rule " + ids[0]
+	case len(ids) > shown:
+		return fmt.Sprintf("the rules %s and %d more", strings.Join(ids[:shown], ", "), len(ids)-shown)
+	}
+	return "the rules " + strings.Join(ids, " and ")
 }
 
 // rateText formats a rate for a summary.
@@ -119,20 +166,20 @@ func (in *Input) isDenialSpike() bool {
 func (c *collector) addNode(n *control.Node, revision int64, now time.Time) {
 	switch {
 	case n.Error != "":
-		c.add(RulesStale, "rules", n.ID, 1, "Nodes refuse the latest rules, and have older ones in force")
+		c.add(n.ID, Finding{
+			Condition: RulesStale, Subject: "rules", Value: 1,
+			Summary: "Nodes refuse the latest rules, and have older ones in force",
+			Past:    "Nodes refused the latest rules, and had older ones in force",
+		})
 	case n.FromDisk || n.Revision < revision:
-		c.add(RulesStale, "rules", n.ID, 0, "Nodes do not have the latest rules in force")
+		c.add(n.ID, Finding{
+			Condition: RulesStale, Subject: "rules",
+			Summary: "Nodes do not have the latest rules in force", Past: "Nodes did not have the latest rules in force",
+		})
 	}
 	if n.Fleet != nil {
 		for i := range n.Fleet.Sync {
-			s := &n.Fleet.Sync[i]
-			switch {
-			case !s.Up:
-				c.add(SyncLag, s.Mode, n.ID, control.MaxStatMS/1000, fmt.Sprintf("Updates of the mode %s do not arrive", s.Mode))
-			case s.LagMS > lagMS:
-				c.add(SyncLag, s.Mode, n.ID, s.LagMS/1000,
-					fmt.Sprintf("Updates of the mode %s arrive %.1f s late", s.Mode, s.LagMS/1000))
-			}
+			c.addSync(n.ID, &n.Fleet.Sync[i])
 		}
 	}
 	h := n.Health
@@ -140,32 +187,63 @@ func (c *collector) addNode(n *control.Node, revision int64, now time.Time) {
 		return
 	}
 	for _, shard := range h.OpenShards {
-		c.add(BreakerOpen, shard, n.ID, 1, fmt.Sprintf("The circuit of the shard %s is open", shard))
+		c.add(n.ID, Finding{
+			Condition: BreakerOpen, Subject: shard, Value: 1,
+			Summary: fmt.Sprintf("The circuit of the shard %s is open", shard),
+			Past:    fmt.Sprintf("The circuit of the shard %s was open", shard),
+		})
 	}
 	if h.StoreP99MS > slowMS {
-		c.add(StoreSlow, "redis", n.ID, h.StoreP99MS/1000,
-			fmt.Sprintf("1 %% of the calls to the store take longer than %.0f ms", h.StoreP99MS))
+		c.add(n.ID, Finding{
+			Condition: StoreSlow, Subject: "redis", Value: h.StoreP99MS / 1000,
+			Summary: fmt.Sprintf("1 %% of the calls to the store take longer than %.0f ms", h.StoreP99MS),
+			Past:    fmt.Sprintf("1 %% of the calls to the store took longer than %.0f ms", h.StoreP99MS),
+		})
 	}
 	c.addMemory("the nodes", n.ID, h.MemoryBytes, h.MemoryMaxBytes)
 	for _, certificate := range h.Certificates {
 		if left := certificate.Expires.Sub(now); left < expiresSoon {
-			c.add(CertificateExpiring, certificate.Listener, n.ID, -left.Seconds(),
-				fmt.Sprintf("A certificate of the listener %s expires at %s", certificate.Listener,
-					certificate.Expires.UTC().Format(time.RFC3339)))
+			at := certificate.Expires.UTC().Format(time.RFC3339)
+			c.add(n.ID, Finding{
+				Condition: CertificateExpiring, Subject: certificate.Listener, Value: -left.Seconds(),
+				Summary: fmt.Sprintf("A certificate of the listener %s expires at %s", certificate.Listener, at),
+				Past:    fmt.Sprintf("A certificate of the listener %s was to expire at %s", certificate.Listener, at),
+			})
 		}
+	}
+}
+
+// addSync adds the findings about one mode in which a node shares counters.
+func (c *collector) addSync(node string, s *control.SyncStats) {
+	switch {
+	case !s.Up:
+		c.add(node, Finding{
+			Condition: SyncLag, Subject: s.Mode, Value: control.MaxStatMS / 1000,
+			Summary: fmt.Sprintf("Updates of the mode %s do not arrive", s.Mode),
+			Past:    fmt.Sprintf("Updates of the mode %s did not arrive", s.Mode),
+		})
+	case s.LagMS > lagMS:
+		c.add(node, Finding{
+			Condition: SyncLag, Subject: s.Mode, Value: s.LagMS / 1000,
+			Summary: fmt.Sprintf("Updates of the mode %s arrive %.1f s late", s.Mode, s.LagMS/1000),
+			Past:    fmt.Sprintf("Updates of the mode %s arrived %.1f s late", s.Mode, s.LagMS/1000),
+		})
 	}
 }
 
 func (c *collector) addMemory(subject, node string, used, maximum int64) {
 	if maximum > 0 && float64(used) > nearCap*float64(maximum) { // 0 means that the memory is not limited
 		share := float64(used) / float64(maximum)
-		c.add(MemoryNearCap, subject, node, share,
-			fmt.Sprintf("The counters of %s use %.0f %% of their memory", subject, 100*share))
+		c.add(node, Finding{
+			Condition: MemoryNearCap, Subject: subject, Value: share,
+			Summary: fmt.Sprintf("The counters of %s use %.0f %% of their memory", subject, 100*share),
+			Past:    fmt.Sprintf("The counters of %s used %.0f %% of their memory", subject, 100*share),
+		})
 	}
 }
 
 // addServers adds the findings about Redis servers.
-func (c *collector) addServers(list []control.ServerStats) {
+func (c *collector) addServers(list []Server) {
 	primaries, total := 0, int64(0)
 	for i := range list {
 		s := &list[i]
@@ -180,34 +258,11 @@ func (c *collector) addServers(list []control.ServerStats) {
 	for i := range list {
 		s := &list[i]
 		if s.IsHot(primaries, total) {
-			c.add(HotShard, s.Server, "", float64(s.OpsPerSecond),
-				fmt.Sprintf("The Redis server %s has %d operations/s, over twice the average", s.Server, s.OpsPerSecond))
+			c.add("", Finding{
+				Condition: HotShard, Subject: s.Server, Value: float64(s.OpsPerSecond),
+				Summary: fmt.Sprintf("The Redis server %s has %d operations/s, over twice the average", s.Server, s.OpsPerSecond),
+				Past:    fmt.Sprintf("The Redis server %s had %d operations/s, over twice the average", s.Server, s.OpsPerSecond),
+			})
 		}
 	}
-}
-
-// Servers returns the latest statistics of each Redis server that any node has reported, sorted by shard, the primary
-// first.
-func Servers(nodes []control.Node, now time.Time) []control.ServerStats {
-	latest := map[string]control.ServerStats{}
-	for i := range nodes {
-		if nodes[i].Health == nil || now.Sub(nodes[i].Seen) > maxServerAge {
-			continue
-		}
-		for _, s := range nodes[i].Health.Servers {
-			if known, ok := latest[s.Server]; !ok || s.Checked.After(known.Checked) {
-				latest[s.Server] = s
-			}
-		}
-	}
-	list := make([]control.ServerStats, 0, len(latest))
-	for _, s := range latest {
-		if now.Sub(s.Checked) <= maxServerAge {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b control.ServerStats) int {
-		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Server, b.Server))
-	})
-	return list
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,8 @@ type Service struct {
 	renewed time.Time  // when this process last renewed its lease
 	books   map[string]*Book
 	denials map[string]*denialStats // by namespace
+
+	pending sync.Map // copies of Book.pending, by namespace
 }
 
 // denialStats are the fields of an Input about denied requests.
@@ -128,6 +131,7 @@ func (s *Service) acquireLease(ctx context.Context, now time.Time) (bool, error)
 		return true, nil
 	case owner != s.id && owner != "":
 		clear(s.books) // the other process stores changes that these books do not have
+		s.pending.Clear()
 		return false, nil
 	}
 	state := control.State{
@@ -197,6 +201,7 @@ func (s *Service) evaluate(ctx context.Context, namespace string, now time.Time)
 		in.DeniedShare, in.EarlierShare, in.Requests, in.Comparable = d.denied, d.earlier, d.requests, d.comparable
 	}
 	changes := book.Update(Find(&in, now), now)
+	s.pending.Store(namespace, maps.Clone(book.pending))
 	var errs []error
 	for _, list := range [][]Alert{changes.Fired, changes.Resolved} {
 		for i := range list {
@@ -218,12 +223,18 @@ func (s *Service) publish(ctx context.Context, namespace string, a *Alert, now t
 		level = slog.LevelInfo
 	}
 	s.options.Logger.Log(ctx, level, "alert "+string(a.State), "namespace", namespace, "alert", a.ID, "summary", a.Summary)
-	body, err := json.Marshal(a)
+	body, err := json.Marshal(storedAlert{*a, a.past})
 	if err != nil {
 		return err
 	}
 	state := control.State{Bucket: bucketPrefix + namespace, ID: stateID(a.ID), Body: body, Expires: now.Add(storedTime)}
 	return errors.Join(s.options.DB.PutState(ctx, state), s.options.Notify(ctx, namespace, a))
+}
+
+// A storedAlert is an alert in the database.
+type storedAlert struct {
+	Alert
+	Past string `json:"past,omitempty"`
 }
 
 // storedTime is how long an alert is stored after its last change.
@@ -237,9 +248,12 @@ func List(ctx context.Context, db control.DB, namespace string) ([]Alert, error)
 	}
 	list := make([]Alert, len(states))
 	for i := range states {
-		if err := json.Unmarshal(states[i].Body, &list[i]); err != nil {
+		var stored storedAlert
+		if err := json.Unmarshal(states[i].Body, &stored); err != nil {
 			return nil, fmt.Errorf("read the alert %s: %w", states[i].ID, err)
 		}
+		list[i] = stored.Alert
+		list[i].past = stored.Past
 	}
 	Sort(list)
 	return list, nil

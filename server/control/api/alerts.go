@@ -34,10 +34,11 @@ func (s *Server) notifyAlert(ctx context.Context, namespace string, a *alerts.Al
 // listAlerts serves GET /v1/alerts.
 func (s *Server) listAlerts(c *call.Call) error {
 	state := c.Query.Get("state")
-	if state != "" && state != string(alerts.Firing) && state != string(alerts.Resolved) {
-		return problem.InvalidQuery("state", state, "firing or resolved")
+	states := []alerts.State{"", alerts.Pending, alerts.Firing, alerts.Resolving, alerts.Resolved}
+	if !slices.Contains(states, alerts.State(state)) {
+		return problem.InvalidQuery("state", state, "pending, firing, resolving or resolved")
 	}
-	list, err := alerts.List(c.R.Context(), s.config.DB, c.Namespace)
+	list, err := s.alerts.Live(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
@@ -58,12 +59,15 @@ type storeServer struct {
 	control.ServerStats
 	// Hot means that it has far more traffic than the other primaries.
 	Hot bool `json:"hot"`
+	// Nodes are the nodes that use this server, and NodeCount is their number.
+	Nodes     []string `json:"nodes,omitempty"`
+	NodeCount int      `json:"node_count"`
 	// OpenOn are the nodes whose circuit for the shard of this server is open.
 	OpenOn []string `json:"open_on,omitempty"`
 }
 
-// maxOpenOn is the maximum length of storeServer.OpenOn.
-const maxOpenOn = 20
+// maxStoreNodes is the maximum length of the lists of nodes in a storeServer.
+const maxStoreNodes = 20
 
 // listStores serves GET /v1/stores.
 func (s *Server) listStores(c *call.Call) error {
@@ -72,11 +76,14 @@ func (s *Server) listStores(c *call.Call) error {
 		return err
 	}
 	now := s.config.Now()
-	openOn := map[string][]string{} // IDs of the nodes whose circuit is open, by shard
+	open := map[string]map[string]bool{} // whether the circuit is open, by shard and node
 	for i := range nodes {
 		if h := nodes[i].Health; h != nil && now.Sub(nodes[i].Seen) < time.Minute {
 			for _, shard := range h.OpenShards {
-				openOn[shard] = append(openOn[shard], nodes[i].ID)
+				if open[shard] == nil {
+					open[shard] = map[string]bool{}
+				}
+				open[shard][nodes[i].ID] = true
 			}
 		}
 	}
@@ -91,8 +98,16 @@ func (s *Server) listStores(c *call.Call) error {
 	list := make([]storeServer, len(stats))
 	for i := range stats {
 		f := &stats[i]
-		ids := openOn[f.Shard]
-		list[i] = storeServer{*f, f.IsHot(primaries, total), ids[:min(len(ids), maxOpenOn)]}
+		var openOn []string
+		for _, id := range f.Nodes {
+			if open[f.Shard][id] {
+				openOn = append(openOn, id)
+			}
+		}
+		list[i] = storeServer{
+			f.ServerStats, f.IsHot(primaries, total), f.Nodes[:min(len(f.Nodes), maxStoreNodes)], len(f.Nodes),
+			openOn[:min(len(openOn), maxStoreNodes)],
+		}
 	}
 	return c.Respond(http.StatusOK, struct {
 		Servers []storeServer `json:"servers"`

@@ -164,6 +164,70 @@ func TestDenialSpikeNeedsTrafficToCompareWith(t *testing.T) {
 	s.call("GET", "/v1/alerts", "").wants(200, `"firing":1`, `"id":"denial_spike/all requests"`)
 }
 
+// Nodes on several hosts may each have a store at the loopback address.
+func TestStoresTellServersOfHostsApart(t *testing.T) {
+	now := newClock()
+	s := open(t, api.Config{Now: now.time})
+	for id, address := range map[string]string{"n1": "http://10.0.0.1:8084", "n2": "http://10.0.0.1:8085", "n3": "http://10.0.0.3:8084"} {
+		server := control.ServerStats{
+			Shard: "127.0.0.1:6379", Server: "127.0.0.1:6379", Role: control.RolePrimary, Up: id != "n3", Checked: now.time().UTC(),
+		}
+		n := control.Node{
+			ID: id, Namespace: "default", Address: address, Store: "ok",
+			Health: &control.HealthStats{Servers: []control.ServerStats{server}},
+		}
+		if _, err := s.server.Heartbeat(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.call("GET", "/v1/stores", "").wants(200, `"nodes":["n1","n2"],"node_count":2`, `"nodes":["n3"],"node_count":1`)
+	if n := strings.Count(got.body, `"up":false`); n != 1 {
+		t.Errorf("got %d servers that are down, want that of n3: %s", n, got.body)
+	}
+}
+
+// A list of alerts never contradicts the heartbeats: before an alert fires and after its condition has ended.
+func TestAlertsFollowTheHeartbeats(t *testing.T) {
+	now := newClock()
+	s := open(t, api.Config{Now: now.time})
+	beat := func(rules ...string) {
+		t.Helper()
+		h := &control.HealthStats{UnlimitedPerSecond: 40}
+		for _, id := range rules {
+			h.FailingOpen = append(h.FailingOpen, control.RuleRate{Rule: id, PerSecond: 40})
+		}
+		if _, err := s.server.Heartbeat(t.Context(), control.Node{ID: "n1", Namespace: "default", Store: "ok", Health: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("a", "b")
+	s.call("GET", "/v1/alerts", "").wants(200, `"firing":0`, `"state":"pending"`, `"id":"failing_open/store"`, `"rules":["a","b"]`,
+		`"summary":"About 40 requests/s pass without a limit under the rules a and b"`)
+	for range 6 {
+		if err := s.server.EvaluateAlerts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now.add(10 * time.Second)
+		beat("a", "b")
+	}
+	got := s.call("GET", "/v1/alerts", "").wants(200, `"firing":1`, `"state":"firing"`)
+	if n := strings.Count(got.body, `"condition"`); n != 1 {
+		t.Errorf("got %d alerts, want one for both rules: %s", n, got.body)
+	}
+	now.add(time.Second)
+	beat()
+	s.call("GET", "/v1/alerts", "").wants(200, `"firing":0`, `"state":"resolving"`,
+		`"summary":"About 40 requests/s passed without a limit under the rules a and b"`)
+	for range 6 {
+		now.add(10 * time.Second)
+		if err := s.server.EvaluateAlerts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		beat()
+	}
+	s.call("GET", "/v1/alerts", "").wants(200, `"state":"resolved"`, `requests/s passed without a limit`)
+}
+
 func TestStoresListTheServersOfAllNodes(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})
@@ -180,7 +244,8 @@ func TestStoresListTheServersOfAllNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := s.call("GET", "/v1/stores", "").wants(200, `"server":"r1"`, `"hot":true`, `"open_on":["n2"]`, `"up":false`)
+	got := s.call("GET", "/v1/stores", "").wants(200, `"server":"r1"`, `"hot":true`, `"open_on":["n2"]`, `"up":false`,
+		`"nodes":["n1"],"node_count":1`, `"nodes":["n2"],"node_count":1,"open_on"`)
 	if n := strings.Count(got.body, `"hot":true`); n != 1 {
 		t.Errorf("got %d hot servers, want one: %s", n, got.body)
 	}

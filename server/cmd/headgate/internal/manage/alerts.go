@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,8 +25,8 @@ func (p *program) alertsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "alerts",
 		Short: "Show what needs attention: failing open, silent nodes, slow stores and more",
-		Long: `Show the alerts that fire. The rules service evaluates them every 5 seconds from what its nodes report; it needs
-no Prometheus. Webhooks with the event "alert" are notified when an alert fires or resolves.`,
+		Long: `Show the alerts that fire, are about to fire (pending) or are about to be resolved (resolving). The rules service
+evaluates them every 5 seconds from what its nodes report; it needs no Prometheus. Webhooks with the event "alert" are notified when an alert fires or resolves.`,
 		Example: `  headgate alerts
   headgate alerts --all --output json
   headgate alerts --check || page-someone
@@ -37,19 +37,18 @@ no Prometheus. Webhooks with the event "alert" are notified when an alert fires 
 	c.Flags().BoolVar(&all, "all", false, "also show alerts that were resolved in the last 24 hours")
 	c.Flags().BoolVar(&check, "check", false, "fail if an alert fires")
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		query := url.Values{}
-		if !all {
-			query.Set("state", string(alerts.Firing))
-		}
 		var list alerts.Listing
-		if err := client.Do(ctx, http.MethodGet, "/v1/alerts", query, nil, &list); err != nil {
+		if err := client.Do(ctx, http.MethodGet, "/v1/alerts", nil, nil, &list); err != nil {
 			return err
+		}
+		if !all {
+			list.Alerts = slices.DeleteFunc(list.Alerts, func(a alerts.Alert) bool { return a.State == alerts.Resolved })
 		}
 		rows := [][]string{}
 		for i := range list.Alerts {
 			a := &list.Alerts[i]
 			rows = append(rows, []string{
-				string(a.State), string(a.Severity), a.Condition, a.Subject, output.RelativeTime(a.Fired),
+				string(a.State), string(a.Severity), a.Condition, a.Subject, output.RelativeTime(a.Since),
 				output.OrDash(strings.Join(a.Nodes, ",")), a.Summary, a.Runbook,
 			})
 		}
@@ -57,7 +56,7 @@ no Prometheus. Webhooks with the event "alert" are notified when an alert fires 
 			p.Printf("no alerts\n")
 			return nil
 		}
-		header := []string{"STATE", "SEVERITY", "CONDITION", "SUBJECT", "FIRED", "NODES", "SUMMARY", "RUNBOOK"}
+		header := []string{"STATE", "SEVERITY", "CONDITION", "SUBJECT", "SINCE", "NODES", "SUMMARY", "RUNBOOK"}
 		err := p.Show(out, list, header, rows)
 		if err == nil && check && list.Firing > 0 {
 			return errFiring

@@ -52,7 +52,7 @@ func TestAlertsFireWhileRedisIsStopped(t *testing.T) {
 	clock := time.Now()
 	// firing evaluates a heartbeat of now, as if it repeated until the conditions have held for their times, and returns
 	// those of the alerts of interest that fire. Others may, too: without Redis, async sync is down.
-	want := []string{"breaker_open/" + redis.Addr(), "failing_open/search"}
+	want := []string{"breaker_open/" + redis.Addr(), "failing_open/store"}
 	firing := func() (ids []string) {
 		self := n.describe()
 		for range 2 {
