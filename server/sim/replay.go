@@ -108,7 +108,7 @@ func (r *replay) startOf(offset time.Duration) time.Duration {
 func (s *source) scheduleReplay() {
 	for {
 		at, name, err := s.replay.request()
-		if errors.Is(err, io.EOF) || err == nil && at >= s.spec.Until {
+		if errors.Is(err, io.EOF) || err == nil && at >= s.spec.Until || s.isInterrupted() {
 			return
 		}
 		if err != nil {

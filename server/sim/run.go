@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -14,13 +15,16 @@ import (
 
 // Results are the results of all variants of a scenario.
 type Results struct {
-	Scenario    string    `json:"scenario"`
-	Description string    `json:"description,omitempty"`
-	Seed        int       `json:"seed"`
-	Duration    float64   `json:"durationSeconds"`
-	SampleOneIn int       `json:"sampleOneIn"`
-	Logs        []Log     `json:"logs,omitempty"` // the replayed access logs
-	Results     []*Result `json:"results"`
+	Scenario    string  `json:"scenario"`
+	Description string  `json:"description,omitempty"`
+	Seed        int     `json:"seed"`
+	Duration    float64 `json:"durationSeconds"`
+	SampleOneIn int     `json:"sampleOneIn"`
+	// Partial reports whether the run was interrupted. Results then has partial results, and results of variants that
+	// were not simulated.
+	Partial bool      `json:"partial"`
+	Logs    []Log     `json:"logs,omitempty"` // the replayed access logs
+	Results []*Result `json:"results"`
 }
 
 // Progress describes how much of a simulation has run.
@@ -40,12 +44,12 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// eventsPerCheck is the number of events after which a simulation reports its progress and checks whether it was
-// interrupted.
-const eventsPerCheck = 1 << 14
+// eventsPerReport is the number of events after which a simulation reports its progress.
+const eventsPerReport = 1 << 14
 
 // Run simulates all variants of a valid scenario. If ctx ends, Run marks the results so far as partial, and returns
-// them with the error of ctx. The results do not depend on Options.
+// them with the error of ctx. Variants that were not simulated until then have a partial result without any requests.
+// The results do not depend on Options.
 func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error) {
 	all := &Results{
 		Scenario: s.Name, Description: s.Description, Seed: s.Seed, Duration: s.Duration.Seconds(),
@@ -74,8 +78,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (*Results, error)
 	close(next)
 	workers.Wait()
 	for variantRuns := range slices.Chunk(runs, s.Groups) {
-		if r := resultOf(variantRuns); r != nil {
-			all.Results = append(all.Results, r)
+		r := resultOf(s, variantRuns)
+		all.Results, all.Partial = append(all.Results, r), all.Partial || r.Partial
+		if r.logs != nil {
 			all.Logs = r.logs // all variants replay the same logs
 		}
 	}
@@ -107,8 +112,8 @@ func runsOf(s *scenario.Scenario) []run {
 }
 
 // resultOf returns the result of a variant, the sum of the runs of its groups. If some groups were not simulated, the
-// result is partial. If no group was simulated, resultOf returns nil.
-func resultOf(variantRuns []run) *Result {
+// result is partial. If no group was simulated, it has no requests.
+func resultOf(s *scenario.Scenario, variantRuns []run) *Result {
 	var all *Result
 	missing := false
 	for i := range variantRuns {
@@ -121,9 +126,10 @@ func resultOf(variantRuns []run) *Result {
 			all.join(r)
 		}
 	}
-	if all != nil {
-		all.setFigures(missing)
+	if all == nil {
+		all = newResult(s, variantRuns[0].variant)
 	}
+	all.setFigures(missing)
 	return all
 }
 
@@ -180,14 +186,13 @@ func (r *run) simulate(ctx context.Context, s *scenario.Scenario, progress func(
 		return
 	}
 	defer func() { r.err = errors.Join(r.err, w.close()) }()
-	w.startTraffic()
+	var interrupted atomic.Bool
+	defer context.AfterFunc(ctx, func() { interrupted.Store(true) })()
+	w.startTraffic(interrupted.Load)
 	w.startFaults()
-	for n := 1; w.err == nil && w.loop.Step(s.Duration); n++ {
-		if n%eventsPerCheck == 0 {
+	for n := 1; w.err == nil && !interrupted.Load() && w.loop.Step(s.Duration); n++ {
+		if n%eventsPerReport == 0 {
 			progress(w.result.Requests, w.loop.Now())
-			if ctx.Err() != nil {
-				break
-			}
 		}
 	}
 	if r.err = w.err; r.err != nil {

@@ -112,8 +112,11 @@ func TestAnInterruptedRunKeepsPartialResults(t *testing.T) {
 	s.Traffic[0].Until = s.Duration
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := sim.Run(ctx, s, sim.Options{Parallel: 1, Progress: func(sim.Progress) { cancel() }})
-	if err == nil || len(r.Results) != 1 || !r.Results[0].Partial || r.Results[0].Requests == 0 {
-		t.Errorf("got %+v and error %v, want one partial result and an error", r.Results, err)
+	if err == nil || !r.Partial || len(r.Results) != 2 || !r.Results[0].Partial || r.Results[0].Requests == 0 {
+		t.Fatalf("got %+v and error %v, want two partial results and an error", r.Results, err)
+	}
+	if last := r.Results[1]; !last.Partial || last.Simulated != 0 || last.Mode != "lease" {
+		t.Errorf("got %+v, want a result of lease that was not simulated", last)
 	}
 }
 

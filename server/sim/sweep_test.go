@@ -154,7 +154,7 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	}()
 	i := &invariants{world: w, most: maxExcess(s, v), last: make(map[uint64]*request), leases: make(map[*node][]heldLease)}
 	w.check, w.leased = i.check, i.grant
-	w.startTraffic()
+	w.startTraffic(nil)
 	w.startFaults()
 	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
 		w.loop.After(s.Traffic[0].Until+convergesAfter(s), i.readLevels)

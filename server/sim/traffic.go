@@ -22,15 +22,19 @@ type source struct {
 	rates  []float64     // rates of the pattern diurnal; see isBelowRate
 	bursts *clientBursts // nil if clients do not pause
 	send   func()        // sends the next request, and schedules the one after it
+
+	interrupted func() bool // reports whether the simulation is to end early
+	skipped     int         // number of times that were skipped; see isInterrupted
 }
 
-// startTraffic schedules the first request of every source.
-func (w *world) startTraffic() {
+// startTraffic schedules the first request of every source. Sources end early if interrupted returns true.
+func (w *world) startTraffic(interrupted func() bool) {
 	for i := range w.scenario.Traffic {
 		spec := &w.scenario.Traffic[i]
 		s := &source{
 			world: w, spec: spec, random: rand.New(rand.NewPCG(uint64(w.scenario.Seed), 1000+uint64(i))), at: spec.From,
 			base: hashKey(spec.Prefix) << 32, shape: diurnalShape(float64(spec.Rate) / float64(spec.Peak)),
+			interrupted: interrupted,
 		}
 		switch {
 		case spec.ClientOn > 0:
@@ -79,7 +83,7 @@ func (s *source) advance() (client uint64, ok bool) {
 
 // advanceTime moves to the time of the next request of any client. It returns false at the end of the source.
 func (s *source) advanceTime() bool {
-	for s.at < s.spec.Until {
+	for s.at < s.spec.Until && !s.isInterrupted() {
 		s.skipPause()
 		switch s.spec.Pattern {
 		case scenario.Constant:
@@ -101,6 +105,14 @@ func (s *source) advanceTime() bool {
 		}
 	}
 	return false
+}
+
+// isInterrupted reports whether the simulation is to end early. A source may skip billions of times until its next
+// request, because no client sends or because their clients are not simulated. So it checks this regularly.
+func (s *source) isInterrupted() bool {
+	const check = 1 << 12
+	s.skipped++
+	return s.skipped%check == 0 && s.interrupted != nil && s.interrupted()
 }
 
 // interval returns a random time between two requests. It is at least 1 ns, so that time passes.

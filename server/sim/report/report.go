@@ -110,7 +110,10 @@ func notes(results *sim.Results) []string {
 			results.SampleOneIn))
 	}
 	for _, r := range results.Results {
-		if r.Partial {
+		switch {
+		case r.Partial && r.Simulated == 0:
+			remarks = append(remarks, fmt.Sprintf("%s was not simulated.", variant(r)))
+		case r.Partial:
 			remarks = append(remarks, fmt.Sprintf("%s is partial: the first %.1f s of %.0f s.", variant(r), r.Simulated,
 				results.Duration))
 		}

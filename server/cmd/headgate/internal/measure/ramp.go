@@ -157,6 +157,9 @@ func (p *program) ramp(ctx context.Context, f *rampFlags) error {
 	if f.virtual && f.address != target.Memory {
 		return errors.New("--virtual runs in this process; want no --target")
 	}
+	if err := checkWritable(f.svg); err != nil {
+		return err
+	}
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	report := rampReport{Target: f.address, Limit: f.limit, Virtual: f.virtual}
@@ -227,13 +230,14 @@ func rampProgress(screen *terminal.Screen, virtual bool) func(ladder.Result) {
 
 // showRamp prints the report. It returns an ExitError if a step was not within one period of the oracle's time.
 func (p *program) showRamp(f *rampFlags, report *rampReport) error {
+	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.WithinOnePeriod })
+	err := p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
 	if f.svg != "" {
 		if err := os.WriteFile(f.svg, []byte(rampChart(report).SVG(true)), 0o644); err != nil {
 			return err
 		}
 	}
-	outside := slices.ContainsFunc(report.Steps, func(r ladder.Result) bool { return !r.WithinOnePeriod })
-	return p.showMeasured(f.out, report, report.Interrupted, outside, func() error { return p.printRamp(report) })
+	return err
 }
 
 // rampChart returns a chart of the durations of the steps, compared with the time of the oracle.

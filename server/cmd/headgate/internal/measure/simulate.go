@@ -67,6 +67,9 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until 
 			if !slices.Contains(figureNames(), o.figure) {
 				return fmt.Errorf("--figure %q: want one of %s", o.figure, strings.Join(figureNames(), ", "))
 			}
+			if err := checkWritable(o.html, o.svg); err != nil {
+				return err
+			}
 			return p.simulate(c.Context(), s, o)
 		},
 	}
@@ -124,17 +127,40 @@ func only[T fmt.Stringer](flag, name string, list []T) ([]T, error) {
 
 // writePictures writes the report and the picture that the flags request.
 func (o *simulateOptions) writePictures(results *sim.Results) error {
+	var errs []error
 	if o.html != "" {
 		var page bytes.Buffer
 		if err := report.Write(&page, results); err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		if err := os.WriteFile(o.html, page.Bytes(), 0o644); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("write the report: %w", err))
+		} else {
+			errs = append(errs, os.WriteFile(o.html, page.Bytes(), 0o644))
 		}
 	}
 	if o.svg != "" {
-		return os.WriteFile(o.svg, []byte(report.Picture(results, report.Figure(o.figure))), 0o644)
+		errs = append(errs, os.WriteFile(o.svg, []byte(report.Picture(results, report.Figure(o.figure))), 0o644))
+	}
+	return errors.Join(errs...)
+}
+
+// checkWritable returns an error if one of the files cannot be written. It is called before a measurement, so that
+// results are not lost because of a wrong path. Empty names are ignored.
+func checkWritable(files ...string) error {
+	for _, name := range files {
+		if name == "" {
+			continue
+		}
+		_, err := os.Stat(name)
+		isNew := errors.Is(err, os.ErrNotExist)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil && isNew {
+			err = os.Remove(name)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -177,14 +203,12 @@ func (p *program) simulate(ctx context.Context, s *scenario.Scenario, o simulate
 	if err != nil && !interrupted {
 		return err
 	}
-	if err := o.writePictures(results); err != nil {
-		return err
-	}
-	if err := p.Show(o.out, results, simulationHeader, simulationRows(results)); err != nil {
-		return err
-	}
-	if o.out == output.Table {
+	err = p.Show(o.out, results, simulationHeader, simulationRows(results))
+	if err == nil && o.out == output.Table {
 		p.printSimulationNotes(results, time.Since(began))
+	}
+	if err := errors.Join(err, o.writePictures(results)); err != nil {
+		return err
 	}
 	if interrupted {
 		fmt.Fprintln(p.Stderr, "headgate: interrupted; the results are partial")
@@ -208,7 +232,10 @@ func simulationRows(results *sim.Results) [][]string {
 			return strconv.FormatInt(int64(float64(n)/r.Simulated), 10)
 		}
 		mode := r.Mode
-		if r.Partial {
+		switch {
+		case r.Partial && r.Simulated == 0:
+			mode += " (not simulated)"
+		case r.Partial:
 			mode += " (partial)"
 		}
 		rows = append(rows, []string{
@@ -244,7 +271,10 @@ func (p *program) printSimulationNotes(results *sim.Results, took time.Duration)
 		if r.BytesBetweenRegions > 0 && r.Simulated > 0 {
 			p.Printf("%s %s: %.0f bytes/s between regions\n", r.Algorithm, r.Mode, float64(r.BytesBetweenRegions)/r.Simulated)
 		}
-		if r.Partial {
+		switch {
+		case r.Partial && r.Simulated == 0:
+			p.Printf("%s %s: not simulated, because the run was interrupted\n", r.Algorithm, r.Mode)
+		case r.Partial:
 			p.Printf("%s %s: partial, the first %.1fs of %.0fs\n", r.Algorithm, r.Mode, r.Simulated, results.Duration)
 		}
 	}
