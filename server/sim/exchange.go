@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/fleetredis"
@@ -24,13 +25,38 @@ type exchangeRedis struct {
 	redisClient
 	serverOf map[string]int // by the first key of a call
 	values   []string       // of the replies to the latest calls
+	starting bool           // the node starts
 }
 
 var _ fleetredis.ExchangeRedis = (*exchangeRedis)(nil)
 
-// newExchange returns the exchange of a node. author is the author of its notes.
-func (w *world) newExchange(n *node, author string) (fleet.Exchange, error) {
-	redis := &exchangeRedis{redisClient: redisClient{w, n, w.exchangeServers()}, serverOf: make(map[string]int)}
+// A clockSyncer is a limiter whose windows start by the clock of its exchange.
+type clockSyncer interface {
+	headgate.Limiter
+	SyncClock(ctx context.Context) error
+}
+
+// startExchange creates a limiter that uses an exchange. It lets the limiter read the clock of the exchange, as a node
+// does before it gets requests; here, this takes no time. author is the author of the node's notes.
+func startExchange[L clockSyncer](
+	w *world, n *node, author string, create func(fleet.Exchange) (L, error),
+) (headgate.Limiter, error) {
+	redis := &exchangeRedis{redisClient: redisClient{w, n, w.exchangeServers()}, serverOf: make(map[string]int), starting: true}
+	x, err := w.newExchange(n, redis, author)
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := create(x)
+	if err != nil {
+		return nil, err
+	}
+	_ = limiter.SyncClock(context.Background()) // if the server is unreachable, the limiter tries again later
+	redis.starting = false
+	return limiter, nil
+}
+
+// newExchange returns an exchange of a node.
+func (w *world) newExchange(n *node, redis *exchangeRedis, author string) (fleet.Exchange, error) {
 	x, err := fleetredis.NewExchangeOver(redis, fleetredis.ExchangeOptions{
 		Author: author, Secret: fleetSecret, Rand: n.random.Uint64,
 	})
@@ -53,6 +79,12 @@ const timeCall, timeReply = 14, 34
 // Time implements fleetredis.ExchangeRedis.
 func (x *exchangeRedis) Time(ctx context.Context) (at time.Time, err error) {
 	s := x.servers[0]
+	if x.starting {
+		if s.down > 0 || !x.world.reaches(x.node, s) {
+			return at, errLost
+		}
+		return x.world.loop.Time().Add(s.ahead), nil
+	}
 	err = x.pipeline(ctx, s, 1, timeCall, func(now time.Time) (time.Duration, int) {
 		at = now
 		return x.world.scenario.Redis.Service, timeReply

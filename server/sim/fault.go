@@ -22,13 +22,16 @@ func (w *world) startFaults() {
 func (w *world) begin(f *scenario.Fault) {
 	switch f.Kind {
 	case scenario.Crash:
-		w.restart(w.slotsOf(f), 0, f.For)
+		w.restart(w.slotsOf(f), f.For)
 	case scenario.NodeClock:
-		w.restart(w.slotsOf(f), time.Duration(f.By), 0)
+		for _, slot := range w.slotsOf(f) {
+			w.clocks[slot] += time.Duration(f.By)
+		}
+		w.restart(w.slotsOf(f), 0)
 	case scenario.Join:
 		for _, region := range w.regionsOf(f, 1) {
 			for range f.Count {
-				w.fail(w.startNode(w.addSlot(region), 0))
+				w.fail(w.startNode(w.addSlot(region)))
 			}
 		}
 	case scenario.Partition:
@@ -103,17 +106,18 @@ func (w *world) slotsOf(f *scenario.Fault) []int {
 	return slots
 }
 
-// restart stops nodes, and starts them again after the given time, without their memory. ahead is how far their
-// clocks are ahead then.
-func (w *world) restart(slots []int, ahead, after time.Duration) {
+// restart stops nodes, and starts them again after the given time, without their memory. Their requests in flight are
+// not decided.
+func (w *world) restart(slots []int, after time.Duration) {
 	for _, slot := range slots {
 		if w.nodes[slot] == nil {
 			continue
 		}
+		w.result.Unserved += w.nodes[slot].inFlight
 		w.fail(w.stopNode(slot))
 		w.loop.After(after, func() {
 			if w.nodes[slot] == nil {
-				w.fail(w.startNode(slot, ahead))
+				w.fail(w.startNode(slot))
 			}
 		})
 	}

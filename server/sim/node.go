@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
@@ -32,6 +31,8 @@ type node struct {
 	lease  *lease.Limiter  // nil unless the mode is lease
 	gossip *gossip.Limiter // nil unless the mode is gossip
 	port   *meshPort
+
+	inFlight int64 // number of requests that the node has not decided yet
 }
 
 // fleetSecret is the key for hashing the keys of counters. All nodes of a simulation have the same secret.
@@ -40,11 +41,11 @@ var fleetSecret = []byte("a secret that all nodes share")
 // nodeMemory is the maximum size, in bytes, of the counters in the memory of a node.
 const nodeMemory = 1 << 30
 
-// startNode starts a node in a slot. The node's clock is ahead by the given time.
-func (w *world) startNode(slot int, ahead time.Duration) error {
+// startNode starts a node in a slot.
+func (w *world) startNode(slot int) error {
 	w.incarnations++
 	n := &node{slot: slot, region: w.regionOf(slot), random: rand.New(rand.NewPCG(w.nodeSeed, w.incarnations))}
-	n.host = w.loop.NewHost("node-"+strconv.Itoa(slot), ahead)
+	n.host = w.loop.NewHost("node-"+strconv.Itoa(slot), w.clocks[slot])
 	var err error
 	n.host.Run(func() { err = w.assemble(n) })
 	if err != nil {
@@ -69,6 +70,9 @@ func (w *world) assemble(n *node) error {
 			return err
 		}
 		n.memory, local = store, store
+	}
+	if w.bugs.loseUpdates {
+		local = &forgetfulLimiter{Limiter: local}
 	}
 	c := engine.Config{
 		Rules: w.rules, Store: local, Local: local, Clock: n.host, Random: n.random.Uint32, OnError: func(error) {},
@@ -107,11 +111,9 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 		if w.scenario.Regions != nil {
 			o.Interval = w.scenario.Regions.SyncInterval
 		}
-		x, err := w.newExchange(n, o.Author())
-		if err != nil {
-			return nil, err
-		}
-		return async.New(ledger, x, o)
+		return startExchange(w, n, o.Author(), func(x fleet.Exchange) (*async.Limiter, error) {
+			return async.New(ledger, x, o)
+		})
 	case rules.Gossip:
 		n.port = &meshPort{world: w, node: n, knows: make(map[*node]bool)}
 		limiter, err := gossip.New(ledger, gossip.Options{
@@ -149,8 +151,8 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	var limiter headgate.Limiter = guarded
 	if w.variant.Mode == rules.Lease {
 		o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members, Clock: n.host}
-		if w.bugs.longLeases {
-			o.TTL = lease.DefaultTTL
+		if w.bugs.slowClocks {
+			o.Clock = slowClock{n.host}
 		}
 		if n.lease, err = lease.New(guarded, o); err != nil {
 			return nil, err

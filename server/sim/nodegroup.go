@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -26,6 +27,11 @@ func (g *nodeGroup) Known() int { return max(1, len(g.slots)) }
 func (w *world) addSlot(region int) int {
 	slot := len(w.nodes)
 	w.nodes = append(w.nodes, nil)
+	var ahead time.Duration
+	if most := int64(w.scenario.ClockSkew); most > 0 {
+		ahead = time.Duration(w.skew.Int64N(2*most+1) - most)
+	}
+	w.clocks = append(w.clocks, ahead)
 	w.all.slots = append(w.all.slots, slot)
 	w.regions[region].slots = append(w.regions[region].slots, slot)
 	return slot

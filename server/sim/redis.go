@@ -309,7 +309,7 @@ func (c *redisClient) Grant(ctx context.Context, check headgate.Check, want, sha
 	requested := c.world.loop.Now()
 	return c.decide(ctx, &check, func(ctx context.Context, s *redisServer) (headgate.Decision, error) {
 		d, err := s.store.Grant(ctx, check, want, share)
-		c.world.granted(c.node, d.Receipt.Units, requested)
+		c.world.granted(c.node, &check, d.Receipt.Units, requested)
 		return d, err
 	})
 }
@@ -317,7 +317,12 @@ func (c *redisClient) Grant(ctx context.Context, check headgate.Check, want, sha
 // Give implements headgate.Limiter.
 func (c *redisClient) Give(ctx context.Context, check headgate.Check, r headgate.Receipt) error {
 	s := c.server(&check)
-	return c.call(ctx, s, len(check.Key), func() error { return s.store.Give(context.WithoutCancel(ctx), check, r) })
+	return c.call(ctx, s, len(check.Key), func() error {
+		if c.world.returned != nil {
+			c.world.returned(&check, r.Units)
+		}
+		return s.store.Give(context.WithoutCancel(ctx), check, r)
+	})
 }
 
 // Renew implements headgate.Limiter.

@@ -72,11 +72,9 @@ func (w *world) regionLimiter(n *node, inside headgate.Limiter) (headgate.Limite
 		Rand: n.random.Int64N, OnEvent: func(fleet.Event) {},
 	}
 	totals := &regionStoreClient{redisClient{w, n, w.serversOf(n.region)}}
-	x, err := w.newExchange(n, o.Author())
-	if err != nil {
-		return nil, err
-	}
-	return region.New(w.ledgerOptions(n), inside, totals, x, o)
+	return startExchange(w, n, o.Author(), func(x fleet.Exchange) (*region.Limiter, error) {
+		return region.New(w.ledgerOptions(n), inside, totals, x, o)
+	})
 }
 
 // A regionStoreClient is a node's access to the totals in its region's Redis.

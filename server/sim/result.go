@@ -22,11 +22,13 @@ type Result struct {
 	Retries  int64 `json:"retries"`
 	Admitted int64 `json:"admitted"`
 	Denied   int64 `json:"denied"`
-	// Degraded counts decisions by policies, and Unserved the requests for which no node was running.
+	// Degraded counts decisions by policies. Unserved counts the requests that no node has decided, because none was
+	// running, or because the node crashed meanwhile.
 	Degraded int64 `json:"degraded"`
 	Unserved int64 `json:"unserved"`
 	// WronglyAdmitted counts requests that were admitted although the limit had no room for them. WronglyDenied counts
-	// requests that were denied although the limit had room. Each wrongly admitted or denied unit counts only once.
+	// requests that were denied although the limit had room. A request that is wrong only because of the units of earlier
+	// wrong requests does not count.
 	WronglyAdmitted int64 `json:"wronglyAdmitted"`
 	WronglyDenied   int64 `json:"wronglyDenied"`
 	// MaxExcess is the largest number of units by which a client exceeded its limit at any time.
@@ -50,7 +52,6 @@ type Result struct {
 	Series Series `json:"series"`
 	Marks  []Mark `json:"marks,omitempty"`
 
-	granted  int64
 	now      time.Duration // time that was simulated
 	latency  histogram
 	slots    []int64 // admissions per burstStep
@@ -186,7 +187,6 @@ func (r *Result) join(o *Result) {
 		{&r.RedisCalls, &o.RedisCalls},
 		{&r.BytesSent, &o.BytesSent},
 		{&r.Events, &o.Events},
-		{&r.granted, &o.granted},
 		{&r.BytesBetweenRegions, &o.BytesBetweenRegions},
 	} {
 		*n[0] += *n[1]

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/server/sim/scenario"
@@ -52,18 +50,4 @@ func candidates(s *scenario.Scenario) []*scenario.Scenario {
 		change(func(c *scenario.Scenario) { c.Traffic[0].Rate /= 2 })
 	}
 	return list
-}
-
-// describe prints what shrinking changes.
-func describe(s *scenario.Scenario) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "nodes: %d, limits: %v, modes: %v, shards: %d, rate: %g, clients: %d, faults:", s.Nodes, s.Limits, s.Modes,
-		s.Redis.Shards, float64(s.Traffic[0].Rate), s.Traffic[0].Clients)
-	if t := s.Traffic[0]; t.On > 0 {
-		fmt.Fprintf(&b, " (on %v, off %v, lease_ttl %v)", t.On, t.Off, s.LeaseTTL)
-	}
-	for _, f := range s.Faults {
-		fmt.Fprintf(&b, " %s at %v for %v", f.Kind, f.At, f.For)
-	}
-	return b.String()
 }

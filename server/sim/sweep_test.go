@@ -3,134 +3,52 @@ package sim
 import (
 	"flag"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
 // To replay a failing seed: go test ./server/sim -run TestSoakSweep -sim.seed=SEED
-var oneSeed = flag.Int("sim.seed", -1, "seed to replay alone")
+// To replay a scenario file: go test ./server/sim -run TestSoakSweep -sim.file=FILE
+var (
+	firstSeed, lastSeed seedFlag
+	oneFile             = flag.String("sim.file", "", "scenario file to check alone")
+	maxFailures         = flag.Int("sim.failures", 20, "number of failing seeds after which the sweep ends")
+)
 
-var sweepModes = []string{"exact", "lease", "async", "gossip", "local"}
-
-// randomScenario returns a scenario that depends on a seed alone. Requests over an unreachable store are denied, and no
-// data is lost, so that the bound of the mode holds.
-func randomScenario(t *testing.T, seed int) *scenario.Scenario {
-	t.Helper()
-	r := rand.New(rand.NewPCG(uint64(seed), 99))
-	if hasRegions(seed) {
-		return randomRegions(t, seed, r)
-	}
-	nodes, mode := 2+r.IntN(4), sweepModes[seed%len(sweepModes)]
-	count := 5 + r.IntN(300)
-	limits := fmt.Sprintf("%d/s", count)
-	if mode == "exact" && r.IntN(2) == 0 {
-		limits += fmt.Sprintf(", %d/2s", count*3/2) // a request needs both
-	}
-	if mode == "async" || mode == "gossip" {
-		limits += []string{"", " gcra", " fixed-window"}[r.IntN(3)]
-	}
-	more := rand.New(rand.NewPCG(uint64(seed), 100)) // of what was added later, so that seeds keep their other figures
-	duration, settings, bursts, faults := 4500*time.Millisecond, "", "", ""
-	if (mode == "async" || mode == "gossip") && more.IntN(2) == 0 {
-		duration, faults = 20*time.Second, outages(mode, more) // debts are repaid
-	}
-	if mode == "lease" {
-		settings = fmt.Sprintf("lease_ttl: %dms", []int{20, 50, 100}[more.IntN(3)])
-		if more.IntN(2) == 0 { // units of a lease are left over, and the bucket is full soon
-			limits += fmt.Sprintf(" burst %d", max(1, count/(5+more.IntN(20))))
-			bursts = fmt.Sprintf(", on: %dms, off: %dms", 20+more.IntN(200), 20+more.IntN(300))
-		}
-	}
-	text := fmt.Sprintf(`
-seed: %d
-duration: %dms
-nodes: %d
-limits: [%s]
-modes: [%s]
-on_failure: closed
-redis: { shards: %d }
-network: { delay: %dus, distribution: exponential }
-%s
-traffic: [{ rate: %d, clients: 3, until: 2500ms%s }]
-faults:
-`, seed, duration.Milliseconds(), nodes, limits, mode, 1+r.IntN(3), 100+r.IntN(900), settings, 3*count*(1+r.IntN(6)), bursts)
-	text += fmt.Sprintf("  - { kind: join, at: %dms, count: 1 }\n", 200+r.IntN(500)) + faults
-	if mode == "exact" || mode == "lease" {
-		kinds := []string{
-			"kind: crash, nodes: [0]", "kind: partition, nodes: [1]", "kind: lossy, loss: 20",
-			"kind: slow, delay: 15ms", "kind: redis-down, shard: 0",
-		}
-		for range r.IntN(4) {
-			text += fmt.Sprintf("  - { %s, at: %dms, for: %dms }\n", kinds[r.IntN(len(kinds))], 500+r.IntN(1500),
-				50+r.IntN(400))
-		}
-	}
-	return parseRandom(t, seed, text)
+func init() { //nolint:gochecknoinits // flags of a test
+	flag.Var(&firstSeed, "sim.seed", "seed to replay alone, or the first seed if sim.last is set")
+	flag.Var(&lastSeed, "sim.last", "last seed")
 }
 
-// outages returns faults that keep updates between nodes back. They end before the traffic does.
-func outages(mode string, r *rand.Rand) (faults string) {
-	kinds := []string{"kind: crash, nodes: [0]", "kind: partition, nodes: [1]", "kind: slow, delay: 15ms"}
-	if mode == "async" {
-		kinds = append(kinds, "kind: redis-down, shard: 0", "kind: failover, shard: 0", "kind: lossy, loss: 20")
+// A seedFlag is a seed, 1 or more. It is 0 if it is not set.
+type seedFlag int
+
+// String implements flag.Value.
+func (f *seedFlag) String() string { return strconv.Itoa(int(*f)) }
+
+// Set implements flag.Value.
+func (f *seedFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("%d: want a seed of at least 1", n)
 	}
-	for range 1 + r.IntN(2) {
-		faults += fmt.Sprintf("  - { %s, at: %dms, for: %dms }\n", kinds[r.IntN(len(kinds))], 500+r.IntN(1300), 50+r.IntN(300))
-	}
-	return faults
+	*f = seedFlag(n)
+	return err
 }
 
-func parseRandom(t *testing.T, seed int, text string) *scenario.Scenario {
-	t.Helper()
-	s, err := scenario.Parse("random.yaml", []byte(text))
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	return s
-}
-
-// maxExcess returns by how many units a client may be above its limit in a mode.
-func maxExcess(s *scenario.Scenario, v scenario.Variant) int64 {
-	l := v.Limits[0]
-	perSecond := float64(l.Count) / l.Period.Seconds()
-	others := float64(s.Nodes) // one of which joins
-	if s.Regions != nil {
-		return maxRegionExcess(s, v)
-	}
-	switch v.Mode.String() {
-	case "exact":
-		return 0
-	case "lease":
-		return int64(perSecond*s.LeaseTTL.Seconds()) + 1
-	case "local":
-		return int64(others*(float64(l.Capacity())+perSecond*s.Duration.Seconds())) + 1
-	default:
-		// Updates are as old as an interval and two delays. So many requests of one client come meanwhile, and in the
-		// worst of many such times three standard deviations more. During a fault, updates grow older.
-		age := 100*time.Millisecond + 2**s.Network.Delay
-		for _, f := range s.Faults {
-			if f.Kind != scenario.Join {
-				age += f.For + 2*f.Delay + outageRecovery
-			}
+func TestSeedsBelowOneAreRefused(t *testing.T) {
+	for text, want := range map[string]bool{"7": true, "0": false, "-7": false, "x": false} {
+		var f seedFlag
+		if err := f.Set(text); (err == nil) != want {
+			t.Errorf("seed %s: error %v, want accepted = %v", text, err, want)
 		}
-		return asyncExcess(s, l, others, age)
 	}
-}
-
-// outageRecovery is how long nodes take to exchange updates again after a fault.
-const outageRecovery = 300 * time.Millisecond
-
-// asyncExcess returns the bound of the mode async, for a number of peers whose updates are of an age.
-func asyncExcess(s *scenario.Scenario, l headgate.Limit, peers float64, age time.Duration) int64 {
-	perSecond := float64(l.Count) / l.Period.Seconds()
-	arrivals := float64(s.Traffic[0].Rate) / float64(s.Traffic[0].Clients) * age.Seconds()
-	return int64(min(peers*(float64(l.Capacity())+perSecond*age.Seconds()), arrivals+3*math.Sqrt(arrivals))) + 2
 }
 
 // sweep runs the scenario of a seed and returns the first violation of an invariant, or "".
@@ -152,8 +70,7 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 			t.Errorf("seed %d: close: %v", s.Seed, err)
 		}
 	}()
-	i := &invariants{world: w, most: maxExcess(s, v), last: make(map[uint64]*request), leases: make(map[*node][]heldLease)}
-	w.check, w.leased = i.check, i.grant
+	i := newInvariants(t, w)
 	w.startTraffic(nil)
 	w.startFaults()
 	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
@@ -176,27 +93,59 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	return i.violation
 }
 
+// ledgerLookup is longer than a node waits for what its peers consumed of a key.
+const ledgerLookup = 300 * time.Millisecond
+
 func TestSoakSweepHoldsInvariants(t *testing.T) {
 	t.Parallel()
+	if *oneFile != "" {
+		s, err := scenario.Load(*oneFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if violation := violationOf(t, s, bugs{}); violation != "" {
+			t.Error(violation)
+		}
+		return
+	}
 	first, last := 1, 40
-	if os.Getenv("HEADGATE_SOAK") == "1" {
+	switch {
+	case firstSeed > 0:
+		first, last = int(firstSeed), max(int(firstSeed), int(lastSeed))
+	case lastSeed > 0:
+		last = int(lastSeed)
+	case os.Getenv("HEADGATE_SOAK") == "1":
 		last = 10_000
 	}
-	if *oneSeed >= 0 {
-		first, last = *oneSeed, *oneSeed
-	}
-	for seed := first; seed <= last; seed++ {
+	failures := 0
+	for seed := first; seed <= last && failures < *maxFailures; seed++ {
 		if violation := sweep(t, seed, bugs{}); violation != "" {
-			t.Errorf("seed %d: %s\nreplay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d\nas small as possible: %s",
-				seed, violation, seed, describe(shrink(t, randomScenario(t, seed), bugs{})))
+			failures++
+			t.Errorf("seed %d: %s\nreplay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d\n%s", seed, violation, seed,
+				describe(t, shrink(t, randomScenario(t, seed), bugs{})))
 		}
 	}
+}
+
+// describe stores a scenario in a file, and returns its text and the command that replays it.
+func describe(t *testing.T, s *scenario.Scenario) string {
+	t.Helper()
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("headgate-sim-%d.yaml", s.Seed))
+	text := scenario.Format(s)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Error(err)
+	}
+	return fmt.Sprintf("as small as possible: go test ./server/sim -run TestSoakSweep -sim.file=%s\n%s", file, text)
 }
 
 // Two requests for the same two keys once woke each other forever, each with the turn that the other released.
 func TestRequestsDoNotWakeEachOtherForever(t *testing.T) {
 	t.Parallel()
-	if violation := sweep(t, 9435, bugs{}); violation != "" {
+	s, err := scenario.Load("testdata/wake.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if violation := violationOf(t, s, bugs{}); violation != "" {
 		t.Error(violation)
 	}
 }
@@ -206,25 +155,29 @@ func TestSweepFindsPlantedBugs(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string
 		planted    bugs
+		violation  string // a part of it
 	}{
-		{"a lost update", "exact", bugs{loseUpdates: true}},
-		{"a lease used after its expiry", "lease", bugs{longLeases: true}},
-		{"a new node that does not learn", "async", bugs{deafNewcomer: true}},
-		{"a denial that takes units", "exact", bugs{partialTakes: true}},
+		{"a lost update in Redis", "exact", bugs{loseUpdates: true}, "units above its limit"},
+		{"a lost update in a node", "local", bugs{loseUpdates: true}, "decides true"},
+		{"a lease used after its expiry", "lease", bugs{slowClocks: true}, "used units of a lease that has expired"},
+		{"a new node that does not learn", "async", bugs{deafNewcomer: true}, "units above its limit"},
+		{"a denial that takes units", "exact", bugs{partialTakes: true}, "is wrong for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := 1; seed <= 1000; seed++ {
-				if sweepModes[seed%len(sweepModes)] != c.mode {
+				if modeOf(seed) != c.mode {
 					continue
 				}
-				if violation := sweep(t, seed, c.planted); violation != "" {
-					small := shrink(t, randomScenario(t, seed), c.planted)
-					if violationOf(t, small, c.planted) == "" || violationOf(t, small, bugs{}) != "" {
-						t.Errorf("the smaller scenario %s does not show the bug, or another one", describe(small))
-					}
-					t.Logf("found by seed %d: %s\nsmaller: %s", seed, violation, describe(small))
-					return
+				violation := sweep(t, seed, c.planted)
+				if !strings.Contains(violation, c.violation) {
+					continue
 				}
+				small := shrink(t, randomScenario(t, seed), c.planted)
+				if violationOf(t, small, c.planted) == "" || violationOf(t, small, bugs{}) != "" {
+					t.Errorf("the smaller scenario does not show the bug, or another one: %s", describe(t, small))
+				}
+				t.Logf("found by seed %d: %s\n%s", seed, violation, scenario.Format(small))
+				return
 			}
 			t.Error("not found within 1000 seeds")
 		})

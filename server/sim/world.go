@@ -32,6 +32,8 @@ type world struct {
 	rules        *match.Set
 	fallback     headgate.Limiter // the local store of nodes that have no counters in their own memory
 	nodes        []*node          // by slot; nil while a node is down
+	clocks       []time.Duration  // by slot: the time by which the clock of the node is ahead
+	skew         *rand.Rand
 	byName       map[string]*node
 	all          nodeGroup
 	regions      []nodeGroup
@@ -45,8 +47,9 @@ type world struct {
 
 	// check is called after every request, for tests.
 	check func(*request)
-	// leased is called after every grant of units to a node, for tests.
-	leased func(n *node, units int64, requested time.Duration)
+	// leased is called after every grant of units to a node, and returned after a node has returned some, for tests.
+	leased   func(n *node, check *headgate.Check, units int64, requested time.Duration)
+	returned func(check *headgate.Check, units int64)
 	// bugs are the bugs that a test has planted, to prove that the simulation finds them.
 	bugs bugs
 }
@@ -96,14 +99,9 @@ func (w *world) start() (err error) {
 	if w.fallback, err = memstore.New(memstore.Options{Now: w.loop.Time}); err != nil {
 		return err
 	}
-	skew := rand.New(rand.NewPCG(uint64(w.scenario.Seed), 3)) // the same in all groups
+	w.skew = rand.New(rand.NewPCG(uint64(w.scenario.Seed), 3)) // the same in all groups
 	for i := range w.scenario.AllNodes() {
-		slot := w.addSlot(i / w.scenario.Nodes)
-		var ahead time.Duration
-		if most := int64(w.scenario.ClockSkew); most > 0 {
-			ahead = time.Duration(skew.Int64N(2*most+1) - most)
-		}
-		if err := w.startNode(slot, ahead); err != nil {
+		if err := w.startNode(w.addSlot(i / w.scenario.Nodes)); err != nil {
 			return err
 		}
 	}
@@ -187,6 +185,7 @@ func (w *world) arrive(r *request) {
 	}
 	r.user = r.userName()
 	r.startedAt = w.loop.Now()
+	r.node.inFlight++
 	r.node.host.Run(func() { w.serve(r) })
 }
 
@@ -215,6 +214,7 @@ func (w *world) serve(r *request) {
 		w.fail(fmt.Errorf("decide a request: %w", err))
 		return
 	}
+	r.node.inFlight--
 	r.endedAt = w.loop.Now()
 	r.allowed, r.degraded = v.Action.Passes(), v.Degraded
 	retryAfter := v.RetryAfter
@@ -263,10 +263,9 @@ func (w *world) judge(r *request) {
 }
 
 // granted counts units that Redis has granted to a node. requested is the time of the node's request.
-func (w *world) granted(n *node, units int64, requested time.Duration) {
-	w.result.granted += units
+func (w *world) granted(n *node, check *headgate.Check, units int64, requested time.Duration) {
 	if w.leased != nil {
-		w.leased(n, units, requested)
+		w.leased(n, check, units, requested)
 	}
 }
 

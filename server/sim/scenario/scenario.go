@@ -162,7 +162,8 @@ type Fault struct {
 	// At is the time when the fault begins, and For is its duration. Default: until the end.
 	At  time.Duration `field:"at"`
 	For time.Duration `field:"for"`
-	// Nodes are the numbers of the affected nodes, from 0. Default all nodes.
+	// Nodes are the numbers of the affected nodes, from 0. Nodes that have joined before have the next numbers. Default
+	// all nodes.
 	Nodes []int `field:"nodes"`
 	// Regions are the numbers of the affected regions, from 0. Default all regions, or the first one for Join.
 	Regions []int `field:"regions"`

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/algorithm"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/file/source"
 )
@@ -144,10 +143,7 @@ func (s *Scenario) validateCombinations(p *problems) {
 	}
 	for _, v := range s.Variants() {
 		for _, l := range v.Limits {
-			ok := v.Mode != rules.Lease || algorithm.Grantable(l.Algorithm)
-			p.add(ok, "modes", fmt.Sprintf("lease cannot count %s", l.Algorithm), "another mode or algorithm")
-			ok = v.Mode != rules.Async && v.Mode != rules.Gossip || l.Algorithm != headgate.SlidingLog &&
-				l.Algorithm != headgate.SlidingBuckets && l.Algorithm != headgate.Concurrency
+			ok, _ := rules.Compatible(v.Mode, l.Algorithm)
 			p.add(ok, "modes", fmt.Sprintf("%s cannot count %s", v.Mode, l.Algorithm), "another mode or algorithm")
 			p.add(!l.Staggered, "limits", l.String(), "a limit that is not staggered")
 			p.add(l.Algorithm != headgate.Concurrency, "limits", l.String(),
@@ -201,12 +197,24 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	}
 }
 
+// nodesBefore returns the number of nodes at the time of a fault, with those that have joined before.
+func (s *Scenario) nodesBefore(f *Fault) int {
+	nodes := s.AllNodes()
+	for i := range s.Faults {
+		if join := &s.Faults[i]; join.Kind == Join && join.At < f.At {
+			nodes += max(0, join.Count) * max(1, len(join.Regions))
+		}
+	}
+	return nodes
+}
+
 func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	p.add(f.Kind != "", path+".kind", "no kind", "a kind of fault, as in crash")
 	p.add(f.At < s.Duration, path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
+	nodes := s.nodesBefore(f)
 	for i, n := range f.Nodes {
-		p.add(n >= 0 && n < s.AllNodes() || s.AllNodes() < 1, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),
-			fmt.Sprint("0 to ", s.AllNodes()-1))
+		p.add(n >= 0 && n < nodes || s.AllNodes() < 1, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),
+			fmt.Sprint("0 to ", nodes-1))
 	}
 	if f.Shard != nil {
 		p.add(*f.Shard >= 0 && *f.Shard < s.Redis.Shards || s.Redis.Shards < 1, path+".shard", strconv.Itoa(*f.Shard),

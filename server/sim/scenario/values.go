@@ -102,8 +102,8 @@ func toString[T ~string](v T) string { return string(v) }
 func newCodec() *source.Codec {
 	c := source.NewCodec()
 	c.Explain = explain
-	source.RegisterScalar(c, parseTime, func(d time.Duration) string { return d.String() })
-	source.RegisterScalar(c, parseShift, func(s Shift) string { return time.Duration(s).String() })
+	source.RegisterScalar(c, parseTime, formatTime)
+	source.RegisterScalar(c, parseShift, func(s Shift) string { return formatTime(time.Duration(s)) })
 	source.RegisterScalar(c, parseNumber, func(n Number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) })
 	source.RegisterScalar(c, parsePercent, func(n Percent) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) })
 	source.RegisterScalar(c, headgate.ParseLimit, headgate.Limit.String)
@@ -142,6 +142,19 @@ func parseTime(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	return rules.ParseDuration(text)
+}
+
+// formatTime formats a time as a whole number of the largest possible unit.
+func formatTime(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"}} {
+		if d%unit.size == 0 {
+			return strconv.FormatInt(int64(d/unit.size), 10) + unit.name
+		}
+	}
+	return d.String()
 }
 
 func parseShift(text string) (Shift, error) {
