@@ -15,7 +15,7 @@ type Result struct {
 	Limits    []string `json:"limits"`
 	// Partial reports whether the simulation was interrupted. Simulated is the time that was simulated.
 	Partial   bool    `json:"partial"`
-	Simulated float64 `json:"simulatedSeconds"`
+	Simulated float64 `json:"simulated_seconds"`
 	Nodes     int     `json:"nodes"`
 
 	Requests int64 `json:"requests"`
@@ -29,22 +29,22 @@ type Result struct {
 	// WronglyAdmitted counts requests that were admitted although the limit had no room for them. WronglyDenied counts
 	// requests that were denied although the limit had room. A request that is wrong only because of the units of earlier
 	// wrong requests does not count.
-	WronglyAdmitted int64 `json:"wronglyAdmitted"`
-	WronglyDenied   int64 `json:"wronglyDenied"`
+	WronglyAdmitted int64 `json:"wrongly_admitted"`
+	WronglyDenied   int64 `json:"wrongly_denied"`
 	// MaxExcess is the largest number of units by which a client exceeded its limit at any time.
-	MaxExcess int64 `json:"maxExcess"`
+	MaxExcess int64 `json:"max_excess"`
 	// Burstiness is the standard deviation of admissions per 100 ms, divided by their mean. It is 0 if all intervals have
 	// the same number of admissions.
 	Burstiness float64 `json:"burstiness"`
 
-	Latency Latency `json:"addedLatency"`
+	Latency Latency `json:"added_latency"`
 
-	RedisCalls int64 `json:"redisCalls"`
+	RedisCalls int64 `json:"redis_calls"`
 	// RedisLoad is the part of the time in which the busiest Redis server worked, from 0 to 1.
-	RedisLoad float64 `json:"redisLoad"`
-	BytesSent int64   `json:"bytesSent"`
+	RedisLoad float64 `json:"redis_load"`
+	BytesSent int64   `json:"bytes_sent"`
 	// BytesBetweenRegions is the part of BytesSent that was sent from one region to another.
-	BytesBetweenRegions int64 `json:"bytesBetweenRegions,omitempty"`
+	BytesBetweenRegions int64 `json:"bytes_between_regions,omitempty"`
 	// Events is the number of simulated events.
 	Events int64 `json:"events"`
 
@@ -61,21 +61,21 @@ type Result struct {
 
 // Latency is the distribution of the time that decisions take, in µs.
 type Latency struct {
-	Mean float64 `json:"meanMicros"`
-	P50  float64 `json:"p50Micros"`
-	P99  float64 `json:"p99Micros"`
-	P999 float64 `json:"p999Micros"`
-	Max  float64 `json:"maxMicros"`
+	Mean float64 `json:"mean_us"`
+	P50  float64 `json:"p50_us"`
+	P99  float64 `json:"p99_us"`
+	P999 float64 `json:"p999_us"`
+	Max  float64 `json:"max_us"`
 }
 
 // Series contains counts over time. Each element is the count of one step.
 type Series struct {
-	StepSeconds     float64 `json:"stepSeconds"`
+	StepSeconds     float64 `json:"step_seconds"`
 	Requests        []int64 `json:"requests"`
 	Admitted        []int64 `json:"admitted"`
-	WronglyAdmitted []int64 `json:"wronglyAdmitted"`
-	WronglyDenied   []int64 `json:"wronglyDenied"`
-	RedisCalls      []int64 `json:"redisCalls"`
+	WronglyAdmitted []int64 `json:"wrongly_admitted"`
+	WronglyDenied   []int64 `json:"wrongly_denied"`
+	RedisCalls      []int64 `json:"redis_calls"`
 }
 
 // A Mark is the time at which a fault began.

@@ -18,8 +18,8 @@ type Results struct {
 	Scenario    string  `json:"scenario"`
 	Description string  `json:"description,omitempty"`
 	Seed        int     `json:"seed"`
-	Duration    float64 `json:"durationSeconds"`
-	SampleOneIn int     `json:"sampleOneIn"`
+	Duration    float64 `json:"duration_seconds"`
+	SampleOneIn int     `json:"sample_one_in"`
 	// Partial reports whether the run was interrupted. Results then has partial results, and results of variants that
 	// were not simulated.
 	Partial bool      `json:"partial"`
