@@ -100,6 +100,8 @@ type Plan struct {
 	// Shards is the number of Redis shards of all regions. GlobalShards is that of the global store, which regions share.
 	Shards       float64 `json:"redis_shards"`
 	GlobalShards float64 `json:"global_store_shards"`
+	// Interrupted reports whether the measurement of the constants was interrupted, so that some are defaults.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// OverAdmission is the largest number of units above its limit that a client can get.
 	OverAdmission float64 `json:"over_admission_units"`
 	// AddedLatency is the median time that a decision adds, in microseconds.

@@ -5,15 +5,21 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/loadgen"
 	"github.com/headgate/headgate/server/loadgen/target"
 	"github.com/headgate/headgate/server/plan"
@@ -145,5 +151,40 @@ func checkNoteMemory(t *testing.T, server *redistest.Server, p *plan.Plan) {
 	t.Logf("got %.0f bytes per key with notes, planned %.0f", bytes/keys, want)
 	if math.Abs(bytes/keys/want-1) > 0.25 {
 		t.Errorf("got %.0f bytes per key with notes, planned %.0f", bytes/keys, want)
+	}
+}
+
+// The memory of counters is measured first, and the node takes an hour.
+func TestInterruptedCalibrationPrintsAPlan(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "headgate", "plan", "--dau", "1000", "--calibrate", "--calibrate-time", "10m")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() && !strings.Contains(lines.Text(), "measuring a node") {
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // to the end
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitInterrupted {
+		t.Fatalf("got %v, want exit code %d", err, cli.ExitInterrupted)
+	}
+	for _, want := range []string{
+		"over-admission", "measured on this machine: memstore with 1000 keys",
+		"\nInterrupted: constants that are not measured on this machine are of two cores",
+	} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("got %s, want %q", stdout.String(), want)
+		}
 	}
 }

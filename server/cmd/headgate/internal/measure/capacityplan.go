@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/loadgen/target"
 	"github.com/headgate/headgate/server/plan"
+	"github.com/headgate/headgate/server/sim/chart"
 )
 
 // planFlags are the flags of plan.
@@ -29,6 +30,7 @@ type planFlags struct {
 	calibrate                           bool
 	redis                               string
 	duration                            time.Duration
+	svg                                 string // file of a picture, "" for none
 	out                                 output.Format
 }
 
@@ -45,7 +47,7 @@ command starts a node of its own and loads it as "bench load --rate max" does, o
 second of that Redis server are measured; it gets keys that begin with headgate- and expire. The load shares the
 machine with what it measures, so real nodes are faster.
 
-The exit code is 0, 1 on an error, and 130 after Ctrl-C.`,
+The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan of what was measured until then.`,
 		Example: `  headgate plan --dau 100M --rps 1M --peak 3M --limits 2 --mode exact --regions 3
   headgate plan --dau 1M --rps 2k --peak 10k --limit 100/s --mode async -o json
   headgate plan --dau 100M --rps 1M --peak 3M --calibrate --redis redis://127.0.0.1:6379`,
@@ -69,6 +71,7 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C.`,
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure constants on this machine")
 	flags.StringVar(&f.redis, "redis", "", "with --calibrate, measure the Redis server at this `URL`")
 	flags.DurationVar(&f.duration, "calibrate-time", 3*time.Second, "with --calibrate, `TIME` of each measurement")
+	flags.StringVar(&f.svg, "svg", "", "also write a picture of the machines that each mode needs to this file")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "mode", "exact", "lease", "async")
 	return c
@@ -112,15 +115,15 @@ func (p *program) plan(ctx context.Context, f *planFlags) error {
 	if f.redis != "" && !strings.HasPrefix(f.redis, redisScheme) {
 		return fmt.Errorf("--redis %s: want redis://host:port", f.redis)
 	}
-	constants := plan.Defaults(in.NodeCounters())
+	if err := checkWritable(f.svg); err != nil {
+		return err
+	}
+	constants, interrupted := plan.Defaults(in.NodeCounters()), false
 	if f.calibrate {
 		ctx, stop := cli.UntilInterrupted(ctx)
 		defer stop()
 		err := p.calibrate(ctx, f, &in, &constants)
-		if ctx.Err() != nil {
-			return cli.ExitError(cli.ExitInterrupted)
-		}
-		if err != nil {
+		if interrupted = ctx.Err() != nil; err != nil && !interrupted {
 			return err
 		}
 	}
@@ -128,10 +131,39 @@ func (p *program) plan(ctx context.Context, f *planFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.out != output.Table {
-		return p.Show(f.out, result, nil, nil)
+	result.Interrupted = interrupted
+	err = p.showMeasured(f.out, result, interrupted, false, func() error { return p.printPlan(result, f.calibrate) })
+	if f.svg != "" {
+		picture, err := planChart(in, constants)
+		if err == nil {
+			err = os.WriteFile(f.svg, []byte(picture.SVG(true)), 0o644)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return p.printPlan(result, f.calibrate)
+	return err
+}
+
+// planChart returns a chart of the machines that the load needs in each mode.
+func planChart(in plan.Input, constants plan.Constants) (*chart.BarChart, error) {
+	c := &chart.BarChart{
+		Title: fmt.Sprintf("Machines for %s requests per second of %s clients", plan.Number(in.Peak), plan.Number(in.Clients)),
+		Parts: []string{"nodes", "Redis shards", "shards of the global store"},
+	}
+	for _, mode := range plan.Modes {
+		in.Mode = mode
+		p, err := plan.New(in, constants)
+		if err != nil {
+			return nil, err
+		}
+		c.Bars = append(c.Bars, chart.Bar{
+			Name: string(mode), Parts: []float64{p.Nodes, p.Shards, p.GlobalShards},
+			Text: fmt.Sprintf("%s + %s + %s; %s units over", plan.Number(p.Nodes), plan.Number(p.Shards),
+				plan.Number(p.GlobalShards), plan.Number(p.OverAdmission)),
+		})
+	}
+	return c, nil
 }
 
 func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
@@ -167,7 +199,10 @@ func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
 	if err := p.Show(output.Table, nil, []string{"CONSTANT", "VALUE", "SOURCE"}, rows); err != nil {
 		return err
 	}
-	if !calibrated {
+	switch {
+	case result.Interrupted:
+		p.Printf("\nInterrupted: constants that are not measured on this machine are of %s.\n", plan.DefaultMachine)
+	case !calibrated:
 		p.Printf("\nThese are of %s, which also made the load; --calibrate measures this machine.\n", plan.DefaultMachine)
 	}
 	return nil
