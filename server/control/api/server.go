@@ -81,7 +81,7 @@ func New(c Config) (*Server, error) {
 		hub:    feed.NewHub(c.DB, c.MaxWatchers, c.Logger), snapshots: feed.NewSnapshots(c.DB, c.MaxCached),
 		nodes: nodes.NewRegistry(c.DB, c.Now),
 		traffic: fleettraffic.NewStore(fleettraffic.Options{
-			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, Erased: c.TrafficErased,
+			DB: c.DB, Namer: c.Namer, Now: c.Now, Logger: c.Logger, LocalNode: c.NodeID, Erased: c.TrafficErased,
 		}),
 	}
 	var err error

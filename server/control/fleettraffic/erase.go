@@ -66,11 +66,8 @@ func (s *Store) Erase(ctx context.Context, name string, attributes map[string]st
 			return removed, fmt.Errorf("erase a client: %w", err)
 		}
 	}
-	now := e.Time.Unix()
-	for hour := hourOf(now - int64(keep/time.Second)); hour <= now; hour += 3600 {
-		if err := s.eraseStored(ctx, n, hour, e.hashed); err != nil {
-			return removed, fmt.Errorf("erase a client: %w", err)
-		}
+	if err := s.eraseStored(ctx, n, e); err != nil {
+		return removed, fmt.Errorf("erase a client: %w", err)
 	}
 	return removed, nil
 }
@@ -148,14 +145,30 @@ func (s *Store) dropErased(r *traffic.Report, erasures []Erasure, now time.Time)
 	}
 }
 
-// eraseStored deletes a client from the states of an hour in the database.
-func (s *Store) eraseStored(ctx context.Context, n *namespace, hour int64, client traffic.ErasedClient) error {
-	states, err := s.options.DB.States(ctx, bucketOf(n.name, hour), maxStates)
+// eraseStored deletes a client from the database.
+func (s *Store) eraseStored(ctx context.Context, n *namespace, e Erasure) error {
+	now := s.options.Now().Unix()
+	for hour := hourOf(now - int64(keep/time.Second)); hour <= now; hour += 3600 {
+		if err := s.eraseFrom(ctx, bucketOf(n.name, hour), clientsID, e.hashed); err != nil {
+			return err
+		}
+	}
+	for minute := minuteOf(now - int64(traffic.ClientMinutes/time.Second)); minute <= now; minute += 60 {
+		if err := s.eraseFrom(ctx, minuteBucketOf(n.name, minute), "", e.hashed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseFrom deletes a client from the states of a bucket whose IDs have a prefix.
+func (s *Store) eraseFrom(ctx context.Context, bucket, prefix string, client traffic.ErasedClient) error {
+	states, err := s.options.DB.States(ctx, bucket, maxStates)
 	if err != nil {
 		return err
 	}
 	for i := range states {
-		if !strings.HasPrefix(states[i].ID, clientsID) {
+		if !strings.HasPrefix(states[i].ID, prefix) {
 			continue
 		}
 		var list []traffic.ClientCount
@@ -169,7 +182,7 @@ func (s *Store) eraseStored(ctx context.Context, n *namespace, hour int64, clien
 		if len(list) == before {
 			continue
 		}
-		if err := s.put(ctx, n, hour, states[i].ID, list); err != nil {
+		if err := s.putState(ctx, bucket, states[i].ID, states[i].Expires, list); err != nil {
 			return err
 		}
 	}
@@ -189,8 +202,12 @@ func (s *Store) loadErasures(ctx context.Context, n *namespace) error {
 			return fmt.Errorf("%s %s: %w", states[i].Bucket, states[i].ID, err)
 		}
 		e.hashed = s.options.Namer.Erased(e.Client)
-		if isNew, _ := n.keep(e); isNew && e.Time.After(s.started.Add(-eraseOverlap)) {
-			s.apply(n, e)
+		if isNew, _ := n.keep(e); !isNew || !e.Time.After(s.started.Add(-eraseOverlap)) {
+			continue
+		}
+		s.apply(n, e)
+		if err := s.eraseStored(ctx, n, e); err != nil { // this process may have stored the client just now
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,8 @@ import (
 //   - "07/3f2a" has minute 7 of the hour.
 //   - "clients/3f2a" has the clients of the hour.
 //   - "open/3f2a" has the minutes that were in progress at the last write, in case the process stops unexpectedly.
+//
+// Each minute of the last hour has another bucket, in which the state "3f2a" has the clients of the minute.
 
 // A stateKey identifies a state of a namespace.
 type stateKey struct {
@@ -36,9 +40,17 @@ func bucketOf(name string, hour int64) string {
 	return "traffic/" + time.Unix(hour, 0).UTC().Format("2006-01-02T15") + "/" + name
 }
 
+// minuteBucketOf returns the bucket of the clients of a minute. v0.1.0 does not read it.
+func minuteBucketOf(name string, minute int64) string {
+	return "traffic-clients/" + time.Unix(minute, 0).UTC().Format("2006-01-02T15:04") + "/" + name
+}
+
 func hourOf(unix int64) int64 { return unix - unix%3600 }
 
-// write stores the minutes that have ended, the minutes in progress, and the clients of the hour so far.
+func minuteOf(unix int64) int64 { return unix - unix%60 }
+
+// write stores the minutes that have ended, the minutes in progress, and the clients of the last minutes and of the hour
+// so far. If all is true, this process is about to end.
 func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	now := s.options.Now()
 	n.writing.Lock()
@@ -60,13 +72,20 @@ func (s *Store) write(ctx context.Context, n *namespace, all bool) error {
 	if err := s.writeOpen(ctx, n, hour); err != nil {
 		return err
 	}
+	ending := "" // the node whose minute in progress ends now
+	if all {
+		ending = s.options.LocalNode
+	}
+	if err := s.writeMinuteClients(ctx, n, now, ending); err != nil {
+		return err
+	}
 	if n.hour != 0 && n.hour != hour { // the clients of the previous hour may have changed since the last write
-		if err := s.writeClients(ctx, n, n.hour); err != nil {
+		if err := s.writeHourClients(ctx, n, n.hour, now, ending); err != nil {
 			return err
 		}
 	}
-	n.hour = hour
-	return s.writeClients(ctx, n, hour)
+	n.hour = hourOf(now.Add(-2 * time.Minute).Unix()) // nodes may still report the end of the hour
+	return s.writeHourClients(ctx, n, hour, now, ending)
 }
 
 // writeOpen stores the minutes in progress.
@@ -79,8 +98,8 @@ func (s *Store) writeOpen(ctx context.Context, n *namespace, hour int64) error {
 	return s.put(ctx, n, hour, openID+s.origin, list)
 }
 
-func (s *Store) writeClients(ctx context.Context, n *namespace, hour int64) error {
-	list := n.history.HourClients(hour)
+func (s *Store) writeHourClients(ctx context.Context, n *namespace, hour int64, now time.Time, ending string) error {
+	list := n.history.HourClients(hour, now, ending)
 	if len(list) == 0 && n.stored != hour {
 		return nil
 	}
@@ -88,14 +107,34 @@ func (s *Store) writeClients(ctx context.Context, n *namespace, hour int64) erro
 	return s.put(ctx, n, hour, clientsID+s.origin, list)
 }
 
+// writeMinuteClients stores the clients of the minutes that were changed, and of the last two.
+func (s *Store) writeMinuteClients(ctx context.Context, n *namespace, now time.Time, ending string) error {
+	this := minuteOf(now.Unix())
+	for _, minute := range append(n.history.ChangedMinutes(), this-60, this) {
+		n.minutes[minute] = true
+	}
+	for _, minute := range slices.Sorted(maps.Keys(n.minutes)) {
+		expires := time.Unix(minute, 0).Add(traffic.ClientMinutes + 2*time.Minute)
+		if list := n.history.MinuteClients(minute, now, ending); len(list) > 0 && expires.After(now) {
+			if err := s.putState(ctx, minuteBucketOf(n.name, minute), s.origin, expires, list); err != nil {
+				return err
+			}
+		}
+		delete(n.minutes, minute)
+	}
+	return nil
+}
+
 func (s *Store) put(ctx context.Context, n *namespace, hour int64, id string, value any) error {
+	return s.putState(ctx, bucketOf(n.name, hour), id, time.Unix(hour, 0).Add(keep), value)
+}
+
+func (s *Store) putState(ctx context.Context, bucket, id string, expires time.Time, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	return s.options.DB.PutState(ctx, control.State{
-		Bucket: bucketOf(n.name, hour), ID: id, Body: body, Expires: time.Unix(hour, 0).Add(keep),
-	})
+	return s.options.DB.PutState(ctx, control.State{Bucket: bucket, ID: id, Body: body, Expires: expires})
 }
 
 // load reads states of the last hours that other processes have stored, or this process before a restart.
@@ -112,11 +151,36 @@ func (s *Store) load(ctx context.Context, n *namespace, since time.Duration) err
 			}
 		}
 	}
+	if err := s.loadMinuteClients(ctx, n, now, since); err != nil {
+		return fmt.Errorf("read traffic: %w", err)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for key := range n.loaded {
 		if now.Unix()-key.hour > int64(keep/time.Second) {
 			delete(n.loaded, key)
+		}
+	}
+	return nil
+}
+
+// loadMinuteClients reads the clients of the last minutes that other processes have stored.
+func (s *Store) loadMinuteClients(ctx context.Context, n *namespace, now time.Time, since time.Duration) error {
+	from := minuteOf(now.Add(-min(since, traffic.ClientMinutes)).Unix())
+	for minute := from; minute <= now.Unix(); minute += 60 {
+		states, err := s.options.DB.States(ctx, minuteBucketOf(n.name, minute), maxStates)
+		if err != nil {
+			return err
+		}
+		for i := range states {
+			if states[i].ID == s.origin {
+				continue
+			}
+			var list []traffic.ClientCount
+			if err := json.Unmarshal(states[i].Body, &list); err != nil {
+				return fmt.Errorf("%s %s: %w", states[i].Bucket, states[i].ID, err)
+			}
+			n.history.LoadMinute(minute, states[i].ID, list)
 		}
 	}
 	return nil
@@ -132,7 +196,7 @@ func (s *Store) loadState(n *namespace, hour int64, state *control.State) error 
 		if err := json.Unmarshal(state.Body, &list); err != nil {
 			return err
 		}
-		n.history.LoadClients(hour, origin, list)
+		n.history.LoadHour(hour, origin, list)
 		return nil
 	}
 	if strings.HasPrefix(state.ID, openID) {

@@ -29,13 +29,15 @@ const (
 // ErrTooMany means that there are statistics of maxNamespaces other namespaces.
 var ErrTooMany = errors.New("there are reports of too many namespaces")
 
-// Options configure a Store. All are required.
+// Options configure a Store. All but LocalNode are required.
 type Options struct {
 	DB control.DB
 	// Namer hides values of clients. It must hide them in the same way as on the nodes, so that a search finds them.
 	Namer  *traffic.Namer
 	Now    func() time.Time
 	Logger *slog.Logger
+	// LocalNode is the id of the node in this process, empty if there is none.
+	LocalNode string
 	// Erased is called with the attributes of each erased client, in the form in which statistics store them or hashed by
 	// Namer.Erased. It must erase the client on the node in this process.
 	Erased func(kept map[string]string)
@@ -57,11 +59,12 @@ type namespace struct {
 	name    string
 	history *traffic.History
 
-	writing  sync.Mutex       // guards the fields up to openHour
+	writing  sync.Mutex       // guards the fields up to minutes
 	pending  []traffic.Minute // ended minutes that are not stored yet
 	hour     int64            // the hour of the last write
 	stored   int64            // the last hour whose clients were written
 	openHour int64            // the last hour in which minutes in progress were written
+	minutes  map[int64]bool   // the minutes whose clients are not stored yet
 
 	mu sync.Mutex // guards loaded and erasures
 	// loaded has the counts that were added from other processes, by state of a minute and by rule. The value is nil after
@@ -87,7 +90,7 @@ func (s *Store) namespace(ctx context.Context, name string) (*namespace, error) 
 		return nil, ErrTooMany
 	}
 	n := &namespace{
-		name: name, loaded: map[stateKey]map[string]traffic.Counts{},
+		name: name, loaded: map[stateKey]map[string]traffic.Counts{}, minutes: map[int64]bool{},
 		history: traffic.NewHistory(traffic.HistoryOptions{Keep: keep, MaxBytes: maxBytes, Namer: s.options.Namer}),
 	}
 	s.namespaces[name] = n
@@ -129,7 +132,7 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) (lis
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := s.options.Now()
-		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute + traffic.Lag).Sub(now))
+		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute + traffic.ClientLag).Sub(now))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -152,7 +155,7 @@ func (s *Store) Flush(ctx context.Context, all bool) {
 	for _, n := range list {
 		err := errors.Join(s.loadErasures(ctx, n), s.write(ctx, n, all))
 		if !all {
-			err = errors.Join(err, s.load(ctx, n, 2*time.Minute))
+			err = errors.Join(err, s.load(ctx, n, 3*time.Minute))
 		}
 		if err != nil && ctx.Err() == nil {
 			s.options.Logger.Warn("traffic statistics not stored, trying again in a minute", "namespace", n.name,

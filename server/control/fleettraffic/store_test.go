@@ -26,7 +26,7 @@ func newService(t testing.TB, db control.DB, now *atomic.Int64) *service {
 	t.Helper()
 	return &service{t: t, now: now, Store: fleettraffic.NewStore(fleettraffic.Options{
 		DB: db, Namer: traffic.NewNamer(traffic.Clear, nil), Logger: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return time.Unix(now.Load(), 0) }, Erased: func(map[string]string) {},
+		Now: func() time.Time { return time.Unix(now.Load(), 0) }, Erased: func(map[string]string) {}, LocalNode: "own",
 	})}
 }
 
@@ -104,6 +104,7 @@ func TestRestartKeepsStoredTraffic(t *testing.T) {
 		s.Flush(t.Context(), false)
 	}
 	s.wants(time.Hour, "45 requests, 45 of the client")
+	now.Add(5) // until the nodes have reported the last minute
 	s.Flush(t.Context(), true)
 	after := newService(t, db, &now)
 	if _, err := after.History(t.Context(), "default"); err != nil {
@@ -114,7 +115,9 @@ func TestRestartKeepsStoredTraffic(t *testing.T) {
 	now.Add(60)
 	after.Flush(t.Context(), false)
 	after.WaitLoaded()
-	after.wants(2*time.Hour, "46 requests, 46 of the client")
+	for _, window := range []time.Duration{10 * time.Minute, time.Hour, 2 * time.Hour} {
+		after.wants(window, "46 requests, 46 of the client")
+	}
 	// A second restart counts nothing twice.
 	after.Flush(t.Context(), true)
 	again := newService(t, db, &now)
@@ -129,10 +132,38 @@ func TestRestartKeepsStoredTraffic(t *testing.T) {
 	again.wants(7*24*time.Hour, "0 requests, 0 of the client")
 }
 
+// A process that stops stores the minute in progress of its own node, which stops with it. The other nodes report theirs
+// to the next process.
+func TestRestartCountsTheMinuteInProgressOnce(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Now().Unix()/3600*3600 + 600)
+	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
+	s := newService(t, db, &now)
+	s.report("own", 10)
+	s.report("far", 5)
+	now.Add(30)
+	s.Flush(t.Context(), true)
+	after := newService(t, db, &now)
+	after.seen(time.Hour)
+	after.WaitLoaded()
+	unix := now.Load()
+	_, _, err := after.Report(t.Context(), "default", &traffic.Report{ // as the recorder of the node counts on
+		Node: "far", Started: 1, Minute: unix - unix%60,
+		Clients: []traffic.ClientCount{{Client: `{"user":"noisy"}`, Rule: "search", Requests: 7}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.Add(40)
+	for _, window := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
+		after.wants(window, "15 requests, 17 of the client")
+	}
+}
+
 // A process that is killed has written nothing since the last minute.
 func TestKilledServiceLosesAtMostOneMinute(t *testing.T) {
 	var now atomic.Int64
-	now.Store(time.Now().Unix()/3600*3600 + 600)
+	now.Store(time.Now().Unix()/3600*3600 + 605)
 	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
 	s := newService(t, db, &now)
 	for range 3 {
@@ -145,8 +176,9 @@ func TestKilledServiceLosesAtMostOneMinute(t *testing.T) {
 	after := newService(t, db, &now)
 	after.seen(time.Hour)
 	after.WaitLoaded()
-	after.wants(time.Hour, "30 requests, 0 of the client")
-	after.wants(10*time.Minute, "30 requests, 0 of the client") // in steps of seconds
+	for _, window := range []time.Duration{10 * time.Minute, time.Hour, 2 * time.Hour} {
+		after.wants(window, "30 requests, 30 of the client")
+	}
 	// If the first process still runs, each request counts once in both.
 	s.report("b", 5)
 	now.Add(120)
@@ -234,6 +266,17 @@ func TestWeekOfTrafficFitsIntoTheDatabase(t *testing.T) {
 		t.Fatalf("got %d states, %v; want one for each minute and one for the clients", len(states), err)
 	}
 	week := 0
+	for minute := range 20 { // of the 62 that are kept
+		bucket := "traffic-clients/" + hour.Add(time.Duration(minute)*time.Minute).Format("2006-01-02T15:04") + "/default"
+		list, err := db.States(t.Context(), bucket, 10)
+		if err != nil || minute < 19 && len(list) != 1 {
+			t.Fatalf("%s: got %d states, %v, want 1", bucket, len(list), err)
+		}
+		for i := range list {
+			week += 62 * (len(list[i].Body) + 200) / 19
+		}
+	}
+	t.Logf("%d MB of clients by the minute", week>>20)
 	for i := range states {
 		count := 1 // of the clients in an hour
 		if !strings.HasPrefix(states[i].ID, "clients/") {

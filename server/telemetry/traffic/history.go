@@ -47,6 +47,14 @@ const (
 	keptMinutes = 60
 )
 
+const (
+	// ClientMinutes is how long clients are kept by the minute.
+	ClientMinutes = keptMinutes * time.Minute
+	// ClientLag is the age from which a minute's clients are considered complete, because all nodes should have reported
+	// them.
+	ClientLag = 5 * time.Second
+)
+
 // A ring has the counts of a rule by the second.
 type ring struct {
 	unix     [ringSeconds]int64
@@ -62,9 +70,9 @@ type nodeState struct {
 	clients []ClientCount // of a minute in progress; not yet in byMin and byHour
 }
 
-// A storedHour identifies the clients of an hour that a process has stored.
-type storedHour struct {
-	hour   int64
+// A storedTime identifies the clients of an hour or minute that a process has stored.
+type storedTime struct {
+	unix   int64
 	origin string
 }
 
@@ -79,9 +87,12 @@ type History struct {
 	nodes      map[string]*nodeState
 	byMin      map[int64]clientSums // clients of the last minutes
 	byHour     map[int64]clientSums
-	stored     map[storedHour]clientSums // clients that were counted by other processes, or before this process started
-	lastClosed int64                     // the latest minute that CloseMinutes has closed
-	bytes      int
+	changed    map[int64]bool // minutes of byMin that were changed since the last call of ChangedMinutes
+	lastClosed int64          // the latest minute that CloseMinutes has closed
+	// Clients that were counted by other processes, or before this process started.
+	storedMin, storedHour map[storedTime]clientSums
+
+	bytes int
 }
 
 // NewHistory returns an empty History.
@@ -94,7 +105,7 @@ func NewHistory(o HistoryOptions) *History {
 	return &History{
 		options: o, rings: map[string]*ring{}, open: map[int64]map[string]*Counts{}, logs: map[string]*minuteLog{},
 		nodes: map[string]*nodeState{}, byMin: map[int64]clientSums{}, byHour: map[int64]clientSums{},
-		stored: map[storedHour]clientSums{},
+		changed: map[int64]bool{}, storedMin: map[storedTime]clientSums{}, storedHour: map[storedTime]clientSums{},
 	}
 }
 
@@ -210,6 +221,7 @@ func (h *History) mergeClients(n *nodeState) {
 	if len(n.clients) == 0 {
 		return
 	}
+	h.changed[n.minute] = true
 	h.addClients(n.minute, n.clients, h.byMin, minuteClients)
 	h.addClients(n.minute-n.minute%3600, n.clients, h.byHour, hourClients)
 	n.clients = nil
@@ -241,11 +253,16 @@ type Minute struct {
 }
 
 // CloseMinutes closes the minutes to which reports no longer add, and returns them. It also drops old data. If all is
-// true, it closes the minutes in progress, too.
+// true, it closes the minutes in progress, too, except those of clients.
 func (h *History) CloseMinutes(now time.Time, all bool) []Minute {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	until := now.Unix() - now.Unix()%60 - 60*(openMinutes-1)
+	for _, n := range h.nodes {
+		if n.minute < until {
+			h.mergeClients(n)
+		}
+	}
 	if all {
 		until = now.Unix() + 3600
 	}
@@ -264,9 +281,6 @@ func (h *History) CloseMinutes(now time.Time, all bool) []Minute {
 		list = append(list, m)
 	}
 	for id, n := range h.nodes {
-		if all || n.minute < until {
-			h.mergeClients(n)
-		}
 		if now.Unix()-n.last > 3600 && now.Unix()-n.minute > 3600 {
 			delete(h.nodes, id)
 		}
@@ -350,5 +364,7 @@ func (h *History) forget(now time.Time) {
 		}
 	}
 	maps.DeleteFunc(h.byHour, func(hour int64, _ clientSums) bool { return hour+3600 < before })
-	maps.DeleteFunc(h.stored, func(at storedHour, _ clientSums) bool { return at.hour+3600 < before })
+	maps.DeleteFunc(h.storedHour, func(at storedTime, _ clientSums) bool { return at.unix+3600 < before })
+	maps.DeleteFunc(h.storedMin, func(at storedTime, _ clientSums) bool { return now.Unix()-at.unix > 60*keptMinutes })
+	maps.DeleteFunc(h.changed, func(minute int64, _ bool) bool { return now.Unix()-minute > 60*keptMinutes })
 }

@@ -240,12 +240,15 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 		for minute, list := range h.byMin {
 			add(minute, 60, list)
 		}
+		for at, list := range h.storedMin {
+			add(at.unix, 60, list)
+		}
 	} else {
 		for hour, list := range h.byHour {
 			add(hour, 3600, list)
 		}
-		for at, list := range h.stored {
-			add(at.hour, 3600, list)
+		for at, list := range h.storedHour {
+			add(at.unix, 3600, list)
 		}
 	}
 	for _, n := range h.nodes {
