@@ -13,7 +13,7 @@ import (
 // bugs are mistakes that a test plants in the simulated code, to prove that the simulation finds them.
 type bugs struct {
 	loseUpdates  bool // Redis, or a node that counts alone, does not count the units of one in four calls
-	slowClocks   bool // nodes measure the age of leases with a clock of half the speed, so they use units after their expiry
+	slowClocks   bool // nodes measure the age of leases with a slow clock, so they use units after their expiry
 	deafNewcomer bool // for two seconds, nodes that join do not read the notes of other nodes
 	partialTakes bool // Redis takes the first limit of a request that the second denies
 }

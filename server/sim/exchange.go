@@ -41,7 +41,8 @@ type clockSyncer interface {
 func startExchange[L clockSyncer](
 	w *world, n *node, author string, create func(fleet.Exchange) (L, error),
 ) (headgate.Limiter, error) {
-	redis := &exchangeRedis{redisClient: redisClient{w, n, w.exchangeServers()}, serverOf: make(map[string]int), starting: true}
+	redis := w.newExchangeRedis(n)
+	redis.starting = true
 	x, err := w.newExchange(n, redis, author)
 	if err != nil {
 		return nil, err
@@ -53,6 +54,10 @@ func startExchange[L clockSyncer](
 	_ = limiter.SyncClock(context.Background()) // if the server is unreachable, the limiter tries again later
 	redis.starting = false
 	return limiter, nil
+}
+
+func (w *world) newExchangeRedis(n *node) *exchangeRedis {
+	return &exchangeRedis{redisClient: redisClient{w, n, w.exchangeServers()}, serverOf: make(map[string]int)}
 }
 
 // newExchange returns an exchange of a node.

@@ -40,9 +40,7 @@ faults:
 	const key = "\x05 and 15 letters"
 	var exchanges []fleet.Exchange
 	for _, n := range w.nodes {
-		x, err := w.newExchange(n, &exchangeRedis{
-			redisClient: redisClient{w, n, w.exchangeServers()}, serverOf: make(map[string]int),
-		}, fmt.Sprint("author of ", n.host.Name))
+		x, err := w.newExchange(n, w.newExchangeRedis(n), fmt.Sprint("author of ", n.host.Name))
 		if err != nil {
 			t.Fatal(err)
 		}

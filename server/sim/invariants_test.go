@@ -65,8 +65,8 @@ func (i *invariants) findKeys(t *testing.T) {
 	recorder := &keyRecorder{Limiter: w.fallback}
 	recorders := map[rules.Consistency]headgate.Limiter{rules.Lease: recorder}
 	e, err := engine.New(engine.Config{
-		Rules: w.rules, Store: recorder, Local: recorder, Clock: w.loop.NewHost("recorder", 0), Secret: fleetSecret, Shared: true,
-		Modes: recorders, Global: recorders,
+		Rules: w.rules, Store: recorder, Local: recorder, Clock: w.loop.NewHost("recorder", 0), Secret: fleetSecret,
+		Shared: true, Modes: recorders, Global: recorders,
 	})
 	if err != nil {
 		t.Fatal(err)

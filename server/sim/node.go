@@ -28,9 +28,11 @@ type node struct {
 	engine *engine.Engine
 	memory *memstore.Store // nil if the mode and the failure policy need no counters in the process
 	shared headgate.Limiter
-	lease  *lease.Limiter  // nil unless the mode is lease
-	gossip *gossip.Limiter // nil unless the mode is gossip
-	port   *meshPort
+	// members counts the nodes of the region. It is nil in the modes local and gossip; the limiter of gossip counts.
+	members fleet.Members
+	lease   *lease.Limiter  // nil unless the mode is lease
+	gossip  *gossip.Limiter // nil unless the mode is gossip
+	port    *meshPort
 
 	inFlight int64 // number of requests that the node has not decided yet
 }
@@ -101,6 +103,13 @@ func (w *world) assemble(n *node) error {
 
 // sharedLimiter creates the limiter of a mode in which nodes share counters.
 func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
+	if w.variant.Mode != rules.Gossip {
+		m, err := w.joinMembers(n)
+		if err != nil {
+			return nil, err
+		}
+		n.members = m
+	}
 	ledger := w.ledgerOptions(n)
 	switch w.variant.Mode {
 	case rules.Async:
@@ -133,16 +142,16 @@ func (w *world) sharedLimiter(n *node, local headgate.Limiter) (headgate.Limiter
 // ledgerOptions returns the settings of a node's counters.
 func (w *world) ledgerOptions(n *node) fleet.LedgerOptions {
 	return fleet.LedgerOptions{
-		Secret: fleetSecret, Members: &w.regions[n.region], Clock: n.host, Rand: n.random.Uint64,
+		Secret: fleetSecret, Members: n.members, Clock: n.host, Rand: n.random.Uint64,
 		OnRefused: func(fleet.Peer, string) {},
 	}
 }
 
 // redisLimiter creates the limiter of the mode exact or lease, whose counters are in Redis.
 func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter, error) {
-	remote, members := &redisClient{w, n, w.serversOf(n.region)}, &w.regions[n.region]
+	remote := &redisClient{w, n, w.serversOf(n.region)}
 	guarded, err := guard.New(remote, guard.Options{
-		Deadline: w.scenario.Redis.Deadline, Local: local, Nodes: members.Live, OnEvent: func(guard.Event) {},
+		Deadline: w.scenario.Redis.Deadline, Local: local, Nodes: n.members.Live, OnEvent: func(guard.Event) {},
 		Clock: n.host, Rand: n.random.Int64N, Hash: hashKey,
 	})
 	if err != nil {
@@ -150,7 +159,7 @@ func (w *world) redisLimiter(n *node, local headgate.Limiter) (headgate.Limiter,
 	}
 	var limiter headgate.Limiter = guarded
 	if w.variant.Mode == rules.Lease {
-		o := lease.Options{TTL: w.scenario.LeaseTTL, Members: members, Clock: n.host}
+		o := lease.Options{TTL: w.scenario.LeaseTTL, Members: n.members, Clock: n.host}
 		if w.bugs.slowClocks {
 			o.Clock = slowClock{n.host}
 		}

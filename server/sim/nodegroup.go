@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -14,14 +13,6 @@ type nodeGroup struct {
 	live  int
 	last  int // index in slots of the node that the load balancer picked last
 }
-
-var _ fleet.Members = (*nodeGroup)(nil)
-
-// Live implements fleet.Members. It returns at least 1, because the calling node is live.
-func (g *nodeGroup) Live() int { return max(1, g.live) }
-
-// Known implements fleet.Members.
-func (g *nodeGroup) Known() int { return max(1, len(g.slots)) }
 
 // addSlot adds a place for a node of a region.
 func (w *world) addSlot(region int) int {

@@ -103,9 +103,11 @@ func (d *draft) limits() (limits, traffic string) {
 		more += fmt.Sprintf(", on: %dms, off: %dms", 20+d.IntN(200), 20+d.IntN(300))
 	}
 	if d.IntN(4) == 0 {
-		more += fmt.Sprintf(", retry: { attempts: %d, wait: %dms, honour_retry_after: %v }", 2+d.IntN(3), 10+d.IntN(200), d.IntN(2) == 0)
+		more += fmt.Sprintf(", retry: { attempts: %d, wait: %dms, honour_retry_after: %v }", 2+d.IntN(3), 10+d.IntN(200),
+			d.IntN(2) == 0)
 	}
-	return limits, fmt.Sprintf("traffic: [{ rate: %d, clients: 3, cost: %d, until: %dms%s }]\n", max(rate, 3), cost, d.until, more)
+	traffic = fmt.Sprintf("traffic: [{ rate: %d, clients: 3, cost: %d, until: %dms%s }]\n", max(rate, 3), cost, d.until, more)
+	return limits, traffic
 }
 
 // addFaults adds faults that end before the traffic does, and nodes that join. A node that joins soon after the end of
@@ -120,8 +122,8 @@ func (d *draft) addFaults() {
 	}
 	kinds := d.faultKinds()
 	for range d.IntN(4) {
-		d.faults = append(d.faults, fmt.Sprintf("  - { %s, at: %dms, for: %dms }\n", kinds[d.IntN(len(kinds))], 800+d.IntN(900),
-			50+d.IntN(250)))
+		fault := fmt.Sprintf("  - { %s, at: %dms, for: %dms }\n", kinds[d.IntN(len(kinds))], 800+d.IntN(900), 50+d.IntN(250))
+		d.faults = append(d.faults, fault)
 	}
 }
 
@@ -139,7 +141,8 @@ func (d *draft) faultKinds() []string {
 	all := d.nodes*max(1, d.regions) + 1 // one has joined
 	by := func() int { return (10 + d.IntN(500)) * (1 - 2*d.IntN(2)) }
 	kinds := []string{
-		fmt.Sprintf("kind: crash, nodes: [%d]", d.IntN(all)), fmt.Sprintf("kind: node-clock, nodes: [%d], by: %dms", d.IntN(all), by()),
+		fmt.Sprintf("kind: crash, nodes: [%d]", d.IntN(all)),
+		fmt.Sprintf("kind: node-clock, nodes: [%d], by: %dms", d.IntN(all), by()),
 	}
 	if d.mode == "local" {
 		return kinds

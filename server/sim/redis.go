@@ -40,6 +40,7 @@ type redisServer struct {
 	store     *stepstore.Store
 	totals    *regiontotals.Store // the consumption that the nodes of the region have reported
 	notes     *sharednotes.Store  // the notes that nodes exchange
+	members   sharednotes.Members // the nodes of the region
 	ahead     time.Duration       // its clock is ahead by this duration
 	down      int                 // number of current faults that stop it
 	failovers int                 // number of times that another server has taken its place
@@ -53,6 +54,7 @@ type redisServer struct {
 func (s *redisServer) wipe(w *world) {
 	now := func() time.Time { return w.loop.Time().Add(s.ahead) }
 	s.store, s.totals, s.notes = stepstore.New(now), regiontotals.New(now), sharednotes.New(s.replicationID())
+	s.members = sharednotes.Members{}
 }
 
 // replace puts another server in place of s, with the same data or without data.

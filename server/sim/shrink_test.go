@@ -46,6 +46,21 @@ func candidates(s *scenario.Scenario) []*scenario.Scenario {
 	if s.Redis.Shards > 1 {
 		change(func(c *scenario.Scenario) { c.Redis.Shards = 1 })
 	}
+	if s.Traffic[0].Retry != nil {
+		change(func(c *scenario.Scenario) { c.Traffic[0].Retry = nil })
+	}
+	if s.Traffic[0].On > 0 {
+		change(func(c *scenario.Scenario) { c.Traffic[0].On, c.Traffic[0].Off = 0, 0 })
+	}
+	if s.Traffic[0].Cost > 1 {
+		change(func(c *scenario.Scenario) { c.Traffic[0].Cost = 1 })
+	}
+	if s.ClockSkew > 0 {
+		change(func(c *scenario.Scenario) { c.ClockSkew = 0 })
+	}
+	if len(s.Limits) > 1 {
+		change(func(c *scenario.Scenario) { c.Limits = c.Limits[:1] })
+	}
 	if s.Traffic[0].Rate > 2 {
 		change(func(c *scenario.Scenario) { c.Traffic[0].Rate /= 2 })
 	}

@@ -68,3 +68,23 @@ func sortedReply(t *testing.T, reply []string) []string {
 	slices.Sort(list)
 	return list
 }
+
+func TestSharedMembersAreThoseOfTheScript(t *testing.T) {
+	t.Parallel()
+	_, store := openStandalone(t)
+	list, err := NewMemberList(store, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memory sharednotes.Members
+	for _, node := range []string{"a", "b", "a", "c", "b"} {
+		live, known, listed, err := list.Beat(t.Context(), node, time.Hour, 2*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotLive, gotKnown, gotListed := memory.Beat(node, time.Hour, 2*time.Hour, time.Now())
+		if gotLive != live || gotKnown != known || gotListed != listed {
+			t.Errorf("%s: %d live, %d known, listed %v; want %d, %d and %v", node, gotLive, gotKnown, gotListed, live, known, listed)
+		}
+	}
+}
