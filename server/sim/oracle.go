@@ -30,24 +30,10 @@ type counter struct {
 	states map[uint64]algorithm.State // by client, otherwise
 }
 
-// judging returns the limit by which the oracle judges decisions under the limit l. It has the algorithm *by if by is
-// not nil. Otherwise it has the same algorithm as l, with one exception: for sliding-window and sliding-buckets it has
-// sliding-log, because they approximate it.
-func judging(l headgate.Limit, by *headgate.Algorithm) (headgate.Limit, error) {
-	switch {
-	case by != nil:
-		return scenario.WithAlgorithm(l, *by)
-	case l.Algorithm == headgate.SlidingWindow, l.Algorithm == headgate.SlidingBuckets:
-		return scenario.WithAlgorithm(l, headgate.SlidingLog)
-	default:
-		return l, nil
-	}
-}
-
 func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error) {
 	o := &oracle{sweepAt: minSweep}
 	for _, l := range limits {
-		l, err := judging(l, by)
+		l, err := scenario.Judge(l, by)
 		if err != nil {
 			return nil, err
 		}

@@ -87,7 +87,7 @@ func (s *source) advanceTime() bool {
 		s.skipPause()
 		switch s.spec.Pattern {
 		case scenario.Constant:
-			s.at += time.Duration(float64(time.Second) / float64(s.spec.Rate))
+			s.at += pause(1 / float64(s.spec.Rate))
 			if !s.pauses() {
 				return true
 			}
@@ -115,9 +115,13 @@ func (s *source) isInterrupted() bool {
 	return s.skipped%check == 0 && s.interrupted != nil && s.interrupted()
 }
 
-// interval returns a random time between two requests. It is at least 1 ns, so that time passes.
-func (s *source) interval(rate float64) time.Duration {
-	return max(1, time.Duration(s.random.ExpFloat64()/rate*float64(time.Second)))
+// interval returns a random time between two requests.
+func (s *source) interval(rate float64) time.Duration { return pause(s.random.ExpFloat64() / rate) }
+
+// pause returns a number of seconds as a duration. It is at least 1 ns, so that time passes, and at most so long that no
+// source sends again.
+func pause(seconds float64) time.Duration {
+	return max(1, time.Duration(min(seconds*float64(time.Second), float64(2*scenario.MaxDuration))))
 }
 
 // rateAt returns the rate of the pattern diurnal at the time t. It is lowest at the beginning and the end of a period.

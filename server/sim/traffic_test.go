@@ -113,3 +113,17 @@ func TestNobodySendsIfAllClientsPause(t *testing.T) {
 		t.Errorf("the client sends at %d of 100 times, want 10", sends)
 	}
 }
+
+// The time until the next request of so rare traffic is longer than a time.Duration can be.
+func TestRareTrafficSendsNothing(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []scenario.Pattern{scenario.Poisson, scenario.Constant, scenario.Diurnal} {
+		spec := &scenario.Source{
+			Rate: 1e-10, Peak: 1e-10, Pattern: pattern, Until: time.Minute, Period: time.Minute, Clients: 1,
+		}
+		s := &source{spec: spec, random: rand.New(rand.NewPCG(1, 2)), shape: 1}
+		if s.advanceTime() && s.at < spec.Until {
+			t.Errorf("%s: got a request at %v, want none", pattern, s.at)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 		if root != nil {
 			line, column := positionOf(doc.Body)
 			return nil, &Problem{
-				Value: "a second document", Want: "one document with all rules", Line: line, Column: column,
+				Value: "a second document", Want: "one document", Line: line, Column: column,
 			}
 		}
 		if root, p = r.node(doc.Body, 0); p != nil {

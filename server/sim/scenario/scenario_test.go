@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/rules"
+	"github.com/headgate/headgate/rules/file/source"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -113,14 +115,49 @@ func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 			"no time of a fault", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 1 }]\nfaults: [{ kind: crash, at: 1s, for: 0s }]",
 			"x.yaml:4:38: faults[0].for: 0s: want a time above 0",
 		},
+		{
+			"large limit", "duration: 1m\nlimits: [10/s, 100000/s sliding-window]\ntraffic: [{ rate: 5 }]",
+			"x.yaml:2:16: limits[1]: 100000/s sliding-window: want at most 65536 units, which the exact log that judges " +
+				"sliding-window can count, or judge_by: sliding-window",
+		},
+		{
+			"large limit of an algorithm", "duration: 1m\nlimits: [100000/s]\nalgorithms: [token-bucket, sliding-buckets]\n" +
+				"traffic: [{ rate: 5 }]", "x.yaml:2:10: limits[0]: 100000/s: want at most 65536 units, which",
+		},
+		{
+			"zipf of one client", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, zipf: 1.1 }]",
+			"x.yaml:3:28: traffic[0].zipf: 1.1: want clients",
+		},
+		{
+			"until after the end", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, until: 2m }]",
+			"x.yaml:3:29: traffic[0].until: 2m0s: want a time up to the end, 1m0s",
+		},
+		{
+			"algorithm twice", "duration: 1m\nlimits: [10/s]\nalgorithms: [gcra, token-bucket, gcra]\ntraffic: [{ rate: 5 }]",
+			"x.yaml:3:34: algorithms[2]: gcra: want each algorithm once",
+		},
+		{
+			"two documents", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\n---\nduration: 1m\n",
+			"x.yaml:5:1: a second document: want one document\n",
+		},
 		{"no YAML", "duration: [", "x.yaml:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := scenario.Parse("x.yaml", []byte(c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error()+"\n", c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestMissingDurationIsTheOnlyProblem(t *testing.T) {
+	t.Parallel()
+	const text = "limits: [10/s]\ntraffic: [{ rate: 5, from: 1s, until: 2s }, { rate: 5 }]\nfaults: [{ kind: crash, at: 1s }]"
+	_, err := scenario.Parse("x.yaml", []byte(text))
+	var problems *source.Error
+	if !errors.As(err, &problems) || len(problems.Problems) != 1 || problems.Problems[0].Path != "duration" {
+		t.Errorf("got %v, want only that the duration is missing", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *problems) add(ok bool, path, value, want string) {
 // Validate returns the invalid values of a scenario, with their paths.
 func (s *Scenario) Validate() []source.Problem {
 	var p problems
-	p.add(s.Duration > 0 && s.Duration <= MaxDuration, "duration", s.Duration.String(),
+	p.add(s.hasDuration(), "duration", s.Duration.String(),
 		"a time of up to 30 days, as in 1m")
 	p.add(s.Nodes >= 1 && s.Nodes <= MaxNodes, "nodes", strconv.Itoa(s.Nodes), fmt.Sprint("1 to ", MaxNodes))
 	s.validateRegions(&p)
@@ -117,6 +117,9 @@ func (s *Scenario) Validate() []source.Problem {
 	return p.list
 }
 
+// hasDuration reports whether the duration is valid. If it is not, times are not compared with it.
+func (s *Scenario) hasDuration() bool { return s.Duration > 0 && s.Duration <= MaxDuration }
+
 // usesRedis reports whether nodes share counters through Redis in one of the modes.
 func (s *Scenario) usesRedis() bool {
 	return slices.ContainsFunc(s.Modes, func(m rules.Consistency) bool { return m != rules.Local && m != rules.Gossip })
@@ -135,12 +138,10 @@ func (s *Scenario) validateCombinations(p *problems) {
 			}
 		}
 	}
-	if s.JudgeBy != nil {
-		for _, l := range s.Limits {
-			_, err := WithAlgorithm(l, *s.JudgeBy)
-			p.add(err == nil, "judge_by", s.JudgeBy.String(), fmt.Sprintf("an algorithm that can count %s", l))
-		}
+	for i, a := range s.Algorithms {
+		p.add(!slices.Contains(s.Algorithms[:i], a), fmt.Sprintf("algorithms[%d]", i), a.String(), "each algorithm once")
 	}
+	s.validateJudge(p)
 	for _, v := range s.Variants() {
 		for _, l := range v.Limits {
 			ok, _ := rules.Compatible(v.Mode, l.Algorithm)
@@ -148,6 +149,27 @@ func (s *Scenario) validateCombinations(p *problems) {
 			p.add(!l.Staggered, "limits", l.String(), "a limit that is not staggered")
 			p.add(l.Algorithm != headgate.Concurrency, "limits", l.String(),
 				"limits of rates: requests of a simulation end at once")
+		}
+	}
+}
+
+// validateJudge checks that the decisions under every limit can be judged.
+func (s *Scenario) validateJudge(p *problems) {
+	refused := make(map[int]bool) // by the index of a limit
+	for _, v := range s.Variants() {
+		for i, l := range v.Limits {
+			_, err := Judge(l, s.JudgeBy)
+			switch {
+			case err == nil || refused[i]:
+				continue
+			case s.JudgeBy != nil:
+				p.add(false, "judge_by", s.JudgeBy.String(), fmt.Sprintf("an algorithm that can count %s", s.Limits[i]))
+			default:
+				p.add(false, fmt.Sprintf("limits[%d]", i), s.Limits[i].String(), fmt.Sprintf(
+					"at most %d units, which the exact log that judges %s can count, or judge_by: %s",
+					headgate.MaxLogCount, l.Algorithm, l.Algorithm))
+			}
+			refused[i] = true
 		}
 	}
 }
@@ -174,6 +196,7 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	p.add(t.Clients >= 1 && t.Clients <= MaxClients, path+".clients", strconv.Itoa(t.Clients),
 		fmt.Sprint("1 to ", MaxClients))
 	p.add(t.Zipf == 0 || t.Zipf > 1, path+".zipf", fmt.Sprint(t.Zipf), "an exponent above 1, as in 1.1")
+	p.add(t.Zipf == 0 || t.Clients > 1 || t.Log != "", path+".zipf", fmt.Sprint(t.Zipf), "clients, as in clients: 1000")
 	p.add(t.Peak == 0 || t.Pattern == Diurnal, path+".peak", fmt.Sprint(t.Peak), "pattern: diurnal")
 	p.add(t.Pattern != Diurnal || t.Peak >= t.Rate && t.Peak <= MaxRate, path+".peak", fmt.Sprint(t.Peak),
 		"a peak of at least the rate, up to 100M")
@@ -182,8 +205,11 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	p.add(t.ClientOn == 0 || t.Clients <= MaxBurstClients, path+".clients", strconv.Itoa(t.Clients),
 		fmt.Sprint("up to ", MaxBurstClients, " with client_on"))
 	p.add(t.Cost >= 1, path+".cost", strconv.Itoa(t.Cost), "1 or more")
-	p.add(t.From < s.Duration, path+".from", t.From.String(), "a time before the end, "+s.Duration.String())
-	p.add(t.From < t.Until, path+".until", t.Until.String(), "a time after from")
+	if s.hasDuration() {
+		p.add(t.From < s.Duration, path+".from", t.From.String(), "a time before the end, "+s.Duration.String())
+		p.add(t.From < t.Until, path+".until", t.Until.String(), "a time after from")
+		p.add(t.Until <= s.Duration, path+".until", t.Until.String(), "a time up to the end, "+s.Duration.String())
+	}
 	if t.Region != nil {
 		s.validateRegion(p, *t.Region, path+".region")
 	}
@@ -210,7 +236,7 @@ func (s *Scenario) nodesBefore(f *Fault) int {
 
 func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	p.add(f.Kind != "", path+".kind", "no kind", "a kind of fault, as in crash")
-	p.add(f.At < s.Duration, path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
+	p.add(f.At < s.Duration || !s.hasDuration(), path+".at", f.At.String(), "a time before the end, "+s.Duration.String())
 	nodes := s.nodesBefore(f)
 	for i, n := range f.Nodes {
 		p.add(n >= 0 && n < nodes || s.AllNodes() < 1, fmt.Sprintf("%s.nodes[%d]", path, i), strconv.Itoa(n),

@@ -47,3 +47,17 @@ func WithAlgorithm(l headgate.Limit, a headgate.Algorithm) (headgate.Limit, erro
 	}
 	return changed, changed.Validate()
 }
+
+// Judge returns the limit by which decisions under the limit l are judged. It has the algorithm *by if by is not nil.
+// Otherwise it has the same algorithm as l, with one exception: for sliding-window and sliding-buckets it has
+// sliding-log, because they approximate it.
+func Judge(l headgate.Limit, by *headgate.Algorithm) (headgate.Limit, error) {
+	switch {
+	case by != nil:
+		return WithAlgorithm(l, *by)
+	case l.Algorithm == headgate.SlidingWindow, l.Algorithm == headgate.SlidingBuckets:
+		return WithAlgorithm(l, headgate.SlidingLog)
+	default:
+		return l, nil
+	}
+}
