@@ -1,7 +1,9 @@
 // Calls the API of the rules service and of this node.
 
-import type { FieldError, Override, Rule, Status, Stored } from "./types.ts";
+import type { Status } from "./statetypes.ts";
+import type { FieldError, Override, Rule, Stored } from "./types.ts";
 
+export type * from "./statetypes.ts";
 export type * from "./types.ts";
 
 /** Why a call failed, in words for users. The status is 0 if there was no response. */
@@ -65,6 +67,8 @@ export interface Call {
   signal?: AbortSignal;
   /** Milliseconds until the call fails. Default 15 s. */
   deadline?: number;
+  /** A token for this call only. Default that of the session. */
+  with?: string;
 }
 
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
@@ -80,9 +84,9 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
   }
 }
 
-async function send(path: string, { method = "GET", query = {}, json, yaml, lines, ifMatch, signal, deadline = patience }: Call): Promise<Response> {
+async function send(path: string, { method = "GET", query = {}, json, yaml, lines, ifMatch, signal, deadline = patience, with: own = token }: Call): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (token !== "") headers["Authorization"] = `Bearer ${token}`;
+  if (own !== "") headers["Authorization"] = `Bearer ${own}`;
   if (yaml !== undefined) headers["Content-Type"] = "application/yaml";
   if (json !== undefined) headers["Content-Type"] = "application/json";
   if (lines !== undefined) headers["Content-Type"] = "application/x-ndjson";

@@ -1,7 +1,8 @@
 // The state of the fleet in a few sentences. Overview and Fleet show the same, so that they cannot contradict each other.
 
+import type { Alert, Suspension } from "./api.ts";
 import { plural } from "./format.ts";
-import { warningsOf, type State } from "./health.ts";
+import { serversDown, warningsOf, type State } from "./health.ts";
 import type { Tone } from "./parts/notices.tsx";
 
 export interface Fact {
@@ -17,13 +18,17 @@ export function factsOf(state: State): Fact[] {
   const { health, here, degraded, suspended, alerts } = state;
   const facts: Fact[] = [];
   const add = (tone: Fact["tone"], text: string, href: string): void => void facts.push({ tone, text, href });
-  const firing = alerts?.filter((a) => a.state === "firing") ?? [];
+  const inState = (of: string): Alert[] => alerts?.filter((a) => a.state === of) ?? [];
+  const firing = inState("firing");
+  const pending = inState("pending");
   const warned = warningsOf(here);
 
   if (degraded) add("bad", degraded.of > 1 ? `Store unreachable on ${degraded.nodes} of ${degraded.of} nodes` : "Store unreachable", "/stores");
   else if (here?.degraded) add("warn", "This node is degraded", "/fleet");
-  else if (here) add("good", here.store.kind === "memory" ? "Counters in memory" : "Store reachable", "/stores");
-  if (suspended.length > 0) add("warn", "Enforcement is off", "/rules");
+  else if (here && serversDown(state).length === 0) add("good", here.store.kind === "memory" ? "Counters in memory" : "Store reachable", "/stores");
+  const down = serversDown(state).length;
+  if (down > 0 && !degraded) add("warn", `${plural(down, "Redis server")} down`, "/stores");
+  if (suspended.length > 0) add("warn", `Enforcement is off${switchedNodes(suspended)}`, "/rules");
   if (health.silent > 0) add("warn", `${plural(health.silent, "node")} silent`, "/fleet");
   if (health.late > 0) add("warn", `${plural(health.late, "node")} late`, "/fleet");
   if (health.faulty > 0 && !degraded) add("bad", `${plural(health.faulty, "node")} with an error`, "/fleet");
@@ -34,8 +39,17 @@ export function factsOf(state: State): Fact[] {
   if (warned > 0) add("warn", plural(warned, "warning"), "/fleet");
   const first = firing[0];
   if (first) add(firing.some((a) => a.severity === "critical") ? "bad" : "warn", firing.length === 1 ? `Alert: ${first.condition.replaceAll("_", " ")}` : `${firing.length} alerts`, "/alerts");
-  else if (alerts) add("good", "No alerts", "/alerts");
+  else if (pending.length > 0) add("warn", `${plural(pending.length, "alert")} pending`, "/alerts");
+  else if (alerts && !degraded) add("good", "No alert fires", "/alerts");
   return facts;
+}
+
+/** Such as " on the node eu-2", if all switches were made on single nodes. */
+function switchedNodes(suspended: readonly Suspension[]): string {
+  if (suspended.some((s) => s.scope !== "node")) return "";
+  const nodes = [...new Set(suspended.map((s) => s.node ?? "this node"))];
+  const first = nodes[0] === "this node" ? "this node" : `the node ${nodes[0]}`;
+  return ` on ${nodes.length === 1 ? first : plural(nodes.length, "node")}`;
 }
 
 /** The facts that need attention. */

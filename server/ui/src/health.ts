@@ -3,11 +3,11 @@
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
-import { call, clock, Problem, readStatus, type Alert, type Alerts, type FleetNode, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
+import { call, clock, Problem, readStatus, type Alert, type Alerts, type FleetNode, type FleetServer, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
 import { healthOf, heartbeatOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
-import { rateNow, readTraffic, seconds } from "./traffic.ts";
+import { rateNow, rateSince, readTraffic, seconds } from "./traffic.ts";
 
 export interface State {
   /** The node that serves the console. */
@@ -18,8 +18,10 @@ export interface State {
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
   /** Alerts that fire or were resolved lately; undefined if they cannot be read. */
   alerts: Alert[] | undefined;
-  /** Rules that are not enforced for a time. */
+  /** Rules that are not enforced for a time, on all nodes or on one. */
   suspended: Suspension[];
+  /** The Redis servers of all nodes. */
+  servers: FleetServer[];
   /** While nodes are degraded: requests per second that pass unlimited, the rules that let them pass, and rules with another on_failure; undefined if unknown. */
   unlimited: { rate: number; open: string[]; others: string[] } | undefined;
 }
@@ -42,20 +44,23 @@ export function useFleetState(session: Session | undefined): State | undefined {
 
 // A token that was revoked does not sign out here, as that would take what somebody is writing: the next call of a page does.
 async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
-  const [status, fleet, enforcement, alerts] = await Promise.allSettled([
+  const [status, fleet, enforcement, alerts, stores] = await Promise.allSettled([
     readStatus(signal),
     who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal, stay: true }) : Promise.resolve({ nodes: [] as FleetNode[] }),
     who ? readSuspensions(who, namespace, signal) : Promise.resolve([]),
     who ? call<Alerts>("/v1/alerts", { query: { namespace }, signal, stay: true }) : Promise.resolve(undefined),
+    who ? call<{ servers: FleetServer[] }>("/v1/stores", { query: { namespace }, signal, stay: true }) : Promise.resolve({ servers: [] as FleetServer[] }),
   ]);
   if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
   const here = status.status === "fulfilled" ? status.value : undefined;
   const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
   const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
   const list = alerts.status === "fulfilled" ? alerts.value?.alerts : undefined;
-  const made: State = { here, nodes, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: list };
+  const servers = stores.status === "fulfilled" ? stores.value.servers : [];
+  const made: State = { here, nodes, servers, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: list };
   const partly = made.degraded ? undefined : failingOpenOf(list ?? [], nodes, clock());
-  if ((made.degraded || partly) && who) made.unlimited = await unlimitedOf(namespace, signal).catch(() => undefined);
+  const since = made.degraded?.since ?? partly?.since;
+  if ((made.degraded || partly) && who) made.unlimited = await unlimitedOf(namespace, since, signal).catch(() => undefined);
   // The alert lasts for a while after the last timeout, the banner does not.
   if (partly && (made.unlimited?.rate ?? 0) > 0) made.degraded = partly;
   return made;
@@ -67,10 +72,25 @@ async function readSuspensions(who: WhoAmI, namespace: string, signal: AbortSign
   return (await call<{ off: Suspension[] }>("/v1/enforcement", { query: { namespace, all_namespaces: all }, signal, stay: true })).off;
 }
 
-/** The node that serves the console knows its own suspensions, and those of the fleet while its rules service is unreachable. */
+/** The node that serves the console knows its own suspensions before its heartbeat does, and those of the fleet while its rules service is unreachable. */
 export function suspendedOf(here: Status | undefined, fleet: readonly Suspension[]): Suspension[] {
-  const own = (here?.enforcement_off ?? []).filter((s) => s.scope === "node" || fleet.length === 0);
+  const known = new Set(fleet.map(switchOf));
+  const own = (here?.enforcement_off ?? []).filter((s) => (s.scope === "node" ? !known.has(switchOf(s)) : fleet.every((f) => f.scope === "node")));
   return [...fleet, ...own];
+}
+
+/** Identifies a switch: the node and the rules service describe the same one differently. */
+const switchOf = ({ rule, since, expires, by }: Suspension): string => JSON.stringify([rule, since, expires, by]);
+
+/** Whether the switch was made on the node that serves the console. */
+export function isOwnSwitch(here: Status | undefined, s: Suspension): boolean {
+  return s.scope === "node" && (here?.enforcement_off ?? []).some((own) => own.scope === "node" && switchOf(own) === switchOf(s));
+}
+
+/** The addresses of the servers that do not respond. The node that serves the console sees its own shards first. */
+export function serversDown({ here, servers }: Pick<State, "here" | "servers">): string[] {
+  const shards = (here?.store.shards ?? []).filter((s) => !s.up).map((s) => s.name ?? "");
+  return [...new Set([...shards, ...servers.filter((s) => !s.up).map((s) => s.server)])];
 }
 
 /** The number of warnings of a node, about itself and its store. */
@@ -82,7 +102,7 @@ export function warningsOf(here: Status | undefined): number {
 export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): State["degraded"] {
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
   const bad = live.filter((n) => n.store !== "ok");
-  const down = (here?.store.shards ?? []).filter((s) => !s.up);
+  const down = (here?.store.shards ?? []).filter((s) => !s.up && !s.replaced);
   if (bad.length === 0 && down.length === 0) return undefined;
   const since = [...down.map((s) => s.since), ...bad.map((n) => n.store_since)].filter((s) => s !== undefined && !s.startsWith("0001")).sort()[0];
   const reason = down[0]?.error ?? bad[0]?.store ?? "";
@@ -102,21 +122,28 @@ export function failingOpenOf(alerts: readonly Alert[], nodes: readonly FleetNod
 /** The number of rules whose policy is read. */
 const mostRules = 12;
 
-async function unlimitedOf(namespace: string, signal: AbortSignal): Promise<State["unlimited"]> {
+async function unlimitedOf(namespace: string, since: string | undefined, signal: AbortSignal): Promise<State["unlimited"]> {
   const traffic = await readTraffic({ namespace, window: "1m", signal });
   const step = seconds(traffic.step);
   const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0).slice(0, mostRules);
   const policies = await Promise.all(rules.map((r) => policyOf(r.rule, namespace, signal)));
-  const open = rules.filter((_, i) => policies[i] === "open");
+  const named = (policy: Policy): typeof rules => rules.filter((_, i) => policies[i] === policy);
+  const open = named("open");
+  // The average since the beginning, so that the figure does not rise with the time over which it is averaged.
+  const rateOf = (values: readonly number[]): number => rateSince(values, step, since === undefined ? undefined : (Date.parse(since) - Date.parse(traffic.start)) / 1000);
   // A request under two rules counts for both, and once in total.
-  const rate = Math.min(rateNow(traffic.total.degraded, step), open.reduce((sum, r) => sum + rateNow(r.degraded, step), 0));
-  return { rate, open: open.map((r) => r.rule), others: rules.filter((r) => !open.includes(r)).map((r) => r.rule) };
+  const rate = Math.min(rateOf(traffic.total.degraded), open.reduce((sum, r) => sum + rateOf(r.degraded), 0));
+  return { rate, open: open.map((r) => r.rule), others: named("other").map((r) => r.rule) };
 }
 
-/** The on_failure of a rule. A rule that cannot be read, such as one just deleted, has the default. */
-async function policyOf(rule: string, namespace: string, signal: AbortSignal): Promise<unknown> {
+/** What a rule does without its store. A shadow rule limits nothing anyway. */
+type Policy = "open" | "other" | "shadow";
+
+/** A rule that cannot be read, such as one just deleted, has the default. */
+async function policyOf(rule: string, namespace: string, signal: AbortSignal): Promise<Policy> {
   try {
-    return (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal })).rule["on_failure"] ?? "open";
+    const { on_failure: policy = "open", on_limit: limit } = (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal })).rule;
+    return limit === "shadow" ? "shadow" : policy === "open" ? "open" : "other";
   } catch (err) {
     if (err instanceof Problem) return "open";
     throw err;

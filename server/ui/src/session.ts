@@ -73,15 +73,22 @@ export interface Powers {
   rules: boolean;
   overrides: boolean;
   counters: boolean;
-  /** Stop enforcing rules for a time. */
-  enforcement: boolean;
+  /** Stop enforcing rules for a time: on all nodes, only on the node that serves the console, or not. */
+  enforcement: "fleet" | "node" | undefined;
   /** Tokens, webhooks and the audit log. */
   all: boolean;
 }
 
-export function powers({ who }: Session): Powers {
+/** A node without a rules service of its own asks for a token when a switch is used. */
+function switchesOf(service: Service, who: WhoAmI | undefined): Powers["enforcement"] {
+  if (service === "none") return "node";
+  if (who?.role !== "editor" && who?.role !== "admin") return undefined;
+  return who.no_overrides ? "node" : "fleet";
+}
+
+export function powers({ service, who }: Session): Powers {
   const edits = who?.role === "editor" || who?.role === "admin";
-  return { rules: edits && !who.read_only, overrides: edits && !who.no_overrides, counters: edits, enforcement: edits && !who.no_overrides, all: who?.role === "admin" };
+  return { rules: edits && !who.read_only, overrides: edits && !who.no_overrides, counters: edits, enforcement: switchesOf(service, who), all: who?.role === "admin" };
 }
 
 export function keepNamespace(namespace: string): void {

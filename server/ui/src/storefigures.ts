@@ -34,16 +34,6 @@ export interface StoreServer {
   history: readonly number[];
 }
 
-/** A Redis server as the nodes of the fleet see it. */
-export interface FleetServer {
-  /** The address of the primary that it is or replicates. */
-  shard: string;
-  server: string;
-  hot: boolean;
-  /** Nodes whose circuit of the shard is open. */
-  open_on?: string[];
-}
-
 /** Calls of the node to its store, since the previous reading. */
 export interface StoreCalls {
   perSecond: number;

@@ -1,5 +1,7 @@
 // Types of the API. See control/api/openapi.json.
 
+import type { Suspension } from "./statetypes.ts";
+
 export type Role = "viewer" | "editor" | "admin" | "node";
 
 export interface WhoAmI {
@@ -62,6 +64,8 @@ export interface FleetNode {
   store: string;
   /** When its store became unreachable. */
   store_since?: string;
+  /** Rules that it does not enforce for a time, by switches made on the node itself. */
+  enforcement_off?: Suspension[];
   counters?: string;
   started: string;
   seen?: string;
@@ -271,59 +275,6 @@ export interface Reset {
   error?: string;
 }
 
-/** Rules that are not enforced for a time: one, or all of a namespace or node. */
-export interface Suspension {
-  namespace?: string;
-  rule?: string;
-  /** Only in the state of a node: node if only that node does not enforce them. */
-  scope?: "fleet" | "node";
-  since: string;
-  expires: string;
-  note?: string;
-  by: string;
-}
-
-/** The state of a node, from /readyz. */
-export interface Status {
-  state: "starting" | "ready" | "draining";
-  degraded: boolean;
-  enforcement_off?: Suspension[];
-  /** Settings that are probably wrong. */
-  warnings?: string[];
-  version?: string;
-  started?: string;
-  /** The database of the rules service of this process. */
-  database?: { name: string; writable: boolean; error?: string; todo?: string };
-  rules: {
-    source: string;
-    revision: number;
-    count: number;
-    loaded?: string;
-    error?: string;
-    follow?: {
-      namespace: string;
-      clients: number;
-      overrides: number;
-      checked?: string;
-      lag_ms: number;
-      from_disk: boolean;
-      push: boolean;
-      unreachable?: string;
-      disk?: string;
-    };
-  };
-  store: {
-    kind: string;
-    shards?: { name?: string; up: boolean; since?: string; error?: string }[];
-    warnings?: string[];
-  };
-  fleet?: { live: number; known: number };
-  identity?: { error?: string };
-  /** Only with the built-in service. */
-  demo_traffic?: "on" | "off";
-  upstreams?: { route?: string; url: string; up: boolean; error?: string }[];
-}
-
 export interface FieldError {
   path: string;
   value?: string;
@@ -396,26 +347,4 @@ export interface WhatIf {
   notes?: string[];
   partial?: boolean;
   error?: string;
-}
-
-/** A condition that is or was met, of which webhooks were notified. */
-export interface Alert {
-  id: string;
-  condition: string;
-  severity: "critical" | "warning";
-  state: "firing" | "resolved";
-  subject: string;
-  nodes?: string[];
-  summary: string;
-  value: number;
-  /** The URL or path of the page that says what to do. */
-  runbook: string;
-  since: string;
-  fired: string;
-  resolved?: string;
-}
-
-export interface Alerts {
-  firing: number;
-  alerts: Alert[];
 }

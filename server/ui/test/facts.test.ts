@@ -1,22 +1,52 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { Alert, Status } from "../src/api.ts";
+import type { Alert, FleetServer, Status, Suspension } from "../src/api.ts";
 import { factsOf, problemsOf } from "../src/facts.ts";
-import type { State } from "../src/health.ts";
+import { degradedOf, failingOpenOf, isOwnSwitch, serversDown, suspendedOf, type State } from "../src/health.ts";
 
 const health = { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 };
-const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, alerts: [], suspended: [], unlimited: undefined };
+const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, alerts: [], suspended: [], servers: [], unlimited: undefined };
 const texts = (state: State): string[] => problemsOf(state).map((f) => f.text);
 const alert = (condition: string, state: string): Alert => ({ condition, state, severity: "warning" }) as Alert;
 
 test("a fleet without problems says what it is based on", () => {
   assert.deepEqual(texts(well), []);
-  assert.deepEqual(factsOf(well).map((f) => f.text), ["Store reachable", "All 3 nodes report", "Same rules everywhere", "No alerts"]);
+  assert.deepEqual(factsOf(well).map((f) => f.text), ["Store reachable", "All 3 nodes report", "Same rules everywhere", "No alert fires"]);
 });
 
 test("no fact contradicts a problem", () => {
   const state: State = { ...well, degraded: { nodes: 2, of: 3, since: undefined, reason: "" }, health: { ...health, silent: 1, behind: 1 }, alerts: [alert("failing_open", "firing"), alert("store_slow", "resolved")] };
   assert.deepEqual(texts(state), ["Store unreachable on 2 of 3 nodes", "1 node silent", "1 node with old rules", "Alert: failing open"]);
   assert.deepEqual(factsOf(state).filter((f) => f.tone === "good"), []);
+});
+
+test("nothing is green about alerts while a banner says that the store is unreachable", () => {
+  const down = { nodes: 1, of: 3, since: undefined, reason: "" };
+  assert.deepEqual(factsOf({ ...well, degraded: down }).filter((f) => f.href === "/alerts"), []);
+  assert.deepEqual(texts({ ...well, alerts: [alert("failing_open", "pending")] }), ["1 alert pending"]);
+  // The condition has ended: the alert is no banner and no problem any more.
+  const resolving = [alert("failing_open", "resolving")];
+  assert.deepEqual(texts({ ...well, alerts: resolving }), []);
+  assert.equal(failingOpenOf(resolving, [], 0), undefined);
+});
+
+const onNode: Suspension = { rule: "search", scope: "node", since: "2030-01-01T00:00:00Z", expires: "2030-01-01T01:00:00Z", by: "bootstrap" };
+
+test("a switch of one node is a problem of the fleet, with its node", () => {
+  const reported = { ...onNode, node: "eu-2", namespace: "default" };
+  assert.deepEqual(suspendedOf({ enforcement_off: [onNode] } as Status, [reported]), [reported]);
+  assert.deepEqual(suspendedOf({ enforcement_off: [onNode] } as Status, []), [onNode]);
+  assert.ok(isOwnSwitch({ enforcement_off: [onNode] } as Status, reported));
+  assert.ok(!isOwnSwitch({ enforcement_off: [] } as unknown as Status, reported));
+  assert.deepEqual(texts({ ...well, suspended: [reported] }), ["Enforcement is off on the node eu-2"]);
+  assert.deepEqual(texts({ ...well, suspended: [reported, { ...reported, scope: "fleet" }] }), ["Enforcement is off"]);
+});
+
+test("a primary that was replaced is down, and the store is not", () => {
+  const here = { store: { kind: "redis", shards: [{ name: "a", up: false, replaced: true }, { name: "b", up: true }] } } as Status;
+  assert.equal(degradedOf(here, [], 0), undefined);
+  const servers = [{ server: "a", up: false }, { server: "b", up: true }, { server: "c", up: false }] as FleetServer[];
+  assert.deepEqual(serversDown({ here, servers }), ["a", "c"]);
+  assert.deepEqual(texts({ ...well, here, servers }), ["2 Redis servers down"]);
 });

@@ -7,26 +7,36 @@ export function AlertsPage() {
   const state = useHealth();
   const now = useNow();
   const alerts = state?.alerts;
-  const firing = alerts?.filter((a) => a.state === "firing") ?? [];
-  const resolved = alerts?.filter((a) => a.state === "resolved") ?? [];
+  const current = alerts?.filter((a) => a.state === "firing" || a.state === "pending") ?? [];
+  const past = alerts?.filter((a) => a.state === "resolving" || a.state === "resolved") ?? [];
+  const firing = current.filter((a) => a.state === "firing").length;
+  const quiet = state?.degraded ? "No alert fires yet. The store is unreachable: see the banner." : "No alert fires.";
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Alerts</h1>
-        {alerts && <p class="summary">{firing.length > 0 ? <Badge tone="bad">{firing.length} firing</Badge> : <Badge tone="good">none firing</Badge>}</p>}
-        <p class="muted lead">The rules service evaluates these conditions from what nodes report. Webhooks receive each alert when it fires and when it is resolved.</p>
+        {alerts && (
+          <p class="summary">
+            {firing > 0 && <Badge tone="bad">{firing} firing</Badge>}
+            {current.length > firing && <Badge tone="warn">{current.length - firing} pending</Badge>}
+            {current.length === 0 && !state?.degraded && <Badge tone="good">none firing</Badge>}
+          </p>
+        )}
+        <p class="muted lead">
+          The rules service evaluates these conditions from what nodes report. A condition that holds is pending until it has held for some time; then its alert fires. Webhooks receive each alert when it fires and when it is resolved.
+        </p>
       </div>
       {!state && <Loading what="the alerts" />}
       {state && !alerts && <Empty title="The alerts cannot be read." />}
       {alerts && (
         <>
           <section aria-labelledby="firing-title">
-            <h2 id="firing-title">Firing</h2>
-            <AlertTable alerts={firing} now={now} label={{ by: "firing-title" }} empty="No alert fires." />
+            <h2 id="firing-title">Now</h2>
+            <AlertTable alerts={current} now={now} label={{ by: "firing-title" }} empty={quiet} />
           </section>
           <section aria-labelledby="resolved-title">
             <h2 id="resolved-title">Resolved</h2>
-            <AlertTable alerts={resolved} now={now} label={{ by: "resolved-title" }} empty="No alert was resolved lately." />
+            <AlertTable alerts={past} now={now} label={{ by: "resolved-title" }} empty="No alert was resolved lately." />
           </section>
         </>
       )}

@@ -1,8 +1,11 @@
+import { useState } from "preact/hooks";
+
 import { call, clock, type FleetNode, type Nodes } from "../api.ts";
 import { problemsOf } from "../facts.ts";
 import { Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
 import { useHealth } from "../health.ts";
+import { StopEnforcing } from "../parts/enforcement.tsx";
 import { Legend } from "../parts/legend.tsx";
 import { asNode, ThisNodePanel, readThisNode, type Here } from "../parts/thisnode.tsx";
 import { Badge, Empty, Notice, Loading } from "../parts/notices.tsx";
@@ -48,6 +51,7 @@ export function Fleet({ session }: { session: Session }) {
     return { nodes, revision: fleet.value.revision, regions: mine.update(nodes, clock()), here: seen.status === "fulfilled" ? seen.value : undefined };
   };
   const polled = usePoll(read, key);
+  const [suspending, setSuspending] = useState(false);
   const now = useNow();
   const data = polled.data;
   return (
@@ -56,7 +60,15 @@ export function Fleet({ session }: { session: Session }) {
         <h1 tabIndex={-1}>{who ? "Fleet" : "This node"}</h1>
         {data && <Summary data={data} whole={who !== undefined} />}
         <Freshness polled={polled} now={now} />
+        {session.service === "none" && (
+          <span class="head-tools">
+            <button type="button" onClick={() => setSuspending(true)}>
+              Stop enforcing on this node …
+            </button>
+          </span>
+        )}
       </div>
+      {suspending && <StopEnforcing session={session} onClose={() => setSuspending(false)} />}
       {polled.error && (
         <Notice tone="bad">
           {/* Screen readers announce each change, so the age, which changes each second, is above. */}

@@ -1,6 +1,6 @@
-import { call, readMetrics, type FleetNode, type Status } from "../api.ts";
+import { readMetrics, type FleetNode, type FleetServer, type Status } from "../api.ts";
 import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
-import { useHealth } from "../health.ts";
+import { serversDown, useHealth } from "../health.ts";
 import { reasonOf } from "../parts/banner.tsx";
 import { HotKeys } from "../parts/hotkeys.tsx";
 import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
@@ -8,10 +8,11 @@ import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { useNow, usePoll } from "../poll.ts";
 import type { Session } from "../session.ts";
-import { StoreTrack, type FleetServer, type StoreCalls, type StoreServer } from "../storefigures.ts";
+import { StoreTrack, type StoreCalls, type StoreServer } from "../storefigures.ts";
 
-/** A server with its state, from /metrics and /readyz. */
+/** A server with its state, from /metrics and /readyz of this node, and from the reports of all nodes. */
 interface Row extends StoreServer {
+  key: string;
   since: string | undefined;
   error: string | undefined;
   /** The same server as all nodes see it; undefined if the rules service does not know it. */
@@ -25,21 +26,23 @@ export function Stores({ session }: { session: Session }) {
   const state = useHealth();
   const now = useNow();
   const polled = usePoll(async (signal) => track.update(await readMetrics(signal), performance.now()), "stores");
-  const fleet = usePoll((signal) => call<{ servers: FleetServer[] }>("/v1/stores", { query: { namespace: session.namespace }, signal }), session.namespace, 5_000);
   const here = state?.here;
   if (!here) return <Loading what="the stores" />;
-  const rows = rowsOf(here, polled.data?.servers ?? [], fleet.data?.servers ?? []);
+  const rows = rowsOf(here, polled.data?.servers ?? [], state.servers);
+  const down = serversDown(state).length;
+  const inMemory = here.store.kind === "memory";
   const faulty = state.nodes.filter((n) => n.store !== "ok");
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Stores</h1>
         <p class="summary">
-          <span>Counters in {here.store.kind === "memory" ? "the memory of each node" : here.store.kind.replace("redis", "Redis")}</span>
-          {!state.degraded && <Badge tone="good">reachable</Badge>}
+          <span>Counters in {inMemory ? "the memory of this node" : here.store.kind.replace("redis", "Redis")}</span>
+          {!state.degraded && down === 0 && <Badge tone="good">reachable</Badge>}
+          {!state.degraded && down > 0 && <Badge tone="warn">{plural(down, "server")} down</Badge>}
           {state.degraded && <Badge tone="bad">unreachable</Badge>}
         </p>
-        <p class="muted lead">The servers that hold the counters, as the node behind this console sees them.</p>
+        <p class="muted lead">The servers that hold the counters of all nodes. Latency, network and timeouts are those that the node behind this console measures.</p>
       </div>
       {(here.store.warnings ?? []).length > 0 && (
         <Notice tone="warn">
@@ -51,7 +54,7 @@ export function Stores({ session }: { session: Session }) {
         </Notice>
       )}
       {polled.error && <ErrorNotice error={polled.error} />}
-      {here.store.kind === "memory" ? (
+      {inMemory && rows.length === 0 ? (
         <Empty title="This node counts in memory: there is no store to reach.">
           <p>
             Nodes share limits with <code>--store redis://…</code>.
@@ -59,10 +62,10 @@ export function Stores({ session }: { session: Session }) {
         </Empty>
       ) : (
         <>
-          <Calls of={polled.data?.calls} />
+          {!inMemory && <Calls of={polled.data?.calls} />}
           <section aria-labelledby="shards-title">
             <h2 id="shards-title">Servers</h2>
-            <Table name="shards" label={{ by: "shards-title" }} columns={columns(now)} rows={rows} keyOf={(r) => r.name} empty={<p class="muted">No server was used yet.</p>} dense />
+            <Table name="shards" label={{ by: "shards-title" }} columns={columns(now)} rows={rows} keyOf={(r) => r.key} empty={<p class="muted">No server was used yet.</p>} dense />
           </section>
           <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
@@ -103,17 +106,40 @@ function atMost(ms: number): string {
   return Number.isFinite(ms) ? `≤ ${span(ms)}` : "> 1 s";
 }
 
-/** Servers by shard, the primary in front of its replicas. */
+/** Servers by shard, the primary in front of its replicas: those that this node uses, and those that only other nodes use. */
 function rowsOf(here: Status, servers: readonly StoreServer[], fleet: readonly FleetServer[]): Row[] {
   const states = new Map((here.store.shards ?? []).map((s) => [s.name ?? "", s]));
   const names = new Set([...servers.map((s) => s.name), ...states.keys()]);
-  const rows = [...names].map((name): Row => {
+  const own = [...names].map((name): Row => {
     const server = servers.find((s) => s.name === name) ?? { ...unknown, name };
     const state = states.get(name);
-    return { ...server, up: state?.up ?? server.up, since: state?.since, error: state?.error, fleet: fleet.find((s) => s.server === name) };
+    const seen = fleet.find((s) => s.server === name);
+    const up = state?.up === false ? false : (seen?.up ?? state?.up ?? server.up);
+    return { ...server, key: name, up, since: up === false ? (state?.since ?? seen?.down_since) : state?.since, error: up === false ? (state?.error ?? seen?.error) : state?.error, fleet: seen };
   });
+  const mine = new Set(own.map((r) => r.fleet));
+  const others = fleet
+    .filter((s) => !mine.has(s))
+    .map((s): Row => ({ ...reported(s), key: `${s.server} ${(s.nodes ?? []).join(" ")}`, since: s.down_since, error: s.error, fleet: s }));
   const place = (r: Row): string => JSON.stringify([r.fleet?.shard ?? r.name, r.role === "replica", r.name]);
-  return rows.sort((a, b) => (place(a) < place(b) ? -1 : 1));
+  return [...own, ...others].sort((a, b) => (place(a) < place(b) ? -1 : 1));
+}
+
+/** A server that only other nodes use: without what this node measures. */
+function reported(s: FleetServer): StoreServer {
+  return {
+    ...unknown,
+    name: s.server,
+    role: s.role,
+    up: s.up,
+    cpu: s.cpu_cores < 0 ? undefined : s.cpu_cores,
+    memory: s.memory_bytes,
+    memoryMax: s.memory_max_bytes,
+    operations: s.operations_per_second,
+    ping: s.up ? s.ping_ms : undefined,
+    lag: s.replication_lag_bytes,
+    evicted: s.evicted_keys,
+  };
 }
 
 const unknown: StoreServer = {
@@ -158,6 +184,7 @@ function columns(now: number): Column<Row>[] {
               {r.slots ? `, ${plural(r.slots, "slot")}` : ""}
             </span>
           )}
+          {r.fleet?.nodes && <span class="row-note">{usedBy(r.fleet)}</span>}
           {r.error && <span class="row-error">{short(reasonOf(r.error))}</span>}
         </>
       ),
@@ -219,20 +246,29 @@ function columns(now: number): Column<Row>[] {
   ];
 }
 
-/** The circuit of this node, and the other nodes whose circuit is open. */
+/** Such as: used by eu-1, eu-2 and 3 more nodes. */
+function usedBy({ nodes = [], node_count: all = nodes.length }: FleetServer): string {
+  const shown = nodes.slice(0, 2);
+  const more = all - shown.length;
+  return `used by ${shown.join(", ")}${more > 0 ? ` and ${plural(more, "more node", "more nodes")}` : ""}`;
+}
+
+/** Whether the circuit is open, and on which nodes: on this one, on others, or on none. */
 function CircuitCell({ of: r }: { of: Row }) {
   const open = r.fleet?.open_on ?? [];
-  if (!r.circuit) return <>–</>;
-  return (
-    <>
-      <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge>
-      {open.length > 0 && (
-        <span class="row-note nowrap" title={`Open on ${open.join(", ")}`}>
-          {plural(open.length, "node")}
+  if (r.up === false && r.circuit === "closed" && open.length === 0) return <>–</>; // nothing calls a server that was replaced
+  if (open.length > 0) {
+    return (
+      <>
+        <Badge tone="warn">open</Badge>
+        <span class="row-note" title={`Open on ${open.join(", ")}`}>
+          on {open.length > 2 ? plural(open.length, "node") : open.join(", ")}
         </span>
-      )}
-    </>
-  );
+      </>
+    );
+  }
+  if (!r.circuit) return r.fleet && r.up ? <Badge tone="good">closed</Badge> : <>–</>;
+  return <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge>;
 }
 
 function nodeColumns(now: number): Column<FleetNode>[] {

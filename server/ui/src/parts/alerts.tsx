@@ -1,11 +1,21 @@
 // Alerts: conditions that need attention.
 
+import type { ComponentChildren } from "preact";
+
 import type { Alert } from "../api.ts";
 import { ago, short, stamp } from "../format.ts";
 import { Badge, type Tone } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
 const tones: Record<Alert["severity"], Tone> = { critical: "bad", warning: "warn" };
+
+/** A pending alert has not fired yet, and the condition of a resolving one has ended. */
+const states: Record<Alert["state"], ComponentChildren> = {
+  pending: <Badge tone="warn">pending</Badge>,
+  firing: <Badge tone="bad">firing</Badge>,
+  resolving: <Badge tone="plain">resolving</Badge>,
+  resolved: <Badge tone="good">resolved</Badge>,
+};
 
 interface Props {
   alerts: readonly Alert[];
@@ -15,7 +25,7 @@ interface Props {
 }
 
 export function AlertTable({ alerts, now, label, empty }: Props) {
-  return <Table name="alerts" label={label} columns={columns(now)} rows={alerts} keyOf={(a) => a.id} empty={<p class="muted">{empty}</p>} />;
+  return <Table name="alerts" label={label} columns={columns(now)} rows={alerts} keyOf={(a) => `${a.id} ${a.state}`} empty={<p class="muted">{empty}</p>} />;
 }
 
 function columns(now: number): Column<Alert>[] {
@@ -24,12 +34,20 @@ function columns(now: number): Column<Alert>[] {
       name: "Alert",
       cell: (a) => (
         <>
-          {nameOf(a.condition)} {a.subject !== "" && <span class="row-note">{short(a.subject)}</span>}
+          {nameOf(a.condition)} {a.subject !== "" && !a.rules && <span class="row-note">{short(a.subject)}</span>}
         </>
       ),
     },
-    { name: "Severity", cell: (a) => (a.state === "firing" ? <Badge tone={tones[a.severity]}>{a.severity}</Badge> : <Badge tone="good">resolved</Badge>) },
-    { name: "What happens", cell: (a) => short(a.summary, 240), large: true },
+    {
+      name: "State",
+      cell: (a) => (
+        <span class="badges">
+          {states[a.state]}
+          {(a.state === "firing" || a.state === "pending") && <Badge tone={tones[a.severity]}>{a.severity}</Badge>}
+        </span>
+      ),
+    },
+    { name: "What happens", full: (a) => (a.rules ? `Rules: ${a.rules.join(", ")}` : undefined), cell: (a) => short(a.summary, 240), large: true },
     { name: "Nodes", cell: (a) => (a.nodes && a.nodes.length > 0 ? short(a.nodes.join(", ")) : "–") },
     { name: "Since", num: true, full: (a) => stamp(a.since), cell: (a) => ago(a.since, now) },
     { name: "Resolved", num: true, full: (a) => a.resolved && stamp(a.resolved), cell: (a) => (a.resolved ? ago(a.resolved, now) : "–") },

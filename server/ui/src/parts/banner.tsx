@@ -10,7 +10,7 @@ export function Banner({ state, session }: { state: State | undefined; session: 
   return (
     <>
       <DegradedBanner state={state} />
-      {state.suspended.length > 0 && <SuspensionBanner list={state.suspended} session={session} />}
+      {state.suspended.length > 0 && <SuspensionBanner state={state} session={session} />}
     </>
   );
 }
@@ -51,7 +51,7 @@ function DegradedBanner({ state: { degraded, unlimited } }: { state: State }) {
 
 /** The error of a store without the name of a package and the system's own words, which the log has. */
 export function reasonOf(error: string): string {
-  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/ \((dial|read|write|context) [^)]*\)/, "");
+  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/^(Redis \S+): is /, "$1 is ").replace(/ \((dial|read|write|context) [^)]*\)/, "");
 }
 
 function RuleLinks({ ids }: { ids: readonly string[] }) {

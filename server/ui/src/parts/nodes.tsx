@@ -112,6 +112,11 @@ function nodeColumns(now: number): Column<FleetNode>[] {
             </Badge>
           )}
           {n.error && <Badge tone="bad">refused</Badge>}
+          {(n.enforcement_off ?? []).length > 0 && (
+            <Badge tone="warn" title={(n.enforcement_off ?? []).map((s) => `${s.rule ?? "all rules"} until ${stamp(s.expires)}`).join(", ")}>
+              not enforced: {short((n.enforcement_off ?? []).map((s) => s.rule ?? "all rules").join(", "), 40)}
+            </Badge>
+          )}
         </span>
       ),
     },

@@ -4,6 +4,7 @@ import { readMetrics, readStatus, type Fleet, type FleetNode, type Status } from
 import { grown } from "../figures.ts";
 import { count, plural, rate, sentence } from "../format.ts";
 import { decidedOf, fleetOf, parse, type Decided } from "../metrics.ts";
+import { reasonOf } from "./banner.tsx";
 import { Badge, Notice } from "./notices.tsx";
 
 export interface Here {
@@ -31,7 +32,7 @@ export async function readThisNode(signal: AbortSignal): Promise<Here> {
 /** The node in the form of the rules service. */
 export function asNode({ status, fleet }: Here): FleetNode {
   const follow = status.rules.follow;
-  const down = (status.store.shards ?? []).filter((s) => !s.up);
+  const down = (status.store.shards ?? []).filter((s) => !s.up && !s.replaced);
   const made: FleetNode = {
     id: "this node",
     namespace: follow?.namespace ?? "default",
@@ -135,8 +136,14 @@ export function ThisNodePanel({ here, alone }: { here: Here; alone: boolean }) {
       {(status.store.shards ?? [])
         .filter((s) => !s.up)
         .map((s) => (
-          <Notice key={s.name ?? ""} tone="bad">
-            The store {s.name} is unreachable: {s.error ?? "no response"}. The on_failure of each rule decides.
+          <Notice key={s.name ?? ""} tone={s.replaced ? "warn" : "bad"}>
+            {s.replaced ? (
+              <>The Redis server {s.name} is down. Another server has taken its place, so decisions do not need it.</>
+            ) : (
+              <>
+                The store {s.name} is unreachable: {sentence(reasonOf(s.error ?? "no response"))} The on_failure of each rule decides.
+              </>
+            )}
           </Notice>
         ))}
       {down.map((u) => (

@@ -136,7 +136,8 @@ func (s *Stores) Status() (status telemetry.StoreStatus, degraded bool) {
 // isDegraded reports whether a shard is unreachable or returns errors. The store does not need a replaced shard.
 func isDegraded(s telemetry.ShardStatus) bool { return !s.Replaced && (!s.Up || s.Error != "") }
 
-// Down returns the names of the shards that are unreachable or return errors.
+// Down returns the names of the shards that are unreachable or return errors, and the addresses of the servers that did
+// not respond to the last check.
 func (s *Stores) Down() (names []string) {
 	if s.guardedRedis == nil {
 		return nil
@@ -144,6 +145,11 @@ func (s *Stores) Down() (names []string) {
 	for _, shard := range s.shards() {
 		if isDegraded(shard) {
 			names = append(names, shard.Name)
+		}
+	}
+	for _, server := range *s.servers.Load() {
+		if server.Err != nil {
+			names = append(names, "server "+server.Server)
 		}
 	}
 	return names

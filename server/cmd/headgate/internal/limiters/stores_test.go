@@ -33,6 +33,7 @@ func TestStatusShowsWhyTheStoreIsDegraded(t *testing.T) {
 	}
 	defer func() { _ = before.Close() }()
 	s := &Stores{redis: redis, guardedRedis: before}
+	s.servers.Store(&[]redisServer{})
 	says := func(up bool, words ...string) error {
 		status, degraded := s.Status()
 		if len(status.Shards) == 0 && up && !degraded {

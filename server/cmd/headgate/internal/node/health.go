@@ -25,7 +25,7 @@ type healthMeter struct {
 // previous one.
 const minInterval = time.Second
 
-// measure returns the rates since the last measurement. When the store fails or responds again, it begins anew: the
+// measure returns the rates since the last measurement. When the store fails or responds again, it begins again: the
 // rate of unlimited requests is that of the outage only, and ends with it.
 func (m *healthMeter) measure(metrics *telemetry.Metrics, degraded bool, now time.Time) control.HealthStats {
 	m.mu.Lock()
