@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -98,6 +97,9 @@ type Options struct {
 	// InFlight is the number of requests that are tried at the same time. Default 1, which is the maximum for a
 	// VirtualClock. A slow target, such as a service behind a gateway, needs more.
 	InFlight int
+	// Each makes every request retry on its own. By default, requests wait in a queue, and only the first InFlight of them
+	// retry.
+	Each bool
 	// Client is the first part of the names of the clients. Each step has its own client, which has not used any units.
 	Client string
 	// Progress, if set, is called after each admitted request.
@@ -138,23 +140,30 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 // takeTimeout limits the time of one decision.
 const takeTimeout = 15 * time.Second
 
-// run runs one step. Requests wait in a queue, and only the first Options.InFlight of them are retried. The others need
-// not be tried, because they have the same cost and would also be denied.
+// run runs one step. Unless Options.Each is set, requests wait in a queue, and only the first Options.InFlight of them
+// are retried. The others need not be tried, because they have the same cost and would also be denied.
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
 	r := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
 	}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var senders sync.WaitGroup
-	for range max(o.InFlight, 1) {
-		senders.Go(func() {
-			if err := r.send(ctx); err != nil {
+	send, senders := r.send, max(o.InFlight, 1)
+	if o.Each {
+		senders = s.Requests
+		if _, virtual := o.Clock.(*VirtualClock); virtual {
+			send, senders = r.sendInOrder, 1
+		}
+	}
+	var group sync.WaitGroup
+	for range senders {
+		group.Go(func() {
+			if err := send(ctx); err != nil {
 				cancel(err)
 			}
 		})
 	}
-	senders.Wait()
+	group.Wait()
 	err := context.Cause(ctx)
 	if err == nil {
 		err = o.Clock.SleepUntil(ctx, r.start.Add(r.last)) // the leaky bucket delays the last request
@@ -224,85 +233,41 @@ func (r *Result) add(admittedAt, last time.Duration) {
 
 // admit retries a request until it is admitted, and returns the time of the admission, counted from the start.
 func (r *stepRun) admit(ctx context.Context) (time.Duration, error) {
-	o := r.o
 	for {
-		r.mu.Lock()
-		r.result.Attempts++
-		r.mu.Unlock()
-		out, err := o.take(ctx, r.client)
-		if err != nil {
-			return 0, err
+		admittedAt, retryAt, err := r.try(ctx)
+		if err != nil || retryAt.IsZero() {
+			return admittedAt, err
 		}
-		now := o.Clock.Now()
-		if out.Allowed {
-			return now.Sub(r.start) + out.Delay, nil
-		}
-		wait := max(out.RetryAfter, time.Microsecond)
-		if out.Coarse {
-			wait = min(wait, max(o.Limit.Period/time.Duration(o.Limit.Count), time.Millisecond))
-		}
-		if err := o.Clock.SleepUntil(ctx, now.Add(wait)); err != nil {
+		if err := r.o.Clock.SleepUntil(ctx, retryAt); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// try makes one attempt. If the request is admitted, try returns the time of the admission, counted from the start. If
+// it is denied, try returns the time of the next attempt.
+func (r *stepRun) try(ctx context.Context) (admittedAt time.Duration, retryAt time.Time, err error) {
+	o := r.o
+	r.mu.Lock()
+	r.result.Attempts++
+	r.mu.Unlock()
+	out, err := o.take(ctx, r.client)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	now := o.Clock.Now()
+	if out.Allowed {
+		return now.Sub(r.start) + out.Delay, time.Time{}, nil
+	}
+	wait := max(out.RetryAfter, time.Microsecond)
+	if out.Coarse {
+		wait = min(wait, max(o.Limit.Period/time.Duration(o.Limit.Count), time.Millisecond))
+	}
+	return 0, now.Add(wait), nil
 }
 
 func (o *Options) take(ctx context.Context, client string) (target.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
 	return o.Target.Take(ctx, client)
-}
-
-// A Clock provides the time of a run.
-type Clock interface {
-	Now() time.Time
-	// SleepUntil sleeps until the time at. If ctx ends earlier, it returns the error of ctx.
-	SleepUntil(ctx context.Context, at time.Time) error
-}
-
-// SystemClock is the system's clock.
-type SystemClock struct{}
-
-var _ Clock = SystemClock{}
-
-// Now returns the time.
-func (SystemClock) Now() time.Time { return time.Now() }
-
-// SleepUntil implements Clock.
-func (SystemClock) SleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// A VirtualClock does not wait: SleepUntil sets its time. Create one with NewVirtualClock.
-type VirtualClock struct{ unixMicro atomic.Int64 } // atomic, because goroutines of stores read it too
-
-var _ Clock = (*VirtualClock)(nil)
-
-// NewVirtualClock returns a clock whose time is at.
-func NewVirtualClock(at time.Time) *VirtualClock {
-	c := &VirtualClock{}
-	c.unixMicro.Store(at.UnixMicro())
-	return c
-}
-
-// Now returns the time.
-func (c *VirtualClock) Now() time.Time { return time.UnixMicro(c.unixMicro.Load()) }
-
-// SleepUntil moves the clock to a time, rounded up to whole microseconds. It never moves the clock back.
-func (c *VirtualClock) SleepUntil(ctx context.Context, at time.Time) error {
-	to := at.UnixMicro()
-	if at.Nanosecond()%int(time.Microsecond) > 0 {
-		to++
-	}
-	if to > c.unixMicro.Load() {
-		c.unixMicro.Store(to)
-	}
-	return ctx.Err()
 }

@@ -23,7 +23,7 @@ func rateAlgorithms() (all []headgate.Algorithm) {
 }
 
 // climb runs the ladder in virtual time against 20/s, from a time after midnight.
-func climb(t *testing.T, a headgate.Algorithm, after time.Duration) []Result {
+func climb(t *testing.T, a headgate.Algorithm, after time.Duration, each bool) []Result {
 	t.Helper()
 	clock := NewVirtualClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(after))
 	limit := headgate.Limit{Algorithm: a, Count: 20, Period: time.Second}
@@ -33,7 +33,7 @@ func climb(t *testing.T, a headgate.Algorithm, after time.Duration) []Result {
 	}
 	defer func() { _ = store.Close() }()
 	results, err := Run(t.Context(), Options{
-		Target: store, Algorithm: a.String(), Limit: limit, Steps: DefaultSteps, Clock: clock, Client: "test",
+		Target: store, Algorithm: a.String(), Limit: limit, Steps: DefaultSteps, Clock: clock, Client: "test", Each: each,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func climb(t *testing.T, a headgate.Algorithm, after time.Duration) []Result {
 func TestEveryStepEndsWithinAPeriodOfTheOracle(t *testing.T) {
 	for _, a := range rateAlgorithms() {
 		for _, after := range []time.Duration{0, 137 * time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
-			results := climb(t, a, after)
+			results := climb(t, a, after, false)
 			if len(results) != len(DefaultSteps) {
 				t.Fatalf("%s: got %d results, want %d", a, len(results), len(DefaultSteps))
 			}
@@ -60,7 +60,7 @@ func TestEveryStepEndsWithinAPeriodOfTheOracle(t *testing.T) {
 
 // The figures follow from the limit: 20 pass at once and the other 980 at 20/s.
 func TestTokenBucketTakesExactlyTheOraclesTime(t *testing.T) {
-	for i, r := range climb(t, headgate.TokenBucket, 0) {
+	for i, r := range climb(t, headgate.TokenBucket, 0, false) {
 		want := []float64{10, 10, 10, 10, 10, 11.54, 24.02, 49.01}[i]
 		if diff := r.Seconds - want; diff > 0.001 || diff < -0.001 || r.Oracle != want {
 			t.Errorf("step %s: got %.6f s and %.6f s by the oracle, want %.2f s", r.Step, r.Seconds, r.Oracle, want)
@@ -183,4 +183,42 @@ func TestStepsAreParsed(t *testing.T) {
 			t.Errorf("%q: got %v, want an error", text, s)
 		}
 	}
+}
+
+// The oracle does not know in which order requests are retried.
+func TestLadderWithRetriesOfEachRequest(t *testing.T) {
+	for _, a := range rateAlgorithms() {
+		inLine, each := climb(t, a, 137*time.Millisecond, false), climb(t, a, 137*time.Millisecond, true)
+		for i, r := range each {
+			if !r.WithinOnePeriod || r.Admitted != r.Requests {
+				t.Errorf("%s, step %s: got %d of %d in %.3f s, the oracle says %.3f s", a, r.Step, r.Admitted, r.Requests,
+					r.Seconds, r.Oracle)
+			}
+			if r.Attempts < inLine[i].Attempts {
+				t.Errorf("%s, step %s: got %d attempts, want at least the %d of a line", a, r.Step, r.Attempts, inLine[i].Attempts)
+			}
+		}
+		if last := len(each) - 1; a != headgate.LeakyBucket && each[last].Attempts < 2*inLine[last].Attempts {
+			t.Errorf("%s: got %d attempts, want far more than the %d of a line", a, each[last].Attempts, inLine[last].Attempts)
+		}
+	}
+}
+
+func TestEachRequestIsRetriedInRealTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := headgate.PerSecond(20)
+		store, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: limit, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := Run(t.Context(), Options{
+			Target: store, Limit: limit, Steps: []Step{{60, 100}}, Clock: SystemClock{}, Client: "test", Each: true,
+		})
+		if err != nil || len(results) != 1 || !results[0].WithinOnePeriod || results[0].Attempts < 200 {
+			t.Errorf("got %+v, error %v, want 60 admitted within a period of 2.01 s, after many denials", results, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

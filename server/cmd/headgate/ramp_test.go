@@ -30,6 +30,7 @@ func TestRampMeasuresANodeInRealTime(t *testing.T) {
 		"gateway":       {"--target", "http://" + node.gateway + "/"},
 		"decision API":  {"--target", "http://" + node.api + "/v1/ratelimit", "--rule", "per-key"},
 		"gRPC":          {"--target", "grpc://" + node.grpc, "--rule", "per-key"},
+		"each retries":  {"--target", "grpc://" + node.grpc, "--rule", "per-key", "--each"},
 		"RESP, a rule":  {"--target", "redis://" + node.resp, "--rule", "per-key"},
 		"RESP, a limit": {"--target", "redis://" + node.resp},
 	} {

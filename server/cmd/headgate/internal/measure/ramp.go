@@ -32,6 +32,7 @@ type rampFlags struct {
 	limit     string
 	steps     []string
 	virtual   bool
+	each      bool
 	svg       string // file of a picture, "" for none
 	out       output.Format
 }
@@ -56,9 +57,12 @@ rate it achieved, and the time by an oracle that knows only the limit: a step en
 when units for all requests have come.
 
 With --virtual the real algorithms run in virtual time, and results are instant. Otherwise the ladder takes about two
-minutes for each algorithm. Requests wait in line, and the first one retries: when the target says, or after
-period/count if the target says it in whole seconds only. At a gateway the first eight do, since the service behind it
-may respond late.` + targetsHelp + `
+minutes for each algorithm.
+
+Requests wait in one line, and only the first one is retried: when the target says, or after period/count if the target
+says it in whole seconds only. At a gateway the first eight are, since the service behind it may respond late. The
+others would be denied as well, so the line saves their attempts. With --each there is no line: each request is sent
+when it is due, and retried on its own.` + targetsHelp + `
 
 The target applies its own rule; --limit says what that is. The exit code is 0 if each step ended within one period of
 the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with the results until then.`,
@@ -82,6 +86,7 @@ the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with t
 	flags.StringVar(&f.algorithm, "algorithm", "", "`NAME` of an algorithm, or all; default that of --limit")
 	flags.StringVar(&f.limit, "limit", "20/s", "`LIMIT` that the target applies")
 	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated; default the whole ladder")
+	flags.BoolVar(&f.each, "each", false, "retry each request on its own, instead of only the first in line")
 	flags.BoolVar(&f.virtual, "virtual", false, "run in virtual time, in this process")
 	flags.StringVar(&f.svg, "svg", "", "also write a picture of the durations to this file")
 	output.AddFlag(c, &f.out)
@@ -187,7 +192,7 @@ func (f *rampFlags) climb(
 ) ([]ladder.Result, error) {
 	o := ladder.Options{
 		Algorithm: limit.Algorithm.String(), Limit: limit, Steps: steps, Clock: ladder.SystemClock{},
-		Client: "ramp-" + rand.Text(), Progress: progress,
+		Client: "ramp-" + rand.Text(), Progress: progress, Each: f.each,
 	}
 	t, err := f.targetOptions(f.address)
 	if err != nil {
