@@ -23,8 +23,8 @@ import (
 // redisUse is what nodes do to Redis in a second.
 type redisUse struct{ calls, bytes, load float64 }
 
-// TestSimulatedExchangesAreAsManyAsReal compares simulated nodes with nodes of the mode async that use a real Redis.
-func TestSimulatedExchangesAreAsManyAsReal(t *testing.T) {
+// TestSoakExchangesAreAsManyAsReal compares simulated nodes with nodes of the mode async that use a real Redis.
+func TestSoakExchangesAreAsManyAsReal(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") != "1" {
 		t.Skip("takes some seconds of real time: set HEADGATE_SOAK=1")
 	}
