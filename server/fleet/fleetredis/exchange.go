@@ -184,10 +184,11 @@ func (x *Exchange) calls(groups []keyGroup, notes []fleet.Note) []redisstore.Scr
 	keys := make([]string, 0, len(groups)+len(notes))
 	args := make([]string, 0, headArgs*len(groups)+len(notes))
 	text, start, ends := string(x.text), 0, x.ends // one allocation for all keys and arguments of notes
+	newEpoch := strconv.FormatUint(x.rand(), 36)
 	for n, g := range groups {
 		firstKey, firstArg := len(keys), len(args)
 		keys = append(keys, x.groupKey(g.number))
-		args = append(args, x.author, x.fingerprint, strconv.FormatUint(x.rand(), 36), x.groups[g.number].epoch)
+		args = append(args, x.author, x.fingerprint, newEpoch, x.groups[g.number].epoch)
 		for range g.index {
 			keys, args = append(keys, text[start:ends[0]]), append(args, text[ends[0]:ends[1]])
 			start, ends = ends[1], ends[2:]
