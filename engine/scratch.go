@@ -27,7 +27,7 @@ type state struct {
 	needsSettle   bool // see Verdict.NeedsSettle
 	readsResponse bool // see Verdict.ReadsResponse
 	mayDelay      bool // a rule may delay the request
-	plainAllow    bool // no matching rule denies, delays, is skipped or is a shadow rule: see Verdict.PlainAllow
+	plainAllow    bool // no matching rule denies, delays, is not checked or is a shadow rule: see Verdict.PlainAllow
 	renewing      bool // KeepSlots renews slots
 	slotKeeper    *slotKeeper
 }

@@ -168,9 +168,9 @@ type LimitView struct {
 	Shadow   bool
 }
 
-// PlainAllow reports whether every rule that matched allows the request: none denies, delays or is a shadow rule, none
-// was skipped, and no policy decided in place of a store. Such requests can be counted by rule with Matched, which is
-// faster than Outcomes.
+// PlainAllow reports whether every rule that matched and decided allows the request: none denies, delays, is a shadow
+// rule or was not checked, and no policy decided in place of a store. Such requests can be counted by rule with Matched,
+// which is faster than Outcomes. Rules with the effect Skipped or Exempted did not decide.
 func (v *Verdict) PlainAllow() bool { return v.plainAllow && v.Action == Allow && !v.Degraded }
 
 // Matched returns the rules that matched, in their order. It is valid until the verdict is reused, and read-only.

@@ -88,6 +88,37 @@ rules:
 	})
 }
 
+// A rule that skips a request without identity, or from which another rule exempts it, does not decide about it.
+func TestASkippedRequestIsNotCountedForItsRule(t *testing.T) {
+	r := newRig(t, `
+rules:
+  - { id: office, priority: 9, when: { path: /office }, unlimited: true }
+  - { id: users, key: [user], limits: [100/h], fallback: skip }
+  - { id: closed, when: { path: /closed }, block: true }
+  - { id: narrow, when: { path: /narrow }, limits: [1/h] }
+`, memory(t), false)
+	r.ask(1, "path", "/", "user", "alice")
+	r.ask(2, "path", "/")
+	r.ask(4, "path", "/closed")
+	r.ask(8, "path", "/narrow")
+	r.ask(16, "path", "/office", "user", "alice")
+	got := scrape(t, r.metrics)
+	expect(t, got, map[string]string{
+		`headgate_decisions_total{mode="local",rule="users",verdict="allow"}`:   "1",
+		`headgate_decisions_total{mode="none",rule="(none)",verdict="allow"}`:   "2",
+		`headgate_decisions_total{mode="none",rule="closed",verdict="block"}`:   "4",
+		`headgate_decisions_total{mode="local",rule="narrow",verdict="allow"}`:  "1",
+		`headgate_decisions_total{mode="local",rule="narrow",verdict="reject"}`: "7",
+		`headgate_decisions_total{mode="none",rule="office",verdict="allow"}`:   "16",
+		`headgate_requests_total{verdict="allow"}`:                              "20",
+	})
+	for row := range r.metrics.Traffic() {
+		if row.Rule == "users" && row.Requests != 1 {
+			t.Errorf("traffic of the rule: got %d requests, want 1", row.Requests)
+		}
+	}
+}
+
 func TestPossibleVerdictsStartAtZero(t *testing.T) {
 	r := newRig(t, everyKind, memory(t), true)
 	got := scrape(t, r.metrics)

@@ -42,7 +42,7 @@ func (m *Metrics) Observe(v *engine.Verdict) {
 		}
 		counters.counts[result].Add(1)
 	}
-	if !limited {
+	if !limited && v.Action.Passes() {
 		d.noRule.counts[allowed].Add(1)
 	}
 	if shadow {
@@ -69,10 +69,14 @@ func (m *Metrics) observeDetail(v *engine.Verdict) {
 // countAllowed counts a verdict of a request that all rules allow.
 func (m *Metrics) countAllowed(v *engine.Verdict) {
 	d, matched := m.decisions, v.Matched()
+	limited := false
 	for i := range matched {
-		d.countersAt(&matched[i]).counts[allowed].Add(1)
+		if decides(matched[i].Effect) {
+			d.countersAt(&matched[i]).counts[allowed].Add(1)
+			limited = true
+		}
 	}
-	if len(matched) == 0 {
+	if !limited {
 		d.noRule.counts[allowed].Add(1)
 	}
 }
@@ -81,10 +85,16 @@ var verdictOf = [...]verdict{
 	engine.Allow: allowed, engine.Delay: delayed, engine.Reject: rejected, engine.Drop: dropped,
 }
 
-// outcomeVerdict returns the verdict of one rule. decided is false if the rule was skipped because another rule has
-// denied the request.
+// decides reports whether a rule with an effect decides about the request. If the request lacks an attribute of the key,
+// or another rule exempts it, the rule does not.
+func decides(e match.Effect) bool { return e != match.Skipped && e != match.Exempted }
+
+// outcomeVerdict returns the verdict of one rule. decided is false if the rule did not decide: it was skipped, or another
+// rule has denied the request before.
 func outcomeVerdict(v *engine.Verdict, o *engine.Outcome) (result verdict, decided bool) {
 	switch {
+	case !decides(o.Effect):
+		return 0, false
 	case o.Effect.Denies() && o.Shadow:
 		return shadowed, true
 	case o.Effect.Denies():
