@@ -78,10 +78,12 @@ test("pages are shown to who has a use for them", () => {
 
 test("who may change what is what the rules service says", () => {
   const may = (who: WhoAmI | undefined): string => JSON.stringify(Object.values(powers({ ...start, who })));
-  assert.equal(may(undefined), "[false,false,false,false,false]");
-  assert.equal(may({ id: "v", role: "viewer", namespaces: ["*"] }), "[false,false,false,false,false]");
-  assert.equal(may({ id: "e", role: "editor", namespaces: ["*"] }), "[true,true,true,true,false]");
-  assert.equal(may({ id: "a", role: "admin", namespaces: ["*"], read_only: "they are those of a file", no_overrides: "as above" }), "[false,false,true,false,true]");
+  assert.equal(may(undefined), "[false,false,false,null,false]");
+  assert.equal(may({ id: "v", role: "viewer", namespaces: ["*"] }), "[false,false,false,null,false]");
+  assert.equal(may({ id: "e", role: "editor", namespaces: ["*"] }), '[true,true,true,"fleet",false]');
+  assert.equal(may({ id: "a", role: "admin", namespaces: ["*"], read_only: "they are those of a file", no_overrides: "as above" }), '[false,false,true,"node",true]');
+  // A node without a rules service of its own asks for a token when a switch is used.
+  assert.equal(powers({ ...start, service: "none" }).enforcement, "node");
 });
 
 test("how a text becomes another is told by lines", () => {
