@@ -96,10 +96,10 @@ run: need-go ## Build and run everything: a gateway on port 8080 in front of a b
 	bin/headgate serve $(RUN_FLAGS)
 
 .PHONY: proof
-proof: need-go ## Write docs/accuracy.md, its pictures, and tables of other pages
+proof: need-go ## Write docs/accuracy.md, and the tables and pictures of other pages (PROOF_FLAGS=--large for all rows)
 	@mkdir -p bin
 	go build -o bin/headgate ./server/cmd/headgate
-	tools/proof bin/headgate
+	tools/proof bin/headgate $(PROOF_FLAGS)
 
 .PHONY: demo
 demo: need-go ## Show in the terminal what the algorithms do

@@ -3,6 +3,9 @@ package doccheck
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +28,14 @@ func TestTheTableOfHowFarOffAlgorithmsAreIsWhatTheyGive(t *testing.T) {
 			share, most := crowd(t, limit, load)
 			row += fmt.Sprintf(" %.1f %%, %d |", 100*share, most)
 		}
+		if os.Getenv("HEADGATE_UPDATE_ACCURACY") != "" {
+			text = regexp.MustCompile(`(?m)^\| `+name+` \| [0-9.]+ %, .*$`).ReplaceAllLiteralString(text, row)
+			if err := os.WriteFile(filepath.Join(root, "docs/algorithms.md"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if !strings.Contains(text, "\n"+row+"\n") {
-			t.Errorf("docs/algorithms.md has no row\n%s", row)
+			t.Errorf("docs/algorithms.md has no row, set HEADGATE_UPDATE_ACCURACY=1 to write it\n%s", row)
 		}
 		if share, _ := crowd(t, limit, 0.5); share != 1 {
 			t.Errorf("%s: got %.5f of the requests passed of one who asks for half its limit, want all", name, share)

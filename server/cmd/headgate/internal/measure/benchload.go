@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -33,6 +34,7 @@ type loadFlags struct {
 	limit     string
 	rate      string
 	options   loadgen.Options
+	svg       string // file of a picture, "" for none
 	out       output.Format
 }
 
@@ -83,6 +85,7 @@ answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ct
 	flags.IntVar(&f.options.Clients, "clients", loadgen.DefaultClients, "spread requests over `N` clients")
 	flags.DurationVar(&f.options.Timeout, "timeout", loadgen.DefaultTimeout, "`TIME` after which a request has failed")
 	flags.BoolVar(&f.options.Poisson, "poisson", false, "send at random times with that average rate")
+	flags.StringVar(&f.svg, "svg", "", "also write a picture of the latencies to this file")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "target", target.Addresses...)
 	output.CompleteFlag(c, "rate", "100", "1000", "10000", maxRateName)
@@ -146,6 +149,9 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 }
 
 func (p *program) load(ctx context.Context, f *loadFlags) error {
+	if err := checkWritable(f.svg); err != nil {
+		return err
+	}
 	ctx, stop := cli.UntilInterrupted(ctx)
 	defer stop()
 	runs, closeAll, err := f.runs(ctx)
@@ -216,5 +222,11 @@ func loadFrame(s *terminal.Screen, r loadgen.Report) []string {
 // showLoad prints the report. It returns an ExitError if requests failed or were not sent.
 func (p *program) showLoad(f *loadFlags, report *loadReport) error {
 	failed := slices.ContainsFunc(report.Targets, func(r loadgen.Report) bool { return r.Errors+r.Unsent > 0 })
-	return p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })
+	err := p.showMeasured(f.out, report, report.Interrupted, failed, func() error { return p.printLoad(report) })
+	if f.svg != "" {
+		if err := os.WriteFile(f.svg, []byte(loadChart(report).SVG(true)), 0o644); err != nil {
+			return err
+		}
+	}
+	return err
 }

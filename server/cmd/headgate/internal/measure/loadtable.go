@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
 	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/loadgen"
+	"github.com/headgate/headgate/server/sim/chart"
 )
 
 // latencyText formats a latency with about three digits.
@@ -83,6 +84,25 @@ func (p *program) printLoad(report *loadReport) error {
 		p.Printf("\nInterrupted: these are the figures until then.\n")
 	}
 	return nil
+}
+
+// loadChart returns a chart of the percentiles of all targets. The first part of a bar is the time from when a request
+// was sent, and the second part is the time that it waited before.
+func loadChart(report *loadReport) *chart.BarChart {
+	c := &chart.BarChart{
+		Title: "Latency in milliseconds", Parts: []string{"from when a request was sent", "from when it was due"},
+	}
+	for _, r := range report.Targets {
+		for i, at := range r.Latency.Percentiles {
+			latency, service := at.Micros/1e3, min(r.Service.Percentiles[i].Micros, at.Micros)/1e3
+			scheme, _, _ := strings.Cut(r.Target, ":")
+			c.Bars = append(c.Bars, chart.Bar{
+				Name: fmt.Sprintf("%s, %g %%", scheme, at.Percentile), Parts: []float64{service, latency - service},
+				Text: latencyText(r.Latency.At(at.Percentile)),
+			})
+		}
+	}
+	return c
 }
 
 func latencyHeader(report *loadReport) []string {
