@@ -19,8 +19,8 @@ import (
 // Each value follows its length. A long value is replaced by a zero and its hash. So two clients, or two limits of one
 // client, never have the same key, whatever their names are.
 
-// maxPlainValue is the maximum length in bytes of a value that is not hashed.
-const maxPlainValue = 256
+// MaxPlainValue is the maximum length in bytes of a value that is not hashed.
+const MaxPlainValue = 256
 
 // A keyFormat says how the keys of a rule are built.
 type keyFormat struct {
@@ -40,7 +40,7 @@ func newKeyFormat(r *rules.Rule, attributes []headgate.Attribute) keyFormat {
 		}
 	}
 	list := strings.Join(names, "+")
-	if len(list) > maxPlainValue {
+	if len(list) > MaxPlainValue {
 		sum := sha256.Sum256([]byte(list))
 		list = hex.EncodeToString(sum[:])
 	}
@@ -165,7 +165,7 @@ func (m *Result) AppendOwner(dst []byte, s rules.Subject) []byte {
 // converts the value to lower case.
 func appendValue(dst []byte, value string, lower bool) []byte {
 	size := len(value)
-	if size > maxPlainValue {
+	if size > MaxPlainValue {
 		size = 0
 	}
 	dst = binary.AppendUvarint(dst, uint64(size))
@@ -174,7 +174,7 @@ func appendValue(dst []byte, value string, lower bool) []byte {
 	if lower {
 		lowerInPlace(dst[at:])
 	}
-	if len(value) > maxPlainValue {
+	if len(value) > MaxPlainValue {
 		sum := sha256.Sum256(dst[at:])
 		dst = append(dst[:at], sum[:]...)
 	}

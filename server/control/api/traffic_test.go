@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/control/token"
@@ -208,6 +210,46 @@ func TestLastDecisionsOfAllNodesAreListed(t *testing.T) {
 	s.as(viewer, "GET", "/v1/traffic/clients?user=noisy", "").wants(200, `"user":"noisy"`)
 	s.as(viewer, "GET", "/v1/traffic/clients?user=nois", "").wants(200, `"clients":[]`)
 	s.as(viewer, "GET", "/v1/traffic/clients?usr=noisy", "").wants(400, "neither a parameter")
+}
+
+// Clients are found by a whole secret of every kind, both with the attribute and without.
+func TestClientsAreFoundByWholeSecrets(t *testing.T) {
+	id, err := identity.New(identity.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namer := traffic.NewNamer(traffic.Clear, nil)
+	for attribute, secret := range map[string]string{
+		"api_key": "sk_live_0123456789abcdef", "bearer": "tok3n-0123456789-abcdef", "cookie.session": "s3ss10n-0123456789",
+		"header.x-token": "t0ken-0123456789-abc", "header.authorization": "Basic YWxpY2U6c2VjcmV0", "query.key": "k3y-0123456789-abcde",
+		"header.cookie": "a=b; c=d", "ip": "2001:db8::7", "user": strings.Repeat("u", 90),
+	} {
+		client := new(identity.Attributes)
+		if err := id.ReadValues(identity.Values{Attributes: map[string]string{attribute: secret}}, client); err != nil {
+			t.Fatal(err)
+		}
+		a, err := headgate.ParseAttribute(attribute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted, _ := client.Get(a)
+		stored := namer.Kept(attribute, counted)
+		data, err := json.Marshal(traffic.Report{Node: "a", Started: 1, Minute: time.Now().Unix() / 60 * 60, Clients: []traffic.ClientCount{{
+			Client: traffic.NewClient(map[string]string{attribute: stored}), Rule: "search", Requests: 5,
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, api.Config{Identifier: id})
+		s.call("POST", "/v1/traffic:report", string(data)).wants(200)
+		for _, name := range []string{attribute, "q"} {
+			s.call("GET", "/v1/traffic/clients?"+name+"="+url.QueryEscape(secret), "").wants(200, `"requests":5`)
+			other := url.QueryEscape(secret[:len(secret)-1] + "_")
+			if got := s.call("GET", "/v1/traffic/clients?"+name+"="+other, ""); strings.Contains(got.body, `"requests":5`) {
+				t.Errorf("%s=%s: got %s, want no client", name, other, got.body)
+			}
+		}
+	}
 }
 
 // sampleSource returns a node's samples of clients that send 10 requests, 5 of them at once, and of one that sends 100.

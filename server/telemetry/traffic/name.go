@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -152,10 +153,28 @@ func (n *Namer) HashOf(value string) string {
 
 // Kept returns the form in which the value of an attribute is kept.
 func (n *Namer) Kept(attribute, value string) string {
+	if hash := hashOfLong(value); hash != "" {
+		return "…#" + hash
+	}
 	if n.names == Hash || nodequery.MayBeSecret(attribute) {
 		return n.Hidden(value)
 	}
 	return value
+}
+
+// hashOfLong returns the hash that replaces a value that is too long for a table, empty for other values. It is the one
+// of a key with no other attribute.
+func hashOfLong(value string) string {
+	hashed := []byte(value) // match hashes values longer than MaxPlainValue
+	if len(value) <= match.MaxPlainValue {
+		// A table has only the beginning of the encoded values, and their hash.
+		hashed = append(binary.AppendUvarint(nil, uint64(len(value))), value...)
+		if len(hashed) <= maxValues {
+			return ""
+		}
+	}
+	sum := sha256.Sum256(hashed)
+	return hex.EncodeToString(sum[:hashSuffix])
 }
 
 // Client returns the client with the given attributes, whose values it converts with Kept.
@@ -189,7 +208,7 @@ func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClie
 		case i >= len(values):
 			kept[name] = "…#" + hash
 		case hashed[i]:
-			kept[name] = "…#" + values[i][:16]
+			kept[name] = "…#" + values[i][:2*hashSuffix]
 		default:
 			value := n.Kept(name, values[i])
 			if !utf8.ValidString(value) {
@@ -201,11 +220,11 @@ func (n *Namer) Name(attributes []headgate.Attribute, text, hash string) RawClie
 	return NewClient(kept)
 }
 
-// Matches reports whether an attribute of a client contains a text, or is the hidden form of exactly this text.
-func (n *Namer) Matches(c RawClient, text string) bool {
-	hash := n.HashOf(text)
+// matches reports whether an attribute of a client contains a text in lower case, or has one of the given values.
+func (c RawClient) matches(lower string, kept []string) bool {
 	for _, value := range c.Attributes() {
-		if strings.Contains(strings.ToLower(value), strings.ToLower(text)) || strings.HasSuffix(value, hash) {
+		if strings.Contains(strings.ToLower(value), lower) ||
+			slices.ContainsFunc(kept, func(other string) bool { return sameKept(value, other) }) {
 			return true
 		}
 	}

@@ -194,6 +194,7 @@ func Short(d time.Duration) string {
 type ClientsQuery struct {
 	Rule     string            // empty for all
 	Search   string            // empty for all
+	Searched []string          // Search as a whole value, in the forms in which attributes keep it
 	Client   map[string]string // attributes in their kept form; empty for all
 	Window   time.Duration
 	Limit    int
@@ -220,13 +221,14 @@ type ClientRow struct {
 func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	sums, series := clientSums{}, newSeriesSums(&q, now)
 	from := now.Add(-q.Window).Unix()
+	search, searched := strings.ToLower(q.Search), append(q.Searched, h.options.Namer.HashOf(q.Search))
 	add := func(at, seconds int64, list clientSums) {
 		part := at + seconds - from
 		if part <= 0 {
 			return
 		}
 		for key, c := range list {
-			if (q.Rule == "" || key.rule == q.Rule) && (q.Search == "" || h.options.Namer.Matches(key.client, q.Search)) &&
+			if (q.Rule == "" || key.rule == q.Rule) && (search == "" || key.client.matches(search, searched)) &&
 				(len(q.Client) == 0 || key.client.Agrees(q.Client)) {
 				counted := c.part(min(part, seconds), seconds)
 				sums.add(&counted)

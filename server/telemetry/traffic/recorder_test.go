@@ -185,6 +185,23 @@ func TestSecretsAreShownAsHashes(t *testing.T) {
 	}
 }
 
+// A value that is too long for a table is found by its hash.
+func TestLongValuesAreFound(t *testing.T) {
+	for _, length := range []int{70, 71, 72, 127, 128, 256, 257, 1000} {
+		r := newRig(t, perUser, traffic.Clear)
+		user := strings.Repeat("u", length)
+		r.send(3, attributes("user", user))
+		r.pass(7 * time.Second)
+		kept := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet")).Kept("user", user)
+		for _, q := range []traffic.ClientsQuery{{Client: map[string]string{"user": kept}}, {Search: user, Searched: []string{kept}}} {
+			q.Window, q.Limit = 10*time.Minute, 10
+			if got := r.clients(q); !strings.Contains(got, kept) {
+				t.Errorf("%d bytes: got %q, want %q", length, got, kept)
+			}
+		}
+	}
+}
+
 func TestErasedClientsAreGone(t *testing.T) {
 	r := newRig(t, perUser, traffic.Clear)
 	r.send(9, attributes("user", "noisy"))

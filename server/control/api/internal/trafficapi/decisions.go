@@ -59,6 +59,22 @@ func (h *Handlers) stored(attributes map[string]string) (map[string]string, erro
 	return stored, nil
 }
 
+// searchedForms returns a text in the forms in which statistics store it if it is a whole value, such as a secret or an
+// address. Attributes that may be secret are stored in different forms.
+func (h *Handlers) searchedForms(text string) []string {
+	var forms []string
+	for _, name := range []string{
+		"user", "ip", "api_key", "bearer", "cookie.any", "query.any", "header.any", "header.authorization", "header.cookie",
+		"header.proxy-authorization",
+	} {
+		stored, err := h.stored(map[string]string{name: text}) // err means that text is no value of the attribute
+		if err == nil && text != "" && !slices.Contains(forms, stored[name]) {
+			forms = append(forms, stored[name])
+		}
+	}
+	return forms
+}
+
 // GetDecisions serves GET /v1/traffic/decisions: the last decisions of all nodes.
 func (h *Handlers) GetDecisions(c *call.Call) error {
 	limit, err := c.Number("limit", defaultDecisions, 1, maxDecisions)

@@ -130,6 +130,7 @@ func (h *Handlers) GetClients(c *call.Call) error {
 	q := traffic.ClientsQuery{
 		Rule: c.Query.Get("rule"), Search: c.Query.Get("q"), Window: window, Limit: int(limit),
 	}
+	q.Searched = h.searchedForms(q.Search)
 	if q.Series, err = c.Flag("series"); err != nil {
 		return err
 	}
