@@ -22,8 +22,8 @@ const measured = "measured on this machine"
 // maxCounterKeys is the maximum number of keys with which the memory of a node is measured.
 const maxCounterKeys = 1_000_000
 
-// NodeCounters returns the number of counters in a node that gets requests of all clients of its region.
-func (in *Input) NodeCounters() float64 { return in.Clients * float64(in.Limits) / float64(in.Regions) }
+// NodeCounters returns the number of counters in a node that gets requests of all clients.
+func (in *Input) NodeCounters() float64 { return in.Clients * float64(in.Limits) }
 
 // MeasureCounters measures the memory per counter of a node with the given number of counters. If the number is large,
 // it halves it until it is at most maxCounterKeys. The result is the same, because tables double in size when they

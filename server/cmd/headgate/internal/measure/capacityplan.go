@@ -159,7 +159,7 @@ func planChart(in plan.Input, constants plan.Constants) (*chart.BarChart, error)
 		}
 		c.Bars = append(c.Bars, chart.Bar{
 			Name: string(mode), Parts: []float64{p.Nodes, p.Shards, p.GlobalShards},
-			Text: fmt.Sprintf("%s + %s + %s; %s units over", plan.Number(p.Nodes), plan.Number(p.Shards),
+			Text: fmt.Sprintf("%s + %s + %s; %s units above a limit", plan.Number(p.Nodes), plan.Number(p.Shards),
 				plan.Number(p.GlobalShards), plan.Number(p.OverAdmission)),
 		})
 	}
