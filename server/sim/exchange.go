@@ -133,6 +133,7 @@ func (x *exchangeRedis) runPart(
 		bytes += callSize(&calls[indexOf(i)])
 	}
 	err := x.pipeline(ctx, s, count, bytes, func(now time.Time) (service time.Duration, size int) {
+		s.expire(now)
 		unit := float64(x.world.scenario.Redis.Service)
 		for i := range count {
 			c := &calls[indexOf(i)]

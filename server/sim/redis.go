@@ -45,6 +45,7 @@ type redisServer struct {
 	down      int                 // number of current faults that stop it
 	failovers int                 // number of times that another server has taken its place
 	sweepAt   int                 // number of keys at which the next sweep removes drained ones
+	expireAt  int                 // number of keys with notes at which the next sweep removes expired ones
 	busyUntil time.Duration
 	busy      time.Duration
 	calls     int64
@@ -100,6 +101,15 @@ func (s *redisServer) sweep(w *world) {
 	}
 	s.store.DropNew()
 	s.sweepAt = max(minSweep, 2*s.store.Len())
+}
+
+// expire removes expired notes from time to time, as Redis does.
+func (s *redisServer) expire(now time.Time) {
+	if s.notes.Len() < s.expireAt {
+		return
+	}
+	s.notes.Expire(now)
+	s.expireAt = max(minSweep, 2*s.notes.Len())
 }
 
 // hashKey hashes a key. The hash is the same on every machine.
