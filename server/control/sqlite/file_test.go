@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/server/control"
 )
@@ -38,6 +39,43 @@ func TestFileIsReadableByItsUserOnly(t *testing.T) {
 		}
 		if got := info.Mode().Perm(); got != 0o600 {
 			t.Errorf("%s: got %o, want 600", filepath.Base(name), got)
+		}
+	}
+}
+
+// Content that was deleted or replaced, such as the name of an erased client, does not remain in free pages.
+func TestDeletedContentIsNotInTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.db")
+	db, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires := time.Now().Add(time.Hour)
+	for i := range 20 {
+		s := control.State{Bucket: "b", ID: fmt.Sprint(i), Expires: expires, Body: []byte(`"` + strings.Repeat("noisy ", 2000) + `"`)}
+		if err := db.PutState(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			err = db.DeleteState(t.Context(), "b", s.ID)
+		} else {
+			s.Body = []byte(`"quiet"`)
+			err = db.PutState(t.Context(), s)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal"} {
+		data, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if found := strings.Count(string(data), "noisy"); found > 0 {
+			t.Errorf("%s: got the deleted text %d times, want it nowhere", filepath.Base(name), found)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, fmt.Errorf("open the rules in %s: %w", path, err)
 	}
 	db := &DB{path: path, file: file{path: path}}
-	write := sql.OpenDB(&connector{&db.file, dsn(path, "_txlock=immediate&_pragma=journal_size_limit(67108864)")})
+	write := sql.OpenDB(&connector{&db.file, dsn(path, writeSettings)})
 	write.SetMaxOpenConns(1) // SQLite has one writer
 	read := sql.OpenDB(&connector{&db.file, dsn(path, "_pragma=query_only(1)")})
 	read.SetMaxOpenConns(readers)
@@ -92,6 +92,10 @@ func create(path string) error {
 	}
 	return f.Close()
 }
+
+// writeSettings are the settings of the connection for writes. It overwrites deleted content with zeros, so that names of
+// erased clients and revoked secrets do not remain in free pages.
+const writeSettings = "_txlock=immediate&_pragma=journal_size_limit(67108864)&_pragma=secure_delete(1)"
 
 // dsn returns the data source name for the driver. With its settings, connections wait for each other's locks, commits
 // return when they are on disk, and connections do not create a missing file (mode=rw).
