@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,6 +51,9 @@ func TestTopNamesTheMostDeniedClientOfTheFleet(t *testing.T) {
 	})
 	if out := s.want("", "top", "--once", "--order", "requests", "--window", "10m"); !strings.Contains(out, "user=noisy  search-per-user  20") {
 		t.Errorf("got\n%s\nwant the client with its rule", out)
+	}
+	if out := s.want("", "top", "--once"); !regexp.MustCompile(`(?m)^NODE +REGION +REVISION +SEEN +STORE\n(.*\n)*far `).MatchString(out) {
+		t.Errorf("got\n%s\nwant the node far in a table of nodes", out)
 	}
 	// The node that decided is asked for its last decisions.
 	out := s.want("", "traffic", "decisions", "user=noisy", "--denied", "--limit", "100")

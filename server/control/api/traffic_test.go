@@ -314,6 +314,18 @@ func TestWhatIfReplaysTheSamplesOfNodes(t *testing.T) {
 	}
 }
 
+func TestWhatIfSaysThatSamplesAreOff(t *testing.T) {
+	s := open(t, api.Config{Node: engineOf(t, `{"rules":[]}`), NodeID: "a", NodeTraffic: func(json.RawMessage) (json.RawMessage, error) {
+		return json.Marshal(traffic.NodeResponse{SamplesOff: true})
+	}})
+	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["1000/h"]}`).wants(201)
+	got := s.call("POST", "/v1/whatif", `{"rule":"search","limits":["20/h"]}`).wants(200,
+		`"1 of 1 nodes have no samples of requests: their traffic.clients is off."`)
+	if strings.Contains(got.body, "No node has sampled requests") {
+		t.Errorf("got %s, want one reason only", got.body)
+	}
+}
+
 func TestTrafficOfOneNodeComesFromTheNode(t *testing.T) {
 	clock := newClock()
 	s := open(t, api.Config{

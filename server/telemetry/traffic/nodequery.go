@@ -23,7 +23,9 @@ type SampleQuery struct {
 type NodeResponse struct {
 	// Sample is nil if the node has no sample for the rule.
 	Sample *Sample `json:"sample,omitempty"`
-	Series *Series `json:"series,omitempty"`
+	// SamplesOff means that the node has no samples at all, because it does not count clients.
+	SamplesOff bool    `json:"samples_off,omitempty"`
+	Series     *Series `json:"series,omitempty"`
 	// Decisions are ordered from newest to oldest.
 	Decisions []Decision `json:"decisions,omitempty"`
 }

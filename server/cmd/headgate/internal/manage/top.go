@@ -81,7 +81,17 @@ func (p *program) showTop(format output.Format, figures *top.Figures, order top.
 	}
 	p.Printf("\n")
 	header := []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}
-	return p.Show(format, nil, header, clientRows(figures.SortedClients(order)))
+	if err := p.Show(format, nil, header, clientRows(figures.SortedClients(order))); err != nil {
+		return err
+	}
+	if len(figures.Stores) > 0 {
+		p.Printf("\n")
+		if err := p.Show(format, nil, top.StoreHeader, figures.StoreRows()); err != nil {
+			return err
+		}
+	}
+	p.Printf("\n")
+	return p.Show(format, nil, top.NodeHeader, figures.NodeRows(time.Now()))
 }
 
 func clientRows(list []traffic.ClientCount) [][]string {

@@ -283,6 +283,7 @@ func (n *Node) serveTrafficQuery(query json.RawMessage) (json.RawMessage, error)
 	var response traffic.NodeResponse
 	if q.Sample != nil {
 		response.Sample = n.recorder.Sample(q.Sample.Rule, now.Add(-q.Sample.Window), now)
+		response.SamplesOff = !n.namer.CountsClients()
 	}
 	if q.Series != nil {
 		response.Series = n.ownTraffic.Series(*q.Series, now)

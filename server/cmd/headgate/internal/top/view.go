@@ -1,15 +1,11 @@
 package top
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
-	"github.com/headgate/headgate/server/control"
 )
 
 var bars = []rune("▁▂▃▄▅▆▇█")
@@ -159,76 +155,37 @@ func (s *screen) addClients(add func(string, ...any), room int) {
 func (s *screen) addStores(add func(string, ...any), lines int) {
 	const otherColumns = 59 // as in addRules
 	nameWidth := max(s.width-otherColumns, minNameWidth)
-	add("%-*s %-8s %8s %6s %10s %8s  %s", nameWidth, "STORE", "ROLE", "OPS/S", "CPU", "MEMORY", "PING", "STATE")
-	list := slices.Clone(s.figures.Stores)
-	slices.SortStableFunc(list, func(a, b control.ServerStats) int { return cmp.Compare(isDown(&b), isDown(&a)) })
+	line := func(c []string) {
+		add("%-*s %-8s %8s %6s %10s %8s  %s", nameWidth, output.Truncate(c[0], nameWidth), output.Truncate(c[1], 8),
+			c[2], c[3], c[4], c[5], c[6])
+	}
+	line(StoreHeader)
+	list := s.figures.StoreRows()
 	shown, more := shownOf(len(list), lines)
-	for i := range list[:shown] {
-		r := &list[i]
-		name, role := output.Truncate(output.Sanitize(r.Server), nameWidth), output.Truncate(output.Sanitize(r.Role), 8)
-		if !r.Up {
-			add("%-*s %-8s %8s %6s %10s %8s  %s", nameWidth, name, role, "-", "-", "-", "-", "down: "+output.Sanitize(r.Error))
-			continue
-		}
-		cpu := "-"
-		if r.CPU >= 0 {
-			cpu = fmt.Sprintf("%.0f %%", 100*r.CPU)
-		}
-		add("%-*s %-8s %8d %6s %10s %8s  %s", nameWidth, name, role, r.OpsPerSecond, cpu,
-			fmt.Sprintf("%.1f MB", float64(r.MemoryBytes)/1e6), fmt.Sprintf("%.1f ms", r.PingMS), "ok")
+	for _, row := range list[:shown] {
+		line(row)
 	}
 	if more > 0 {
 		add("and %d more", more)
 	}
-}
-
-// isDown returns 1 if a server does not respond.
-func isDown(r *control.ServerStats) int {
-	if r.Up {
-		return 0
-	}
-	return 1
 }
 
 // addNodes adds nodes with their stores, those with a problem first.
 func (s *screen) addNodes(add func(string, ...any), lines int) {
 	const otherColumns = 34                                  // as in addRules, without the store
 	nodeWidth := max((s.width-otherColumns)/2, minNameWidth) // the store gets as much
-	add("%-*s %-8s %9s %8s  %s", nodeWidth, "NODE", "REGION", "REVISION", "SEEN", "STORE")
-	list := slices.Clone(s.figures.Nodes)
-	slices.SortStableFunc(list, func(a, b control.Node) int { return cmp.Compare(problems(&b), problems(&a)) })
+	line := func(c []string) {
+		add("%-*s %-8s %9s %8s  %s", nodeWidth, output.Truncate(c[0], nodeWidth), output.Truncate(c[1], 8), c[2], c[3], c[4])
+	}
+	line(NodeHeader)
+	list := s.figures.NodeRows(time.Now())
 	shown, more := shownOf(len(list), lines)
-	for i := range list[:shown] {
-		n := &list[i]
-		revision := strconv.FormatInt(n.Revision, 10)
-		if n.Behind {
-			revision += " old"
-		}
-		seen := "-"
-		if !n.Seen.IsZero() {
-			seen = max(time.Since(n.Seen), 0).Truncate(time.Second).String()
-		}
-		store := "memory"
-		if n.Counters != "" { // the id of the shared store that has the node's counters
-			store = "shared"
-		}
-		add("%-*s %-8s %9s %8s  %s: %s", nodeWidth, output.Truncate(output.Sanitize(n.ID), nodeWidth),
-			output.Truncate(output.Sanitize(n.Region), 8), revision, seen, store, output.Sanitize(n.Store))
+	for _, row := range list[:shown] {
+		line(row)
 	}
 	if more > 0 {
 		add("and %d more", more)
 	}
-}
-
-// problems returns the number of problems of a node.
-func problems(n *control.Node) (count int) {
-	if n.Store != "ok" {
-		count++
-	}
-	if n.Behind || n.Error != "" {
-		count++
-	}
-	return count
 }
 
 // nodeSummary returns the number of nodes, and the state of the first store that is not ok.

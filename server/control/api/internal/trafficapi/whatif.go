@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -69,15 +70,21 @@ func (h *Handlers) WhatIf(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	poll, samples, err := h.pollSamples(c, proposed.ID, window)
+	poll, samples, off, err := h.pollSamples(c, proposed.ID, window)
 	if err != nil {
 		return err
+	}
+	if off > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d nodes have no samples of requests: their traffic.clients is off.",
+			off, len(poll.Nodes)))
 	}
 	recorded := whatif.FromSamples(samples)
 	recorded.SetCost(&proposed.Cost)
 	now := h.options.Now()
 	if len(samples) == 0 {
 		recorded.From, recorded.To = now.Add(-window), now
+	}
+	if len(samples) == 0 && off == 0 {
 		notes = append(notes, "No node has sampled requests under this rule in this time.")
 	}
 	ctx, cancel := context.WithTimeout(c.R.Context(), whatIfTimeout)
@@ -109,8 +116,11 @@ func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
 	if (r.Rule == "") == (r.Draft == nil) {
 		return 0, 0, problem.InvalidField("rule", rules.Quote(r.Rule), "the id of a rule, with limits, or a draft of a rule")
 	}
-	if (r.Rule == "") != (len(r.Limits) == 0) {
-		return 0, 0, problem.InvalidField("limits", "", `limits such as ["10/s"] if there is a rule, and none with a draft`)
+	switch {
+	case r.Rule != "" && len(r.Limits) == 0:
+		return 0, 0, problem.InvalidField("limits", "", `at least one limit, such as "10/s"`)
+	case r.Rule == "" && len(r.Limits) > 0:
+		return 0, 0, problem.InvalidField("limits", "", "no limits: the draft has them")
 	}
 	return window, top, nil
 }
@@ -177,15 +187,19 @@ func (r *whatIfRequest) proposed(rule *rules.Rule) (*rules.Rule, []string, error
 	return &p, notes, nil
 }
 
-// pollSamples returns the samples of all nodes.
-func (h *Handlers) pollSamples(c *call.Call, rule string, window time.Duration) (*nodequery.Poll, []*traffic.Sample, error) {
+// pollSamples returns the samples of all nodes, and the number of nodes whose samples are off.
+func (h *Handlers) pollSamples(
+	c *call.Call, rule string, window time.Duration,
+) (_ *nodequery.Poll, samples []*traffic.Sample, off int, err error) {
 	query := traffic.NodeQuery{Sample: &traffic.SampleQuery{Rule: rule, Window: window}}
 	poll, responses, err := h.poll(c, query, nil)
-	var samples []*traffic.Sample
 	for i := range responses {
+		if responses[i].SamplesOff {
+			off++
+		}
 		if sample := responses[i].Sample; sample != nil {
 			samples = append(samples, sample)
 		}
 	}
-	return poll, samples, err
+	return poll, samples, off, err
 }
