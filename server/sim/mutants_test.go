@@ -25,6 +25,10 @@ func TestSoakSweepFindsBugsInTheRealCode(t *testing.T) {
 			"expires: q.at + min(l.options.TTL,", "expires: q.at + min(2*l.options.TTL,",
 		},
 		{
+			"a node returns units twice", "../fleet/lease/return.go",
+			"l.returnUnits(l.life, h, o.grant.receipt(o.units))", "l.returnUnits(l.life, h, o.grant.receipt(2*o.units))",
+		},
+		{
 			"a node does not learn the units of the window before", "../fleet/internal/exchange/note.go",
 			"t.Previous, t.Level = t.Level>>previousBits, 0", "t.Previous, t.Level = 0, 0",
 		},

@@ -94,6 +94,22 @@ faults: [{ kind: crash, at: 5s, for: 1s, nodes: [0] }]
 	}
 }
 
+func TestCallsThatWaitAreNoLoad(t *testing.T) {
+	t.Parallel()
+	w := startWorld(t, `
+duration: 20s
+limits: [10/s]
+modes: [gossip]
+traffic: [{ rate: 1 }]
+`)
+	w.run(10 * time.Second)
+	w.redis[0].serve(w, 100, 100*time.Second) // 10 s of them until the end
+	w.run(20 * time.Second)
+	if w.result.readWorld(w); w.result.RedisLoad != 0.5 {
+		t.Errorf("load %v, want 0.5", w.result.RedisLoad)
+	}
+}
+
 func TestNodesNoticeACrashAfterSomeTime(t *testing.T) {
 	t.Parallel()
 	w := startWorld(t, `

@@ -168,7 +168,8 @@ func (r *Result) readWorld(w *world) {
 	}
 	if r.now > 0 {
 		for _, s := range w.redis {
-			r.RedisLoad = max(r.RedisLoad, float64(s.busy)/float64(r.now))
+			busy := s.busy - max(0, s.busyUntil-r.now) // without calls that still wait
+			r.RedisLoad = max(r.RedisLoad, float64(busy)/float64(r.now))
 		}
 	}
 }
