@@ -173,6 +173,13 @@ func TestSweepFindsPlantedBugs(t *testing.T) {
 					continue
 				}
 				small := shrink(t, randomScenario(t, seed), c.planted)
+				again, err := scenario.Parse("again.yaml", scenario.Format(small))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := violationOf(t, again, c.planted), violationOf(t, small, c.planted); got != want {
+					t.Errorf("the printed scenario: %s, want %s", got, want)
+				}
 				if violationOf(t, small, c.planted) == "" || violationOf(t, small, bugs{}) != "" {
 					t.Errorf("the smaller scenario does not show the bug, or another one: %s", describe(t, small))
 				}
