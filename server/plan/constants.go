@@ -80,6 +80,8 @@ func Defaults(counters float64) Constants {
 		results    = "bench/RESULTS.md: "
 		syncTest   = "TestPlanOfAsyncIsWhatNodesNeed in server/cmd/headgate"
 		ledgerTest = "TestMemoryOfSharedCounters in server/plan"
+		exchanges  = "BenchmarkExchange in server/fleet/fleetredis"
+		totals     = "BenchmarkTotals in server/fleet/fleetredis"
 	)
 	return Constants{
 		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
@@ -89,14 +91,14 @@ func Defaults(counters float64) Constants {
 			"memory of a counter in a node", nodeBytes(counters), "bytes", results + "100 M keys; tables double",
 		},
 		ShardBytes:    Constant{"memory of a counter in Redis", 178, "bytes", "docs/redis.md: token-bucket"},
-		SyncCallWork:  Constant{"work of a call with updates", 20, "µs", syncTest},
-		NoteWork:      Constant{"work of each note in a call", 3.3, "µs", syncTest},
-		PeerNoteWork:  Constant{"work of each note of a peer on its key", 1, "µs", syncTest},
-		TotalWork:     Constant{"work of a key in a call of totals", 10, "µs", syncTest},
+		SyncCallWork:  Constant{"work of a call with updates", 20, "µs", exchanges},
+		NoteWork:      Constant{"work of each note in a call", 3.3, "µs", exchanges},
+		PeerNoteWork:  Constant{"work of each note of a peer on its key", 1, "µs", exchanges},
+		TotalWork:     Constant{"work of a key in a call of totals", 10, "µs", totals},
 		SyncCallBytes: Constant{"traffic of a call with updates", 288, "bytes", syncTest},
 		SentNoteBytes: Constant{"traffic of a note to Redis", 72, "bytes", syncTest},
 		ReadNoteBytes: Constant{"traffic of a note from Redis", 65, "bytes", syncTest},
-		TotalBytes:    Constant{"traffic of a key in a call of totals", 170, "bytes", syncTest},
+		TotalBytes:    Constant{"traffic of a key in a call of totals", 170, "bytes", totals},
 		NoteKeyBytes:  Constant{"memory of a key with notes in Redis", 105, "bytes", syncTest},
 		NoteBytes:     Constant{"memory of a note in Redis", 48, "bytes", syncTest},
 		LedgerBytes:   Constant{"memory of a shared counter in a node", 410, "bytes", ledgerTest},
