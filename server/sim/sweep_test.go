@@ -16,18 +16,20 @@ import (
 // To replay a failing seed: go test ./server/sim -run TestSoakSweep -sim.seed=SEED
 // To replay a scenario file: go test ./server/sim -run TestSoakSweep -sim.file=FILE
 var (
-	firstSeed, lastSeed seedFlag
-	oneFile             = flag.String("sim.file", "", "scenario file to check alone")
-	maxFailures         = flag.Int("sim.failures", 20, "number of failing seeds after which the sweep ends")
+	firstSeed   = newSeedFlag("sim.seed", "seed to replay alone, or the first seed if sim.last is set")
+	lastSeed    = newSeedFlag("sim.last", "last seed")
+	oneFile     = flag.String("sim.file", "", "scenario file to check alone")
+	maxFailures = flag.Int("sim.failures", 20, "number of failing seeds after which the sweep ends")
 )
-
-func init() { //nolint:gochecknoinits // flags of a test
-	flag.Var(&firstSeed, "sim.seed", "seed to replay alone, or the first seed if sim.last is set")
-	flag.Var(&lastSeed, "sim.last", "last seed")
-}
 
 // A seedFlag is a seed, 1 or more. It is 0 if it is not set.
 type seedFlag int
+
+func newSeedFlag(name, usage string) *seedFlag {
+	f := new(seedFlag)
+	flag.Var(f, name, usage)
+	return f
+}
 
 // String implements flag.Value.
 func (f *seedFlag) String() string { return strconv.Itoa(int(*f)) }
@@ -110,10 +112,10 @@ func TestSoakSweepHoldsInvariants(t *testing.T) {
 	}
 	first, last := 1, 40
 	switch {
-	case firstSeed > 0:
-		first, last = int(firstSeed), max(int(firstSeed), int(lastSeed))
-	case lastSeed > 0:
-		last = int(lastSeed)
+	case *firstSeed > 0:
+		first, last = int(*firstSeed), int(max(*firstSeed, *lastSeed))
+	case *lastSeed > 0:
+		last = int(*lastSeed)
 	case os.Getenv("HEADGATE_SOAK") == "1":
 		last = 10_000
 	}
