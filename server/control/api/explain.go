@@ -7,8 +7,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
 	"github.com/headgate/headgate/rules"
@@ -74,8 +76,11 @@ func (s *Server) explain(c *call.Call) error {
 	}
 	response := newExplanation(x)
 	response.Draft = request.Draft != nil
+	if request.Request != nil {
+		response.UnusedHeaders = s.unusedHeaders(request.Request, node.Rules().Attributes())
+	}
 	if err != nil {
-		response.Error = err.Error()
+		response.Error = nodequery.StoreErrorText(err)
 	}
 	return c.Respond(http.StatusOK, response)
 }
@@ -149,6 +154,8 @@ type explanation struct {
 	// Properties are the client's properties that conditions of rules use.
 	Properties map[string]string `json:"properties,omitempty"`
 	Rules      []nodequery.Rule  `json:"rules"`
+	// UnusedHeaders are headers of the request that no rule uses and that do not identify clients.
+	UnusedHeaders []string `json:"unused_headers,omitempty"`
 	// Error names the stores that are unreachable.
 	Error string `json:"error,omitempty"`
 }
@@ -170,4 +177,18 @@ func newExplanation(x *engine.Explanation) explanation {
 		e.Rules[i] = nodequery.NewRule(&x.Rules[i])
 	}
 	return e
+}
+
+// unusedHeaders returns the headers of a request that no rule uses, and that do not identify clients. used are the
+// attributes that the rules use.
+func (s *Server) unusedHeaders(sample *sampleRequest, used []headgate.Attribute) []string {
+	var list []string
+	for name := range sample.Headers {
+		attribute := headgate.Attribute{Kind: headgate.AttrHeader, Name: strings.ToLower(name)}
+		if !s.config.Identifier.Identifies(http.CanonicalHeaderKey(name)) && !slices.Contains(used, attribute) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
 }

@@ -153,8 +153,8 @@ func TestExplainTakesNothing(t *testing.T) {
 		}
 	}
 	s.call("POST", "/v1/explain", ask).wants(200, `"action":"reject"`, `"status":429`, `"rule":"search"`, `"remaining":0`, `"denied":true`)
-	s.call("POST", "/v1/explain", `{"request":{"method":"GET","url":"https://api.example.com/search/x?a=b","headers":{"X-Part":"7"},"ip":"192.0.2.9"}}`).
-		wants(200, `"id":"search"`, `"attribute":"ip","value":"192.0.2.9"`)
+	s.call("POST", "/v1/explain", `{"request":{"method":"GET","url":"https://api.example.com/search/x?a=b","headers":{"X-Part":"7","X-API-Key":"k","X-Other":"1"},"ip":"192.0.2.9"}}`).
+		wants(200, `"id":"search"`, `"attribute":"ip","value":"192.0.2.9"`, `"unused_headers":["X-Other"]`)
 	s.call("POST", "/v1/explain", `{"attributes":{"user":"acme"},"rule":"search","cost":4}`).wants(200, `"client":"acme"`, `"capacity":5`, `"cost":4`)
 	s.call("POST", "/v1/explain", `{"attributes":{"user":"vip","path":"/search/x"}}`).wants(200, `"override":0`, `"effect":"unlimited"`)
 	s.call("POST", "/v1/explain", `{"rule":"none"}`).wants(404)

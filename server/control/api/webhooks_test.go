@@ -357,7 +357,7 @@ func TestErrorsOfWebhooksNameNoHosts(t *testing.T) {
 	}
 	s.call("POST", "/v1/rules", searchRule).wants(201)
 	for id, want := range map[string]string{
-		"refused": "it refused the connection", "name": "its name was not found", "tls": "its certificate is not valid, or it does not speak TLS",
+		"refused": "it refused the connection", "name": "host name not found", "tls": "its certificate is not valid, or it does not speak TLS",
 	} {
 		await.Equal(t, id, func() string {
 			if d := s.deliveries(id); len(d) == 1 && d[0].State == "dead" {

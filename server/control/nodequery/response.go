@@ -73,7 +73,7 @@ func respond(ctx context.Context, node Node, client rules.Subject, q *Query) (*R
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		r.Error = err.Error()
+		r.Error = StoreErrorText(err)
 	}
 	return r, nil
 }

@@ -193,13 +193,26 @@ export function coarse(values: readonly number[], n: number): number[] {
   return made;
 }
 
+/** The kinds of attributes whose values may be secret. The rules service has the same list. */
+const secret = new Set(["api_key", "bearer", "cookie", "header", "query"]);
+
+export const isSecret = (name: string): boolean => secret.has(name.split(".")[0] ?? "");
+
+/** The value of an attribute as pages show it: of a secret, only its first characters, as it may be seen by others or be in a picture. */
+export function shownValue(name: string, value: string): string {
+  if (!isSecret(name) || isHash(value)) return value;
+  return value.length < 16 ? "…" : value.slice(0, 4) + "…";
+}
+
 /** A client in words: user=alice, or all clients where a rule has no key. */
 export function clientName(client: Record<string, string>): string {
-  const parts = Object.entries(client).map(([name, value]) => `${name}=${value}`);
+  const parts = Object.entries(client).map(([name, value]) => `${name}=${shownValue(name, value)}`);
   return parts.length === 0 ? "all clients together" : parts.join(", ");
 }
 
 /** Attributes whose values are secret: statistics have a hash of them, with which limits cannot be looked up. */
 export function isShortened(client: Record<string, string>): boolean {
-  return Object.values(client).some((value) => /…?#[0-9a-f]{8,}$/.test(value));
+  return Object.values(client).some(isHash);
 }
+
+const isHash = (value: string): boolean => /…?#[0-9a-f]{8,}$/.test(value);

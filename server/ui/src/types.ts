@@ -251,6 +251,8 @@ export interface Explanation {
   delay_ms: number;
   degraded?: boolean;
   rules: Explained[];
+  /** Headers of the request that no rule uses. */
+  unused_headers?: string[];
   error?: string;
 }
 

@@ -5,7 +5,7 @@ import { readCurl } from "../src/curl.ts";
 import { percent } from "../src/format.ts";
 import { degradedOf, failingOpenOf } from "../src/health.ts";
 import type { Alert, FleetNode, Status } from "../src/api.ts";
-import { clientName, coarse, deniedPercent, isShortened, rateNow, rateSince, seconds, trafficOf } from "../src/traffic.ts";
+import { clientName, coarse, deniedPercent, isShortened, rateNow, rateSince, seconds, shownValue, trafficOf } from "../src/traffic.ts";
 
 test("the rate since a time does not rise with the time over which it is averaged", () => {
   // 60 values; 125 requests per second since the given second, of which the last two may be incomplete.
@@ -43,10 +43,10 @@ test("clients have names, and shortened secrets are recognised", () => {
 
 test("curl commands become requests", () => {
   assert.deepEqual(readCurl(`curl -i -X PUT -H 'X-API-Key: a b' --header "Accept: text/html" \\\n  https://api.example.com/a?b=c`), {
-    method: "PUT", url: "https://api.example.com/a?b=c", headers: "X-API-Key: a b\nAccept: text/html",
+    method: "PUT", url: "https://api.example.com/a?b=c", headers: "X-API-Key: a b\nAccept: text/html", ignored: [],
   });
   assert.deepEqual(readCurl(`/usr/bin/curl --data '{"a":"it'"'"'s"}' -uname:word localhost:8080/x`), {
-    method: "POST", url: "http://localhost:8080/x", headers: "Authorization: Basic bmFtZTp3b3Jk",
+    method: "POST", url: "http://localhost:8080/x", headers: "Authorization: Basic bmFtZTp3b3Jk", ignored: [],
   });
   assert.equal(readCurl("curl -I example.com").method, "HEAD");
   assert.equal(readCurl("curl -G -d q=1 example.com").method, "GET");
@@ -54,6 +54,26 @@ test("curl commands become requests", () => {
   assert.throws(() => readCurl("wget example.com"), /not a curl command/);
   assert.throws(() => readCurl("curl -H 'a: b"), /not closed/);
   assert.throws(() => readCurl("curl -s"), /no URL/);
+});
+
+test("what a curl command has and the request has not is said", () => {
+  const { headers, ignored } = readCurl(`curl -K secrets.cfg -H @headers.txt -H 'X-Empty;' -H "X-Plan: gold" --frobnicate -n https://api.example.com/ https://other.example.com/`);
+  assert.equal(headers, "X-Plan: gold");
+  assert.deepEqual(ignored, [
+    "-K secrets.cfg: the file is not read",
+    "-H @headers.txt: the file is not read",
+    "-H X-Empty;: a header is written as Name: value",
+    "--frobnicate: this option is not known",
+    "-n: the file .netrc is not read",
+    "https://other.example.com/: a second URL",
+  ]);
+});
+
+test("pages show only the first characters of secrets", () => {
+  assert.equal(shownValue("api_key", "sk-live-abcdefghijklmnop"), "sk-l…");
+  assert.equal(shownValue("header.x-token", "short"), "…");
+  assert.equal(shownValue("api_key", "sk-l…#5f1c09d2ab34e871"), "sk-l…#5f1c09d2ab34e871");
+  assert.equal(shownValue("user", "a user with a long name"), "a user with a long name");
 });
 
 test("a node that does not reach its store is degraded, and nothing else is", () => {

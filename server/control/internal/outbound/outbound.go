@@ -60,7 +60,7 @@ var ErrTimeout = errors.New("it did not respond in time")
 
 // The other errors for callers.
 var (
-	errUnknownHost = errors.New("its name was not found")
+	errUnknownHost = errors.New("host name not found")
 	errRefused     = errors.New("it refused the connection")
 	errTLS         = errors.New("its certificate is not valid, or it does not speak TLS")
 	errUnreachable = errors.New("it could not be reached")

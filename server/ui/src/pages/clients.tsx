@@ -2,7 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 
 import { call, type Keys, type Reset } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { count, plural } from "../format.ts";
+import { count, plural, sentence } from "../format.ts";
+import { reasonOf } from "../parts/banner.tsx";
 import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { Form } from "../parts/form.tsx";
@@ -16,6 +17,8 @@ import { ClientTrafficList } from "../parts/clienttraffic.tsx";
 import { LastDecisions } from "../parts/decisions.tsx";
 import { isShortened } from "../traffic.ts";
 import { BlockClient } from "../parts/block.tsx";
+import { EraseClient } from "../parts/eraseclient.tsx";
+import { SimilarClients } from "../parts/similarclients.tsx";
 import { forClient } from "./override.tsx";
 import { RegisteredClients } from "./registered.tsx";
 
@@ -69,9 +72,12 @@ function ClientLookup({ session }: { session: Session }) {
   const [attributes, setAttributes] = useState(kept);
   const [found, setFound] = useState<Found | undefined>();
   const [reset, setReset] = useState<Reset | undefined>();
+  const [erasing, setErasing] = useState(false);
+  const [erased, setErased] = useState("");
   const attempt = useAttempt();
   const lookUp = (who: Attribute[]): Promise<boolean> =>
     attempt.run(async () => {
+      setErased("");
       const client = valuesOf(who);
       setFound({ who, keys: isShortened(client) ? undefined : await call<Keys>("/v1/keys", { query: { ...client, namespace } }) });
     });
@@ -89,7 +95,9 @@ function ClientLookup({ session }: { session: Session }) {
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Clients</h1>
-        <p class="muted lead">Look up a client: its limits and what remains, its requests and the last decisions about it. No limit is consumed.</p>
+        <p class="muted lead">
+          Look up one client by its whole name: its limits and what remains, its requests and the last decisions about it. No limit is consumed. If you know a part of the name, look that up, too, or use the search below.
+        </p>
       </div>
       <ClientTabs registered={false} />
       <Form
@@ -130,10 +138,29 @@ function ClientLookup({ session }: { session: Session }) {
             <h2 class="client-name">
               <Pairs of={found.who.map((a) => [a.name, a.value])} />
             </h2>
-            <button type="button" onClick={() => setFound(undefined)}>
-              Close
-            </button>
+            <span class="head-tools">
+              {powers(session).counters && (
+                <button type="button" onClick={() => setErasing(true)}>
+                  Erase its statistics …
+                </button>
+              )}
+              <button type="button" onClick={() => setFound(undefined)}>
+                Close
+              </button>
+            </span>
           </div>
+          {erasing && (
+            <EraseClient
+              namespace={namespace}
+              client={valuesOf(found.who)}
+              onClose={() => setErasing(false)}
+              onDone={(text) => {
+                setErasing(false);
+                setErased(text);
+              }}
+            />
+          )}
+          {erased !== "" && <Notice tone="good">{erased}</Notice>}
           {found.keys ? (
             <FoundKeys
               who={found.who}
@@ -147,6 +174,7 @@ function ClientLookup({ session }: { session: Session }) {
           ) : (
             <Notice tone="plain">This is the hash of a secret. To see its limits, to reset or to block it, look up the whole secret: it is hashed and not stored.</Notice>
           )}
+          <SimilarClients session={session} client={valuesOf(found.who)} />
           <ClientSeries key={JSON.stringify(found.who)} session={session} client={valuesOf(found.who)} />
           <LastDecisions key={JSON.stringify([found.who])} session={session} client={valuesOf(found.who)} />
         </>
@@ -164,23 +192,24 @@ function FoundKeys({ who, found, session, onReset }: { who: Attribute[]; found: 
   const [blocked, setBlocked] = useState("");
   const failed = found.nodes.filter((n) => n.state === "failed");
   const silent = found.nodes.filter((n) => n.state === "silent").length;
+  const known = found.nodes.length - failed.length - silent;
   const rules = [...new Set(found.keys.map((k) => k.id))];
   return (
     <section aria-label="Limits of the client">
       {blocked !== "" && <Notice tone="good">{blocked}</Notice>}
       {failed.length > 0 && (
         <Notice tone="warn">
-          <p>{plural(failed.length, "node")} did not respond in full:</p>
+          <p>{plural(failed.length, "node does not know", "nodes do not know")} what remains:</p>
           <ul>
             {failed.map((n) => (
               <li key={n.id}>
-                <strong>{n.id}</strong>: {n.error}
+                <strong>{n.id}</strong>: {sentence(reasonOf(n.error ?? "no response"))}
               </li>
             ))}
           </ul>
         </Notice>
       )}
-      {failed.length === 0 && found.error && <Notice tone="warn">{found.error}</Notice>}
+      {failed.length === 0 && found.error && <Notice tone="warn">{sentence(found.error)}</Notice>}
       <Table
         name="keys"
         label="What remains"
@@ -191,7 +220,8 @@ function FoundKeys({ who, found, session, onReset }: { who: Attribute[]; found: 
         empty={<Empty title="No rule counts this client." />}
       />
       <p class="muted">
-        {plural(found.nodes.length - failed.length - silent, "node")} responded{silent > 0 && `, ${silent} silent`}.
+        {known > 0 ? `From ${plural(known, "node")}` : "No node knows what remains"}
+        {silent > 0 && `; ${plural(silent, "node is", "nodes are")} silent`}.
         {found.more ? ` ${plural(found.more, "more rule")} count this client: add more of its attributes to see them.` : ""}
       </p>
       {rules.length > 0 && (may.counters || may.overrides) && (

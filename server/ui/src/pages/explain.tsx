@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, type Explanation } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { readCurl } from "../curl.ts";
-import { count, span, wait } from "../format.ts";
+import { count, sentence, span, wait } from "../format.ts";
 import { pairs } from "../pairs.ts";
 import { Effect, KeyOf, leftColumn, limitsOf, When, type LimitOf } from "../parts/limits.tsx";
 import { Badge, Empty, Notice, ErrorNotice } from "../parts/notices.tsx";
@@ -20,6 +20,7 @@ onForget(() => Object.assign(kept, sample));
 export function Explain({ namespace, query }: { namespace: string; query: URLSearchParams }) {
   const [form, setForm] = useState({ ...kept, rule: query.get("rule") ?? "" });
   const [explanation, setExplanation] = useState<Explanation | undefined>();
+  const [ignored, setIgnored] = useState<string[]>([]);
   const attempt = useAttempt();
   const set = (change: Partial<typeof form>): void => {
     Object.assign(kept, change);
@@ -28,9 +29,11 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
   const ask = (event: Event): void => {
     event.preventDefault();
     const json: Record<string, unknown> = {};
+    setIgnored([]);
     if (form.way === "curl") {
       try {
-        const { method, url, headers } = readCurl(form.curl);
+        const { method, url, headers, ignored } = readCurl(form.curl);
+        setIgnored(ignored);
         json["request"] = { method, url, ip: form.ip, headers: pairs(headers, ":") };
       } catch (err) {
         setExplanation(undefined);
@@ -129,6 +132,21 @@ export function Explain({ namespace, query }: { namespace: string; query: URLSea
         </div>
       </form>
       {attempt.error && <ErrorNotice error={attempt.error} />}
+      {ignored.length > 0 && (
+        <Notice tone="warn">
+          <p>These parts of the curl command were ignored:</p>
+          <ul>
+            {ignored.map((part) => (
+              <li key={part}>{part}</li>
+            ))}
+          </ul>
+        </Notice>
+      )}
+      {explanation?.unused_headers && (
+        <Notice tone="plain">
+          No rule uses {explanation.unused_headers.length === 1 ? "the header" : "the headers"} {explanation.unused_headers.join(", ")}.
+        </Notice>
+      )}
       {explanation && <Decision of={explanation} />}
     </>
   );
@@ -150,7 +168,7 @@ function Decision({ of: explanation }: { of: Explanation }) {
           {explanation.action === "reject" || explanation.action === "drop" ? <>{explanation.retry_after_ms < 0 ? "It never passes" : `It passes ${wait(explanation.retry_after_ms)}`}. </> : null}
           {explanation.delay_ms > 0 && <>It waits {span(explanation.delay_ms)}. </>}
           {explanation.degraded && "The store is unreachable: on_failure decides. "}
-          {explanation.error && <>The decision is incomplete: {explanation.error}</>}
+          {explanation.error && <>The decision is incomplete: {sentence(explanation.error)}</>}
         </p>
       </Notice>
       <Table

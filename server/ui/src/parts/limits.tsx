@@ -2,6 +2,7 @@
 
 import type { Explained, LimitView } from "../api.ts";
 import { count, span, wait } from "../format.ts";
+import { shownValue } from "../traffic.ts";
 import { Badge } from "./notices.tsx";
 import type { Column } from "./table.tsx";
 
@@ -59,20 +60,21 @@ export function Pairs({ of }: { of: [string, string][] }) {
       {of.map(([name, value]) => (
         <span class="pair" key={name}>
           <span class="muted">{name}=</span>
-          {value}
+          {shownValue(name, value)}
         </span>
       ))}
     </>
   );
 }
 
-/** When the same request passes, and when the limit is full again. */
+/** When the same request passes, and when the limit is full again. Only the store knows. */
 export function When({ limit }: { limit: LimitView }) {
+  if (limit.reset_after_ms === null) return <span class="muted">not known while the store is unreachable</span>;
   return (
     <>
       {!limit.allowed && <>{limit.retry_after_ms < 0 ? "never passes" : `passes ${wait(limit.retry_after_ms)}`}, </>}
       {limit.delay_ms ? <>delayed {span(limit.delay_ms)}, </> : null}
-      {limit.reset_after_ms === null ? "the store is unreachable" : limit.reset_after_ms === 0 ? "full" : <>full {wait(limit.reset_after_ms)}</>}
+      {limit.reset_after_ms === 0 ? "full" : <>full {wait(limit.reset_after_ms)}</>}
     </>
   );
 }

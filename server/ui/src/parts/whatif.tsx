@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 
-import { call, type Estimate, type RuleItem, type WhatIf } from "../api.ts";
+import { call, Problem, type Estimate, type RuleItem, type WhatIf } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { splitList } from "../draft.ts";
 import { count, percent } from "../format.ts";
@@ -42,6 +42,8 @@ export function WhatIfPanel({ session, item, onChanged }: Props) {
   const tryLimits = (text: string): void =>
     void attempt.run(async () => {
       setForm({ ...form, limits: text });
+      setResult(undefined);
+      if (splitList(text).length === 0) throw new Problem(422, "Enter the limits to try.", [{ path: "limits", want: "at least one limit, such as 10/s" }]);
       setResult(await call<WhatIf>("/v1/whatif", { method: "POST", query: { namespace }, json: { rule: id, limits: splitList(text), window: form.window, top: 10 }, deadline, stay: true }));
     });
   const change = powers(session).rules ? setApplying : undefined;

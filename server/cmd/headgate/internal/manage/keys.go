@@ -47,6 +47,23 @@ func attributesQuery(args []string) (url.Values, error) {
 	return query, err
 }
 
+// shownAttributes returns arguments such as user=acme for a message. Terminals and logs of scripts must not have secrets,
+// so of a value that may be one it has only the first characters.
+func shownAttributes(args []string) string {
+	const shown, long = 4, 16
+	list := make([]string, len(args))
+	for i, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		if list[i] = arg; nodequery.MayBeSecret(name) {
+			list[i] = name + "=…"
+			if len(value) >= long {
+				list[i] = name + "=" + strings.ToValidUTF8(value[:shown], "") + "…"
+			}
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 func (p *program) keysCommand() *cobra.Command {
 	f := &cli.ServerFlags{}
 	c := &cobra.Command{
@@ -129,7 +146,7 @@ func (p *program) resetKeysCommand(f *cli.ServerFlags) *cobra.Command {
 		if err := client.Do(ctx, "POST", "/v1/keys:reset", nil, request, &response); err != nil {
 			return err
 		}
-		err = p.ShowOrPrint(out, response, "reset %s under %s\n", strings.Join(args, " "), strings.Join(response.Reset, ", "))
+		err = p.ShowOrPrint(out, response, "reset %s under %s\n", shownAttributes(args), strings.Join(response.Reset, ", "))
 		if err != nil {
 			return err
 		}
