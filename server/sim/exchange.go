@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/server/fleet/fleetredis"
 )
 
-// The time that a server needs for a call of exchange.lua, as parts of the time of another call. The parts were measured
-// with Redis 7: a call that takes 10 µs with one key and no note takes 15 µs there, 2.5 µs more for each further key,
-// and 1.1 µs more for each note under the keys.
+// The time that a server needs for a call of exchange.lua, in percent of the time of a call that decides: with one key
+// and no note, for each further key, and for each note under the keys. The percentages were measured with Redis 7, for
+// calls that decide in 10 µs.
 const (
-	exchangeService     = 1.5
-	exchangeKeyService  = 0.25
-	exchangeNoteService = 0.11
+	exchangePercent     = 150
+	exchangeKeyPercent  = 25
+	exchangeNotePercent = 11
 )
 
 // An exchangeRedis is a node's access to the Redis servers through which nodes exchange notes.
@@ -134,7 +134,7 @@ func (x *exchangeRedis) runPart(
 	}
 	err := x.pipeline(ctx, s, count, bytes, func(now time.Time) (service time.Duration, size int) {
 		s.expire(now)
-		unit := float64(x.world.scenario.Redis.Service)
+		percent := 0
 		for i := range count {
 			c := &calls[indexOf(i)]
 			start, notes := len(x.values), 0
@@ -143,10 +143,9 @@ func (x *exchangeRedis) runPart(
 			replies[indexOf(i)].Values = values
 			size += replySize(values)
 			keys := len(c.Keys) - 1
-			service += time.Duration(unit * float64(exchangeService+exchangeKeyService*float64(keys-1)+
-				float64(exchangeNoteService*float64(notes))))
+			percent += exchangePercent + exchangeKeyPercent*(keys-1) + exchangeNotePercent*notes
 		}
-		return service, size
+		return x.world.serviceTime(percent), size
 	})
 	if err != nil {
 		for i := range count {

@@ -37,7 +37,7 @@ func (l *memberList) Beat(
 	s := l.servers[slotOf("{hg:fleet:members}")*len(l.servers)/slots]
 	beat := func(now time.Time) (time.Duration, int) {
 		nLive, nKnown, listed = s.members.Beat(node, live, known, now)
-		return time.Duration(exchangeService * float64(l.world.scenario.Redis.Service)), beatReply
+		return l.world.serviceTime(exchangePercent), beatReply
 	}
 	if !l.starting {
 		err = l.pipeline(ctx, s, 1, beatCall, beat)

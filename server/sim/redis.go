@@ -220,6 +220,11 @@ func (c *redisClient) respond(ctx context.Context, s *redisServer, bytes int) er
 	return nil
 }
 
+// serviceTime returns a time, in percent of the time that a server needs for a call that decides.
+func (w *world) serviceTime(percent int) time.Duration {
+	return w.scenario.Redis.Service * time.Duration(percent) / 100
+}
+
 // serve counts calls that have arrived, and returns the time until the server has run them.
 func (s *redisServer) serve(w *world, calls int, service time.Duration) time.Duration {
 	now := w.loop.Now()

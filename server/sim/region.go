@@ -112,11 +112,11 @@ const (
 	regionReplyBytes = 46
 )
 
-// The time that a server needs for a call of region.lua and for each of its keys, as parts of the time of another call.
-// They were measured with Redis 7, like exchangeService.
+// The time that a server needs for a call of region.lua and for each of its keys, in percent of the time of a call that
+// decides. They were measured like exchangePercent.
 const (
-	regionService    = 0.8
-	regionKeyService = 1
+	regionPercent    = 80
+	regionKeyPercent = 100
 )
 
 // callParts sends items to the servers of their keys, with one call for each group of keys, and calls result with each
@@ -144,9 +144,7 @@ func callParts[Item, Reply any](
 		callErr := c.pipeline(ctx, s, calls, calls*regionCallBytes+len(part)*regionItemBytes,
 			func(time.Time) (time.Duration, int) {
 				runErr = run(s, sent, func(j int, r Reply) { replies[part[j]] = r })
-				unit := float64(c.world.scenario.Redis.Service)
-				return time.Duration(unit * (regionService*float64(calls) + regionKeyService*float64(len(part)))),
-					len(part) * regionReplyBytes
+				return c.world.serviceTime(regionPercent*calls + regionKeyPercent*len(part)), len(part) * regionReplyBytes
 			})
 		errs[server] = cmp.Or(callErr, runErr)
 	})
