@@ -101,7 +101,13 @@ func TestEveryAlertHasARunbookAndATest(t *testing.T) {
 			if !strings.Contains(tests, "alertname: "+alert.Text) {
 				t.Errorf("alert %s has no unit test", alert.Text)
 			}
-			page := rule.Field("annotations").Field("runbook_url").Text
+			url := rule.Field("annotations").Field("runbook_url").Text
+			page, isPage := strings.CutPrefix(url, `{{ query "headgate:docs" | first | label "base" }}/`)
+			if !isPage {
+				t.Errorf("alert %s: got the runbook %s, want a page below the base of headgate:docs", alert.Text, url)
+				continue
+			}
+			page = "docs/" + strings.Replace(page, ".html", ".md", 1)
 			if !strings.Contains(readFile(t, page), "Alert: `"+alert.Text+"`") {
 				t.Errorf("alert %s: its runbook %s does not name it", alert.Text, page)
 			}
@@ -118,25 +124,9 @@ func TestRulesAndDashboardsUseMetricsThatExist(t *testing.T) {
 	for _, match := range regexp.MustCompile(`record: (\S+)`).FindAllStringSubmatch(rules, -1) {
 		names[match[1]] = true
 	}
-	dashboard := readFile(t, "deploy/grafana/headgate.json")
-	var parsed struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal([]byte(dashboard), &parsed); err != nil {
-		t.Fatal(err)
-	}
 	var used []string
-	for _, panel := range parsed.Panels {
-		for _, target := range panel.Targets {
-			found := usedMetrics.FindAllString(target.Expr, -1)
-			if found == nil {
-				t.Errorf("panel %q: no metric in %s", panel.Title, target.Expr)
-			}
-			used = append(used, found...)
-		}
+	for _, name := range []string{"overview", "stores", "fleet"} {
+		used = append(used, dashboardMetrics(t, name)...)
 	}
 	for line := range strings.Lines(rules) {
 		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "- name:") {
@@ -149,4 +139,34 @@ func TestRulesAndDashboardsUseMetricsThatExist(t *testing.T) {
 			t.Errorf("the metric %s does not exist", name)
 		}
 	}
+}
+
+// dashboardMetrics returns the metrics that a dashboard uses.
+func dashboardMetrics(t *testing.T, name string) (used []string) {
+	var dashboard struct {
+		UID    string
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, "deploy/grafana/"+name+".json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	if want := "headgate-" + name; dashboard.UID != want {
+		t.Errorf("%s.json: got the uid %s, want %s", name, dashboard.UID, want)
+	}
+	if len(dashboard.Panels) == 0 {
+		t.Errorf("%s.json has no panels", name)
+	}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			found := usedMetrics.FindAllString(target.Expr, -1)
+			if found == nil {
+				t.Errorf("%s.json, panel %q: no metric in %s", name, panel.Title, target.Expr)
+			}
+			used = append(used, found...)
+		}
+	}
+	return used
 }

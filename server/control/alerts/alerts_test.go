@@ -198,7 +198,8 @@ func TestEveryConditionHasARunbookAndAPrometheusAlert(t *testing.T) {
 		if got, err := time.ParseDuration(after); err != nil || got != c.For {
 			t.Errorf("%s: fires after %v, that of Prometheus after %s", c.Name, c.For, after)
 		}
-		if !strings.Contains(rule, "runbook_url: "+c.Runbook) {
+		page := strings.TrimSuffix(strings.TrimPrefix(c.Runbook, "docs"), ".md") + ".html'"
+		if !strings.Contains(rule, page) {
 			t.Errorf("%s: Prometheus has another runbook than %s", c.Name, c.Runbook)
 		}
 	}
