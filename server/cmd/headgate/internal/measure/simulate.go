@@ -151,7 +151,7 @@ func checkWritable(files ...string) error {
 		}
 		_, err := os.Stat(name)
 		isNew := errors.Is(err, os.ErrNotExist)
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 		if err == nil {
 			err = f.Close()
 		}
