@@ -49,7 +49,8 @@ func updateServers(previous []redisServer, found []redisstore.ShardHealth, err e
 		}
 		s := redisServer{
 			ShardHealth: redisstore.ShardHealth{
-				Shard: before.Shard, Server: before.Server, Primary: before.Primary, Counts: before.Counts, Err: cmp.Or(err, errReplaced),
+				Shard: before.Shard, Server: before.Server, Primary: before.Primary, Counts: before.Counts,
+				Err: cmp.Or(err, errReplaced),
 			},
 			downSince: now, replaced: err == nil || before.replaced,
 		}

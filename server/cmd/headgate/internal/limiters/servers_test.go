@@ -81,13 +81,20 @@ func TestReplacedPrimariesAreDown(t *testing.T) {
 		t.Errorf("got %+v, want a replaced server under its last role", old)
 	}
 	back := redisServer{ShardHealth: redisstore.ShardHealth{Shard: "b", Server: "c"}} // a former primary, now a replica
-	got := markReplaced([]telemetry.ShardStatus{{Name: "a", Up: true}, {Name: "b", Up: true}, {Name: "c", Up: true}},
-		[]redisServer{old, back})
+	servers := []redisServer{old, back}
+	got := markReplaced([]telemetry.ShardStatus{{Name: "a", Up: true}, {Name: "b", Up: true}, {Name: "c", Up: true}}, servers, nil)
 	if len(got) != 2 || got[0].Up || !got[0].Replaced || got[0].Error == "" || got[0].Since.IsZero() || !got[1].Up {
 		t.Errorf("got %+v, want a as down and replaced, b as up, and no c", got)
 	}
 	if slices.ContainsFunc(got, isDegraded) {
 		t.Errorf("got %+v, want a store that is not degraded", got)
+	}
+	open := []telemetry.ShardStatus{{Name: "a", Error: "gone"}} // nothing has closed its circuit yet
+	if got := markReplaced(slices.Clone(open), servers, nil); !got[0].Replaced {
+		t.Errorf("got %+v, want a replaced shard", got)
+	}
+	if got := markReplaced(open, servers, []redisstore.Outage{{Shard: "a"}}); got[0].Replaced {
+		t.Errorf("got %+v, want an outage: the store uses it again", got)
 	}
 }
 

@@ -173,7 +173,8 @@ func (s *Stores) shards() []telemetry.ShardStatus {
 		}
 		list = append(list, status)
 	}
-	for _, outage := range s.redis.Outages() {
+	outages := s.redis.Outages()
+	for _, outage := range outages {
 		status := telemetry.ShardStatus{Name: outage.Shard, Since: outage.Since.UTC(), Error: outage.Err.Error()}
 		switch i := slices.IndexFunc(list, func(s telemetry.ShardStatus) bool { return s.Name == outage.Shard }); {
 		case i < 0:
@@ -182,15 +183,19 @@ func (s *Stores) shards() []telemetry.ShardStatus {
 			list[i] = status
 		}
 	}
-	return markReplaced(list, *s.servers.Load())
+	return markReplaced(list, *s.servers.Load(), outages)
 }
 
-// markReplaced marks the shards whose server is no longer a primary of the store, for example after a failover. Their
-// circuit may be closed, because nothing calls them. It removes those that respond, as replicas.
-func markReplaced(list []telemetry.ShardStatus, servers []redisServer) []telemetry.ShardStatus {
+// markReplaced marks the shards whose server is no longer a primary of the store, for example after a failover. Nothing
+// calls them, so their circuit may be in any state. It removes those that respond, as replicas. outages are of shards
+// that the store uses now.
+func markReplaced(
+	list []telemetry.ShardStatus, servers []redisServer, outages []redisstore.Outage,
+) []telemetry.ShardStatus {
 	kept := list[:0]
 	for _, shard := range list {
-		if i := indexOf(servers, shard.Name); i >= 0 && shard.Up {
+		used := slices.ContainsFunc(outages, func(o redisstore.Outage) bool { return o.Shard == shard.Name })
+		if i := indexOf(servers, shard.Name); i >= 0 && !used {
 			switch h := &servers[i]; {
 			case h.replaced:
 				shard.Up, shard.Replaced, shard.Since, shard.Error = false, true, h.downSince.UTC(), h.Err.Error()
