@@ -11,8 +11,9 @@ var (
 			"shadow if the request was over the limit of a rule that only counts. The mode is the rule's, or degraded "+
 			"if on_failure decided because the store failed. The rule (none) stands for requests that no rule limits.",
 		"rule", "verdict", "mode")
-	degradedDesc = desc("degraded_total", "Decisions of a rule's on_failure policy because the store failed: open, closed or local. The policy shadow "+
-		"stands for shadow rules, which limit nothing.", "rule", "policy")
+	degradedDesc = desc("degraded_total",
+		"Decisions of a rule's on_failure policy because the store failed: open, closed or local. The policy shadow "+
+			"stands for shadow rules, which limit nothing.", "rule", "policy")
 
 	rulesDesc       = desc("rules", "Rules in force.")
 	revisionDesc    = desc("rules_revision", "Revision of the rules in force. It rises with each change.")
@@ -109,8 +110,9 @@ var (
 		"Lost packets: malformed, wrong_key, foreign, duplicate, not_sent, no_room; "+
 			"and streams refused because too many were open.", "reason")
 
-	serverUpDesc = desc("redis_up", "1 if a Redis server responds, else 0. The other metrics of a server that does not respond keep "+
-		"their last values for up to an hour after it has left the store; CPU, operations and clients are 0.", "server", "role")
+	serverUpDesc = desc("redis_up",
+		"1 if a Redis server responds, else 0. The other metrics of a server that does not respond keep their last "+
+			"values for up to an hour after it has left the store; CPU, operations and clients are 0.", "server", "role")
 	serverPingDesc    = desc("redis_ping_seconds", "Response time of a server.", "server", "role")
 	serverMemoryDesc  = desc("redis_memory_bytes", "Memory used by a server.", "server", "role")
 	serverMaxDesc     = desc("redis_memory_max_bytes", "Maximum memory of a server, 0 if unlimited.", "server", "role")

@@ -282,7 +282,7 @@ func (f *consoleFleet) unknown(t *testing.T) {
 	f.redis.Kill()
 	look()
 	b.see("that it is unknown", `document.querySelector('[data-table=keys] [data-label=Remaining]')?.textContent === "unknown"`)
-	b.seeText("is not known: Redis "+f.redis.Addr()+" is unreachable")
+	b.seeText("is not known: Redis " + f.redis.Addr() + " is unreachable")
 	b.see("no names of packages", `!/redisstore|engine:/.test(document.querySelector("main").innerText)`)
 }
 

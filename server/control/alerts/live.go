@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Live returns the stored alerts of a namespace as the latest heartbeats show them: with pending alerts, and with firing
-// ones as resolving if their condition does not hold now. The heartbeats are newer than the last evaluation, so that a
-// list of alerts never contradicts the state of the nodes.
+// Live returns the stored alerts of a namespace as the latest heartbeats show them: with pending alerts, and with
+// firing ones as resolving if their condition does not hold now. The heartbeats are newer than the last evaluation, so
+// that a list of alerts never contradicts the state of the nodes.
 func (s *Service) Live(ctx context.Context, namespace string) ([]Alert, error) {
 	stored, err := List(ctx, s.options.DB, namespace)
 	if err != nil {

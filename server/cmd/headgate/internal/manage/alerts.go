@@ -26,7 +26,8 @@ func (p *program) alertsCommand() *cobra.Command {
 		Use:   "alerts",
 		Short: "Show what needs attention: failing open, silent nodes, slow stores and more",
 		Long: `Show the alerts that fire, are about to fire (pending) or are about to be resolved (resolving). The rules service
-evaluates them every 5 seconds from what its nodes report; it needs no Prometheus. Webhooks with the event "alert" are notified when an alert fires or resolves.`,
+evaluates them every 5 seconds from what its nodes report; it needs no Prometheus. Webhooks with the event "alert" are
+notified when an alert fires or resolves.`,
 		Example: `  headgate alerts
   headgate alerts --all --output json
   headgate alerts --check || page-someone

@@ -47,8 +47,8 @@ func attributesQuery(args []string) (url.Values, error) {
 	return query, err
 }
 
-// shownAttributes returns arguments such as user=acme for a message. Terminals and logs of scripts must not have secrets,
-// so of a value that may be one it has only the first characters.
+// shownAttributes returns arguments such as user=acme for a message. It shows only the first characters of values that
+// may be secret, because logs of scripts keep messages.
 func shownAttributes(args []string) string {
 	const shown, long = 4, 16
 	list := make([]string, len(args))

@@ -77,8 +77,8 @@ const (
 	ratesAfter = 2 * time.Second
 )
 
-// reportChanges sends a heartbeat when a shard of the store becomes unreachable or reachable again, and when enforcement
-// is turned off or on on this node, so that operators see the change before the next regular heartbeat.
+// reportChanges sends a heartbeat when a shard of the store becomes unreachable or reachable again, and when a switch
+// of enforcement is made on this node, so that operators see the change before the next regular heartbeat.
 func (n *Node) reportChanges(ctx context.Context) {
 	tick := time.NewTicker(changeCheckInterval)
 	defer tick.Stop()
