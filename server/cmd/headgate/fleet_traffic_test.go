@@ -161,6 +161,7 @@ func TestFleetQueriesOfThreeNodes(t *testing.T) {
 	f.waitClients("noisy 12/32, quiet 0/3")
 	f.checkLive()
 	f.checkWhatIf()
+	f.checkNode()
 
 	f.want("erased", "traffic", "erase", "user=noisy")
 	f.waitClients("quiet 0/3")
@@ -233,6 +234,40 @@ func (f *trafficFleet) checkWhatIf() {
 	}
 	rule := newFile(f.t, "new.yaml", "id: per-user\nkey: user\nlimits: 5/h fixed-window\n")
 	f.want("4 of 4 nodes responded", "rules", "whatif", "--rule", rule, "--window", "10m")
+}
+
+// checkNode checks that a node without a rules service of its own has its own traffic.
+func (f *trafficFleet) checkNode() {
+	f.t.Helper()
+	node := rulesService(f.t, f.nodes[0])
+	var clients struct {
+		Clients []struct {
+			Client           map[string]string
+			Requests, Denied int
+		}
+	}
+	if err := node.Do(f.t.Context(), http.MethodGet, "/v1/traffic/clients", url.Values{"rule": {"per-user"}}, nil, &clients); err != nil {
+		f.t.Fatal(err)
+	}
+	if got := fmt.Sprint(clients.Clients); got != "[{map[user:noisy] 20 10}]" {
+		f.t.Errorf("the clients of a node: got %s, want 20 requests of noisy, 10 of them denied", got)
+	}
+	var series struct{ Total struct{ Requests []int } }
+	if err := node.Do(f.t.Context(), http.MethodGet, "/v1/traffic", url.Values{"rule": {"per-user"}, "window": {"1h"}}, nil, &series); err != nil {
+		f.t.Fatal(err)
+	}
+	sum := 0
+	for _, n := range series.Total.Requests {
+		sum += n
+	}
+	if sum != 20 {
+		f.t.Errorf("the series of a node: got %d requests, want 20", sum)
+	}
+	if err := node.Do(f.t.Context(), http.MethodGet, "/v1/rules", nil, nil, nil); err == nil {
+		f.t.Error("the rules of a node: got no error, want none but its traffic")
+	}
+	f.want("user=noisy  per-user", "top", "--once", "--server", "http://"+f.nodes[0].admin)
+	f.want("user=noisy  per-user", "traffic", "decisions", "user=noisy", "--server", "http://"+f.nodes[0].admin)
 }
 
 // checkRestart checks that a rules service that is restarted has the traffic of before, and gets that of after.

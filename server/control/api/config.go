@@ -84,6 +84,9 @@ type Config struct {
 	// TrafficErased is called with the attributes of each client whose statistics were erased, in the form that Namer
 	// stores or hashed by Namer.Erased. Default none.
 	TrafficErased func(kept map[string]string)
+	// NodeHistory are the statistics of Node. If it is set, calls about traffic show them, instead of those of the nodes that
+	// report to this server. Default none.
+	NodeHistory *traffic.History
 	// NodeTraffic responds to queries for the traffic statistics of Node. Default none.
 	NodeTraffic nodequery.TrafficSource
 	// Logger is for errors. Default slog.Default().

@@ -105,7 +105,7 @@ func New(c Config) (*Server, error) {
 		Store: s.traffic, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
 		Now: c.Now, Local: c.Node, LocalNamespace: c.NodeNamespace, MaxStreams: c.MaxWatchers,
 		TokenCheckInterval: func() time.Duration { return s.keepAlive }, TokenValid: s.isTokenValid, StreamContext: s.ended,
-		RecordEvent: s.recordEvent,
+		RecordEvent: s.recordEvent, NodeHistory: c.NodeHistory,
 	})
 	startCtx, cancel := context.WithTimeout(s.ended, startTimeout)
 	defer cancel()

@@ -15,15 +15,20 @@ type HistoryOptions struct {
 	// MaxBytes is the maximum memory for the counts per minute. Above it, the least active rules are dropped. Default
 	// 48 MiB.
 	MaxBytes int
+	// Clients is how long clients are kept by the minute, at most ClientMinutes. Default ClientMinutes; then, they are also
+	// kept by the hour, for as long as Keep.
+	Clients time.Duration
 	// Namer converts the values that are searched for. It must have the same mode and secret as the Namers of the nodes,
 	// otherwise a search does not find hidden values. Default a Namer without a secret.
 	Namer *Namer
 }
 
-// NodeHistoryKeep and NodeHistoryMaxBytes are Keep and MaxBytes of a node's History of its own requests.
+// NodeHistoryKeep, NodeHistoryMaxBytes and NodeHistoryClients are Keep, MaxBytes and Clients of a node's History of its
+// own requests.
 const (
 	NodeHistoryKeep     = 24 * time.Hour
 	NodeHistoryMaxBytes = 3 << 20
+	NodeHistoryClients  = 5 * time.Minute
 )
 
 const (
@@ -41,8 +46,8 @@ const (
 	// maxRules is the maximum number of rules in a minute. Others are ignored.
 	maxRules = 20_000
 	// For each minute, the minuteClients clients with the most requests are kept, and as many with the most denials. For
-	// each hour, these are hourClients of each.
-	minuteClients, hourClients = 250, 500
+	// each hour, these are hourClients of each. A node's History has less memory and keeps nodeClients for each minute.
+	minuteClients, hourClients, nodeClients = 250, 500, 100
 	// keptMinutes is the number of minutes for which clients are kept by the minute. Older ones are only kept by the hour.
 	keptMinutes = 60
 )
@@ -99,6 +104,7 @@ type History struct {
 func NewHistory(o HistoryOptions) *History {
 	o.Keep = cmp.Or(o.Keep, 7*24*time.Hour)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 48<<20)
+	o.Clients = cmp.Or(o.Clients, ClientMinutes)
 	if o.Namer == nil {
 		o.Namer = NewNamer(Clear, nil)
 	}
@@ -222,9 +228,19 @@ func (h *History) mergeClients(n *nodeState) {
 		return
 	}
 	h.changed[n.minute] = true
-	h.addClients(n.minute, n.clients, h.byMin, minuteClients)
-	h.addClients(n.minute-n.minute%3600, n.clients, h.byHour, hourClients)
+	h.addClients(n.minute, n.clients, h.byMin, h.clientsOfMinute())
+	if h.options.Clients == ClientMinutes {
+		h.addClients(n.minute-n.minute%3600, n.clients, h.byHour, hourClients)
+	}
 	n.clients = nil
+}
+
+// clientsOfMinute returns the number of clients that are kept for each minute.
+func (h *History) clientsOfMinute() int {
+	if h.options.Clients < ClientMinutes {
+		return nodeClients
+	}
+	return minuteClients
 }
 
 // Sums are trimmed when they have more than trimAbove times as many clients as are kept. It is large because trimming
@@ -357,10 +373,10 @@ func (h *History) forget(now time.Time) {
 		}
 	}
 	for minute := range h.byMin {
-		if now.Unix()-minute > 60*keptMinutes {
+		if now.Unix()-minute > int64(h.options.Clients/time.Second) {
 			delete(h.byMin, minute)
 		} else {
-			h.byMin[minute].trim(minuteClients)
+			h.byMin[minute].trim(h.clientsOfMinute())
 		}
 	}
 	maps.DeleteFunc(h.byHour, func(hour int64, _ clientSums) bool { return hour+3600 < before })

@@ -60,13 +60,11 @@ func TestStatisticsOfANodeStayWithinMemory(t *testing.T) {
 	now := start
 	namer := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet"))
 	history := traffic.NewHistory(traffic.HistoryOptions{
-		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Namer: namer,
+		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Clients: traffic.NodeHistoryClients, Namer: namer,
 	})
 	recorder := traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: metrics.Traffic, Node: "a", Started: start, Namer: namer, Now: func() time.Time { return now },
-		Sink: func(r *traffic.Report) {
-			history.Add(&traffic.Report{Node: "a", Started: r.Started, Seconds: r.Seconds}, now)
-		},
+		Sink: func(r *traffic.Report) { history.Add(r, now) },
 	})
 	recorder.SetRules(set.Rules())
 	log := decisionlog.New(decisionlog.Options{Namer: namer, Node: "a", Now: func() time.Time { return now }})

@@ -36,6 +36,7 @@ type rulesService struct {
 	remote     *remote.Client                  // nil if the rules service is in this process
 	hook       http.Handler                    // receives webhooks; nil if none are configured
 	keyQueries *nodequery.Responder            // serves queries about clients; nil without an admin listener
+	ownTraffic *ownTraffic                     // serves the traffic of this node; nil unless the rules service is remote
 	tempDir    string                          // removed by close, if not empty
 	firstToken atomic.Pointer[string]          // the admin token of a new database, until it is printed
 }
@@ -81,7 +82,7 @@ func (n *Node) openControl(ctx context.Context) error {
 func (n *Node) openSource(ctx context.Context) (follow.Source, string, error) {
 	c, s := n.config, n.rulesService
 	if c.RulesSource() == config.FromControl {
-		return n.openRemote()
+		return n.openRemote(ctx)
 	}
 	if !strings.Contains(c.DB, "://") {
 		if err := n.openDatabase(ctx); err != nil {
@@ -109,7 +110,7 @@ func (n *Node) nodeDir() string {
 }
 
 // openRemote creates the client of a remote rules service.
-func (n *Node) openRemote() (follow.Source, string, error) {
+func (n *Node) openRemote(ctx context.Context) (follow.Source, string, error) {
 	settings, err := n.config.RemoteConfig(n.options.Version)
 	if err != nil {
 		return nil, "", err
@@ -130,6 +131,9 @@ func (n *Node) openRemote() (follow.Source, string, error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("rules_service.hook_secret_file: %w", err)
 		}
+	}
+	if err := n.openOwnTraffic(ctx); err != nil {
+		return nil, "", err
 	}
 	return follow.Remote(n.rulesService.remote), n.nodeDir(), nil
 }
@@ -229,27 +233,30 @@ func (n *Node) openTemporaryDB(ctx context.Context) (control.DB, error) {
 }
 
 // openAPIServer creates the rules API for the database.
-func (n *Node) openAPIServer(settings api.Config) (err error) {
-	s := n.rulesService
-	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
-		return err
+func (n *Node) openAPIServer(settings api.Config) error {
+	server, err := n.newAPIServer(n.rulesService.db, settings)
+	if err == nil {
+		n.rulesService.api.Store(server)
 	}
-	settings.DB, settings.Logins, settings.Logger = s.db, n.logins, n.componentLogger("rules")
+	return err
+}
+
+// newAPIServer returns an API of this node.
+func (n *Node) newAPIServer(db control.DB, settings api.Config) (_ *api.Server, err error) {
+	if settings.AdminToken, err = n.config.AdminToken(); err != nil {
+		return nil, err
+	}
+	settings.DB, settings.Logins, settings.Logger = db, n.logins, n.componentLogger("rules")
 	settings.Node, settings.NodeID, settings.NodeNamespace, settings.Identifier = n.engine, n.id,
 		n.config.ControlNamespace(), n.identity
 	settings.NodeCounters = n.config.SharedCountersID()
 	settings.DemoTraffic = n.demoSwitch
 	if settings.NodeTLS, err = n.config.RulesServiceTLS(); err != nil {
-		return err
+		return nil, err
 	}
 	settings.Namer, settings.TrafficErased, settings.NodeTraffic = n.namer, n.eraseTraffic, n.serveTrafficQuery
 	settings.Hooks.Networks = n.config.RulesService.HookNetworks
-	server, err := api.New(settings)
-	if err != nil {
-		return err
-	}
-	s.api.Store(server)
-	return nil
+	return api.New(settings)
 }
 
 // openReadOnlyAPI creates an API that shows the rules of a file, but cannot change them. If its temporary database
@@ -325,6 +332,8 @@ func (s *rulesService) handler(next http.Handler) http.Handler {
 		case isAPI && s.deferred != nil:
 			w.Header().Set("Retry-After", "5")
 			hostguard.WriteProblem(w, http.StatusServiceUnavailable, "The database of the rules is unreachable.")
+		case s.ownTraffic.serves(r):
+			s.ownTraffic.server.ServeHTTP(w, r)
 		case isAPI && s.remote != nil:
 			hostguard.WriteProblem(w, http.StatusNotFound,
 				remote.NoService+" Its rules come from "+s.remote.Name()+": send the request there.")
@@ -349,15 +358,16 @@ func (s *rulesService) databaseStatus() *telemetry.DatabaseStatus {
 
 // stop closes the API, so that open watch streams do not delay the shutdown of the admin listener.
 func (s *rulesService) stop() error {
+	err := s.ownTraffic.stop()
 	if server := s.api.Load(); server != nil {
-		return server.Close()
+		err = errors.Join(err, server.Close())
 	}
-	return nil
+	return err
 }
 
 // close closes the API, the database and the client.
 func (s *rulesService) close() error {
-	errs := []error{s.stop()}
+	errs := []error{s.stop(), s.ownTraffic.close()}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
 	}

@@ -55,7 +55,8 @@ func (n *Node) openTraffic(secret []byte) {
 		node: n, appliedErasures: map[time.Time]bool{}, cursor: traffic.FirstCursor,
 	}
 	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{
-		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Namer: n.namer,
+		Keep: traffic.NodeHistoryKeep, MaxBytes: traffic.NodeHistoryMaxBytes, Clients: traffic.NodeHistoryClients,
+		Namer: n.namer,
 	})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: n.metrics.Traffic, Sink: n.addTraffic, Node: n.id, Started: n.started, Namer: n.namer,
@@ -83,13 +84,12 @@ func (n *Node) recordDecisions(ctx context.Context) {
 
 // addTraffic queues a report of the recorder, and adds it to the node's own history.
 func (n *Node) addTraffic(r *traffic.Report) {
+	n.ownTraffic.Add(r, time.Now())
 	n.reporter.add(r)
 	if len(r.Seconds) == 0 {
 		return
 	}
-	// The node's own history has no clients, only the statistics of the fleet do.
 	now := time.Unix(r.Seconds[len(r.Seconds)-1].Unix+1, 0)
-	n.ownTraffic.Add(&traffic.Report{Node: r.Node, Started: r.Started, Seconds: r.Seconds}, now)
 	if minute := now.Unix() / 60; minute != n.reporter.closedMinute {
 		n.reporter.closedMinute = minute
 		n.ownTraffic.CloseMinutes(now, false)
@@ -263,6 +263,7 @@ func (n *Node) eraseClients(clients []traffic.ErasedClient) {
 	if n.decisionLog != nil {
 		n.decisionLog.Erase(clients...)
 	}
+	n.ownTraffic.Erase(clients...)
 	t := n.reporter
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -57,6 +57,7 @@ func TestIdleNodeLearnsOfErasures(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	n := &Node{id: "idle", log: slog.New(slog.DiscardHandler)}
 	n.namer, n.rulesService = traffic.NewNamer(traffic.Clear, nil), &rulesService{remote: client}
+	n.ownTraffic = traffic.NewHistory(traffic.HistoryOptions{})
 	n.recorder = traffic.NewRecorder(traffic.RecorderOptions{
 		Counters: func() iter.Seq[traffic.Row] { return nil }, Sink: func(*traffic.Report) {}, Namer: n.namer,
 	})

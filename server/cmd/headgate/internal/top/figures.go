@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -56,14 +57,24 @@ func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error
 	if err := f.fetchClients(ctx, client, q, clients); err != nil {
 		return nil, err
 	}
+	f.Stores, f.Nodes = []control.ServerStats{}, []control.Node{}
 	var stores struct{ Servers []control.ServerStats }
-	if err := client.Do(ctx, http.MethodGet, "/v1/stores", nil, nil, &stores); err != nil {
+	err := client.Do(ctx, http.MethodGet, "/v1/stores", nil, nil, &stores)
+	if isSingleNode(err) {
+		return f, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	f.Stores = append([]control.ServerStats{}, stores.Servers...)
-	var err error
+	f.Stores = append(f.Stores, stores.Servers...)
 	f.Nodes, err = client.Nodes(ctx)
 	return f, err
+}
+
+// isSingleNode reports whether an error is that of a node without a rules service, which has only its own traffic.
+func isSingleNode(err error) bool {
+	e, ok := errors.AsType[*remote.Error](err)
+	return ok && e.Status == http.StatusNotFound && strings.HasPrefix(e.Detail, remote.NoService)
 }
 
 // maxSearchedRules is the maximum number of rules whose clients are fetched because a search finds the rule.

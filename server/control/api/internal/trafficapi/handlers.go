@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
-// Options configure Handlers. All but Local are required.
+// Options configure Handlers. All but Local and NodeHistory are required.
 type Options struct {
 	Store      *fleettraffic.Store
 	Nodes      *nodes.Registry
@@ -29,6 +29,8 @@ type Options struct {
 	// Local is the node in this process. It has the rules of LocalNamespace. Default none.
 	Local          nodequery.Node
 	LocalNamespace string
+	// NodeHistory are the statistics of Local, which are shown in place of those of Store. Default none.
+	NodeHistory *traffic.History
 	// MaxStreams is the maximum number of concurrent live streams.
 	MaxStreams int
 	// TokenCheckInterval returns the time between two checks of a live stream's token.

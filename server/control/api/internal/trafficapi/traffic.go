@@ -29,6 +29,12 @@ func errTooManyNamespaces() error {
 
 // history returns the statistics of the namespace of a call.
 func (h *Handlers) history(c *call.Call) (*traffic.History, error) {
+	if h.options.NodeHistory != nil {
+		if c.Namespace != h.options.LocalNamespace {
+			return nil, problem.New(http.StatusNotFound, "This node has the rules of the namespace %s.", h.options.LocalNamespace)
+		}
+		return h.options.NodeHistory, nil
+	}
 	history, err := h.options.Store.History(c.R.Context(), c.Namespace)
 	if errors.Is(err, fleettraffic.ErrTooMany) {
 		return nil, errTooManyNamespaces()
@@ -57,6 +63,14 @@ const (
 	maxLimitParam      = 1000
 )
 
+// checkNodeWindow returns an error if a window is longer than the statistics of a single node.
+func (h *Handlers) checkNodeWindow(window, kept time.Duration) error {
+	if h.options.NodeHistory != nil && window > kept {
+		return problem.InvalidQuery("window", traffic.Short(window), "at most "+traffic.Short(kept)+" on a single node")
+	}
+	return nil
+}
+
 // Get serves GET /v1/traffic.
 func (h *Handlers) Get(c *call.Call) error {
 	window, err := readWindow(c, traffic.MinWindow)
@@ -68,6 +82,9 @@ func (h *Handlers) Get(c *call.Call) error {
 		return err
 	}
 	q := traffic.SeriesQuery{Rule: c.Query.Get("rule"), Window: window, Limit: int(limit)}
+	if err := h.checkNodeWindow(window, traffic.NodeHistoryKeep); err != nil {
+		return err
+	}
 	if node, region := c.Query.Get("node"), c.Query.Get("region"); node != "" || region != "" {
 		return h.getFromNodes(c, q, node, region)
 	}
@@ -81,13 +98,10 @@ func (h *Handlers) Get(c *call.Call) error {
 // EventErase is the name of an erasure in the audit log.
 const EventErase = "traffic.erase"
 
-// maxNodeWindow is the time for which nodes keep their own statistics.
-const maxNodeWindow = 24 * time.Hour
-
 // getFromNodes queries one node, or the nodes of a region, and responds with the sum of their own series.
 func (h *Handlers) getFromNodes(c *call.Call, q traffic.SeriesQuery, node, region string) error {
-	if q.Window > maxNodeWindow {
-		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(maxNodeWindow)+" with node or region")
+	if q.Window > traffic.NodeHistoryKeep {
+		return problem.InvalidQuery("window", traffic.Short(q.Window), "at most "+traffic.Short(traffic.NodeHistoryKeep)+" with node or region")
 	}
 	poll, responses, err := h.poll(c, traffic.NodeQuery{Series: &q}, func(id, nodeRegion string) bool {
 		return (node == "" || id == node) && (region == "" || nodeRegion == region)
@@ -121,6 +135,12 @@ func (h *Handlers) getFromNodes(c *call.Call, q traffic.SeriesQuery, node, regio
 func (h *Handlers) GetClients(c *call.Call) error {
 	window, err := readWindow(c, time.Minute)
 	if err != nil {
+		return err
+	}
+	if h.options.NodeHistory != nil && c.Query.Get("window") == "" {
+		window = traffic.NodeHistoryClients
+	}
+	if err := h.checkNodeWindow(window, traffic.NodeHistoryClients); err != nil {
 		return err
 	}
 	limit, err := c.Number("limit", defaultClientLimit, 1, maxLimitParam)
