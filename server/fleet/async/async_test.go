@@ -218,7 +218,10 @@ func TestAsyncRefusesBadOptions(t *testing.T) {
 		{"no keys", fleet.LedgerOptions{}, x, Options{Name: "a", MaxKeys: -1}, "MaxKeys"},
 		{"no time", fleet.LedgerOptions{}, x, Options{Name: "a", Deadline: 1}, "Deadline"},
 		{
-			"the default deadline", fleet.LedgerOptions{}, x, Options{Name: "a", Interval: 20 * time.Second, Deadline: 1},
+			"the default deadline",
+			fleet.LedgerOptions{},
+			x,
+			Options{Name: "a", Interval: 20 * time.Second, Deadline: 1},
 			"Deadline 1ns: want at least 1ms, or 0 for 2s",
 		},
 		{"no patience", fleet.LedgerOptions{}, x, Options{Name: "a", MaxMissed: -1}, "MaxMissed"},
