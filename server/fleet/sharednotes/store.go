@@ -81,8 +81,8 @@ func (s *Store) Run(reply, keys, args []string, now time.Time) (_ []string, note
 	}
 	reply = append(reply, epoch, strconv.FormatInt(g.version, 10), foreign)
 	longest := int64(0)
-	for i, name := range keys[1:] {
-		arg := args[headArgs+i]
+	for i, arg := range args[headArgs:] {
+		name := keys[1+i]
 		since, keep := number(arg[:numberBytes]), number(arg[numberBytes:headBytes])
 		if args[3] != epoch || since >= g.version {
 			since = 0 // notes were lost

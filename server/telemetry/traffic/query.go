@@ -221,7 +221,7 @@ type ClientRow struct {
 func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 	sums, series := clientSums{}, newSeriesSums(&q, now)
 	from := now.Add(-q.Window).Unix()
-	search, searched := strings.ToLower(q.Search), append(q.Searched, h.options.Namer.HashOf(q.Search))
+	search, searched := strings.ToLower(q.Search), slices.Concat(q.Searched, []string{h.options.Namer.HashOf(q.Search)})
 	add := func(at, seconds int64, list clientSums) {
 		part := at + seconds - from
 		if part <= 0 {
