@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/headgate/headgate/server/telemetry/traffic/internal/seedhash"
 )
 
 const (
@@ -71,7 +73,7 @@ func (t *table) appendHeavy(list []candidate) []candidate {
 				continue
 			}
 			if n := t.requestsAt(at, i); n >= heldFrom {
-				key := fleetHash(slot.rule.fleet, string(slot.values[:slot.size]))
+				key := seedhash.Sum(slot.rule.fleet, string(slot.values[:slot.size]))
 				list = append(list, candidate{slot.clientValues, slot.rule, key, n})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
+	"github.com/headgate/headgate/server/telemetry/traffic/internal/seedhash"
 )
 
 // RecorderOptions configure a Recorder. Counters and Sink are required.
@@ -143,7 +144,7 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 	for i, rule := range list {
 		stats := old.byID[rule.ID]
 		if stats == nil {
-			stats = &ruleStats{id: rule.ID, fleet: fleetHash(r.options.Namer.seed(), rule.ID)}
+			stats = &ruleStats{id: rule.ID, fleet: seedhash.Sum(r.options.Namer.seed(), rule.ID)}
 		}
 		stats.rule.Store(rule)
 		next.indexed[i], next.byID[rule.ID] = indexedRule{rule, stats}, stats
@@ -202,7 +203,7 @@ func (r *Recorder) observe(index *ruleIndex, v *engine.Verdict, c *engine.Client
 			return // clients: off
 		}
 	}
-	key := fleetHash(stats.fleet, c.Values)
+	key := seedhash.Sum(stats.fleet, c.Values)
 	weight := uint32(0)
 	if all := stats.oneIn.Load(); all <= 1 {
 		weight = t.add(key, c, stats, 1)

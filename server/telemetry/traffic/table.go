@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/headgate/headgate/engine"
+	"github.com/headgate/headgate/server/telemetry/traffic/internal/seedhash"
 )
 
 const (
@@ -75,7 +76,7 @@ func newTable(seed uint64, size int) *table {
 // locate returns the index of a client's bucket, and the client's fingerprint in it. The seed is random in each
 // process, because otherwise clients could choose names that share a bucket.
 func (t *table) locate(key uint64) (at uint64, fingerprint uint32) {
-	h := fold(key, t.seed)
+	h := seedhash.Fold(key, t.seed)
 	return h & t.mask, uint32(h>>32) | 1
 }
 

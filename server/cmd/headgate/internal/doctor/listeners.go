@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/server/cmd/headgate/internal/node"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/descriptors"
 	"github.com/headgate/headgate/server/internal/conns"
 	"github.com/headgate/headgate/server/telemetry"
 )
@@ -196,7 +196,8 @@ func isLocal(addr string) bool {
 // checkDescriptors compares the limit of open files with the configured connections.
 func (r *run) checkDescriptors(context.Context) {
 	const check = "descriptors"
-	limit, needed, err := node.Descriptors(r.config)
+	limit := conns.DescriptorLimit()
+	needed, err := descriptors.Needed(r.config)
 	switch {
 	case err != nil:
 		r.problem(check, err.Error(), "correct the setting")

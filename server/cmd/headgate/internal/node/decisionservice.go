@@ -149,7 +149,7 @@ func (n *Node) openGRPC() (protocolServer, error) {
 
 // connLimits returns the limits of a listener's connections, except for their total number.
 func (n *Node) connLimits(perAddress config.CountOrOff) service.ConnLimits {
-	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.share}
+	return service.ConnLimits{PerAddress: int(perAddress), Exempt: n.identity.IsProxy, Descriptors: n.descriptors.Share}
 }
 
 // openEnvoy creates the server of Envoy's protocol, for the HTTP and gRPC listeners.

@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/clientip"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/descriptors"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/limiters"
 	"github.com/headgate/headgate/server/docsite"
@@ -93,7 +94,7 @@ type rulesSource struct {
 
 // listeners are the servers of a node.
 type listeners struct {
-	descriptors descriptors
+	descriptors *descriptors.Plan
 	gateway     *gateway.Gateway // nil if it is off
 	service     decisionService
 	admin       *server       // nil if it is off
@@ -139,8 +140,8 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openIdentity(ctx, secret, secondSecret); err != nil {
 		return err
 	}
-	// divideDescriptors also validates the settings of the gateway, so it is called before the database is opened.
-	if err := n.divideDescriptors(conns.DescriptorLimit()); err != nil {
+	// New also validates the settings of the gateway, so it is called before the database is opened.
+	if n.descriptors, err = descriptors.New(n.config, conns.DescriptorLimit(), n.log); err != nil {
 		return err
 	}
 	if n.stores, err = limiters.OpenStores(ctx, limiters.StoreOptions{
@@ -318,7 +319,7 @@ func (n *Node) openGateway() error {
 	if err != nil {
 		return err
 	}
-	n.descriptors.limitGateway(&settings)
+	n.descriptors.LimitGateway(&settings)
 	settings.Limit, settings.Identity, settings.Logger = limit, n.identity, n.componentLogger("gateway")
 	settings.Observe = n.metrics.ObserveRequest
 	if settings.AccessLog != nil && n.options.LogLines != nil {

@@ -1,4 +1,4 @@
-package node
+package descriptors
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 )
 
 func TestTooFewDescriptorsAreDivided(t *testing.T) {
-	few := &descriptorNeed{listeners: map[string]int{"gateway": 100, "admin": 50}, upstreams: 1, connections: 100, upgraded: 20}
-	usual := &descriptorNeed{
+	few := &need{listeners: map[string]int{"gateway": 100, "admin": 50}, upstreams: 1, connections: 100, upgraded: 20}
+	usual := &need{
 		listeners: map[string]int{"gateway": 10_000, "api": 20_000, "grpc": 20_000, "resp": 20_000, "admin": 20_000},
 		upstreams: 2, connections: 2048, upgraded: 20_000,
 	}
 	for _, tt := range []struct {
 		what                          string
 		limit                         int
-		need                          *descriptorNeed
+		need                          *need
 		reserved, shared, perUpstream int
 		level                         string
 	}{
@@ -32,25 +32,25 @@ func TestTooFewDescriptorsAreDivided(t *testing.T) {
 		{"20000", 20_000, usual, 1782, 8914, 1024, "INFO"},
 		{"hardly any", 64, usual, 3, 21, 6, "WARN"},
 	} {
-		d := planDescriptors(tt.limit, tt.need)
+		p := divide(tt.limit, tt.need)
 		shared := 0
-		if d.isShort() {
-			shared = d.share.Shared.Total()
+		if p.isShort() {
+			shared = p.Share.Shared.Total()
 		}
-		if d.share.Reserved != tt.reserved || shared != tt.shared || d.perUpstream != tt.perUpstream {
+		if p.Share.Reserved != tt.reserved || shared != tt.shared || p.perUpstream != tt.perUpstream {
 			t.Errorf("%s: got %d reserved, %d shared, %d for each upstream; want %d, %d, %d", tt.what,
-				d.share.Reserved, shared, d.perUpstream, tt.reserved, tt.shared, tt.perUpstream)
+				p.Share.Reserved, shared, p.perUpstream, tt.reserved, tt.shared, tt.perUpstream)
 		}
-		if used := d.share.Reserved*len(tt.need.listeners) + shared + d.perUpstream*tt.need.upstreams; d.isShort() && used > tt.limit {
+		if used := p.Share.Reserved*len(tt.need.listeners) + shared + p.perUpstream*tt.need.upstreams; p.isShort() && used > tt.limit {
 			t.Errorf("%s: connections may use %d of %d descriptors", tt.what, used, tt.limit)
 		}
 		var log bytes.Buffer
-		d.logShortage(slog.New(slog.NewTextHandler(&log, nil)), false)
+		p.logShortage(slog.New(slog.NewTextHandler(&log, nil)), false)
 		if level := "level=" + tt.level; tt.level == "" && log.Len() > 0 || !strings.Contains(log.String(), level) && tt.level != "" {
 			t.Errorf("%s: got %q in the log, want %q", tt.what, log.String(), tt.level)
 		}
 		settings := gateway.Config{Routes: []gateway.Route{{}, {UpstreamConns: 5}}}
-		d.limitGateway(&settings)
+		p.LimitGateway(&settings)
 		if got := settings.Routes[0].UpstreamConns; got != tt.perUpstream {
 			t.Errorf("%s: got %d connections for an upstream, want %d", tt.what, got, tt.perUpstream)
 		}
@@ -70,8 +70,7 @@ func TestConfigFileMakesTheShortageAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	n := &Node{config: c, log: slog.New(slog.NewTextHandler(&log, nil))}
-	if err := n.divideDescriptors(20_000); err != nil {
+	if _, err := New(c, 20_000, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "level=WARN") {
