@@ -66,7 +66,7 @@ func TestForeignValueOfTheSecretKeyIsAnError(t *testing.T) {
 			}
 		}
 		_, err := open(t, server.URL(), Options{}).Take(within(t, unhurried), c)
-		says(t, err, server.Addr(), "has a value o", "prefix")
+		says(t, err, server.Addr(), " a value ", "prefix")
 	}
 }
 
