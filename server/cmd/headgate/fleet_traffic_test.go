@@ -266,7 +266,7 @@ func (f *trafficFleet) checkNode() {
 	if err := node.Do(f.t.Context(), http.MethodGet, "/v1/rules", nil, nil, nil); err == nil {
 		f.t.Error("the rules of a node: got no error, want none but its traffic")
 	}
-	f.want("user=noisy  per-user", "top", "--once", "--server", "http://"+f.nodes[0].admin)
+	f.want("user=noisy ", "top", "--once", "--server", "http://"+f.nodes[0].admin)
 	f.want("user=noisy  per-user", "traffic", "decisions", "user=noisy", "--server", "http://"+f.nodes[0].admin)
 }
 

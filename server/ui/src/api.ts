@@ -74,8 +74,8 @@ export interface Call {
 export async function call<T>(path: string, options: Call = {}): Promise<T> {
   const sent = token;
   const response = await send(path, options);
-  // The response may arrive after the user has signed out, or in with another token.
-  if (response.status === 401 && !options.stay && sent !== "" && sent === token) onRefused();
+  // The response may arrive after the user has signed out, or in with another token, or has left the page.
+  if (response.status === 401 && !options.stay && !options.signal?.aborted && sent !== "" && sent === token) onRefused();
   if (!response.ok) throw await problemOf(response);
   try {
     return (await response.json()) as T;

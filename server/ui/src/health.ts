@@ -36,14 +36,14 @@ export function useHealth(): State | undefined {
 export function useFleetState(session: Session | undefined): State | undefined {
   const who = session?.who;
   const namespace = session?.namespace ?? "default";
-  const polled = usePoll((signal) => read(who, namespace, signal), JSON.stringify([who?.id, namespace]), 1_000);
+  const polled = usePoll((signal) => readState(who, namespace, signal), JSON.stringify([who?.id, namespace]), 1_000);
   const last = useRef<State | undefined>(undefined);
   if (polled.data) last.current = polled.data;
   return last.current;
 }
 
 // A token that was revoked does not sign out here, as that would take what somebody is writing: the next call of a page does.
-async function read(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
+export async function readState(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
   const [status, fleet, enforcement, alerts, stores] = await Promise.allSettled([
     readStatus(signal),
     who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal, stay: true }) : Promise.resolve({ nodes: [] as FleetNode[] }),
@@ -123,7 +123,7 @@ export function failingOpenOf(alerts: readonly Alert[], nodes: readonly FleetNod
 const mostRules = 12;
 
 async function unlimitedOf(namespace: string, since: string | undefined, signal: AbortSignal): Promise<State["unlimited"]> {
-  const traffic = await readTraffic({ namespace, window: "1m", signal });
+  const traffic = await readTraffic({ namespace, window: "1m", signal, stay: true });
   const step = seconds(traffic.step);
   const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0).slice(0, mostRules);
   const policies = await Promise.all(rules.map((r) => policyOf(r.rule, namespace, signal)));
@@ -142,7 +142,7 @@ type Policy = "open" | "other" | "shadow";
 /** A rule that cannot be read, such as one just deleted, has the default. */
 async function policyOf(rule: string, namespace: string, signal: AbortSignal): Promise<Policy> {
   try {
-    const { on_failure: policy = "open", on_limit: limit } = (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal })).rule;
+    const { on_failure: policy = "open", on_limit: limit } = (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal, stay: true })).rule;
     return limit === "shadow" ? "shadow" : policy === "open" ? "open" : "other";
   } catch (err) {
     if (err instanceof Problem) return "open";

@@ -90,8 +90,8 @@ interface Query {
   signal?: AbortSignal;
 }
 
-export function readTraffic({ namespace, window, rule, most, signal }: Query): Promise<Traffic> {
-  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule, limit: most?.toString() }, ...(signal ? { signal } : {}) });
+export function readTraffic({ namespace, window, rule, most, signal, stay = false }: Query & { stay?: boolean }): Promise<Traffic> {
+  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule, limit: most?.toString() }, stay, ...(signal ? { signal } : {}) });
 }
 
 interface ClientsQuery extends Query {
