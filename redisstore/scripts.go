@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 
@@ -109,21 +110,31 @@ func (s *Store) preload(ctx context.Context) {
 	}
 }
 
+// loadScripts loads the scripts into all primaries at the same time, so that one that is unreachable does not keep them
+// from the others.
 func (s *Store) loadScripts(ctx context.Context) error {
 	m, err := s.client.Map()
 	if err != nil {
 		return err
 	}
+	errs := make([]error, len(m.Shards))
+	var loads sync.WaitGroup
+	for i, shard := range m.Shards {
+		loads.Go(func() { errs[i] = s.loadScriptsInto(ctx, shard.Primary) })
+	}
+	loads.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Store) loadScriptsInto(ctx context.Context, server *topology.Server) error {
 	all := s.currentScripts().all()
-	for _, shard := range m.Shards {
-		commands := make([]rueidis.Completed, len(all))
-		for i, sc := range all {
-			commands[i] = s.client.Builder().ScriptLoad().Script(sc.body).Build()
-		}
-		for _, result := range shard.Primary.DoMulti(ctx, commands...) {
-			if err := result.Error(); err != nil {
-				return s.client.Explain(err, shard.Primary.Addr())
-			}
+	commands := make([]rueidis.Completed, len(all))
+	for i, sc := range all {
+		commands[i] = s.client.Builder().ScriptLoad().Script(sc.body).Build()
+	}
+	for _, result := range server.DoMulti(ctx, commands...) {
+		if err := result.Error(); err != nil {
+			return s.client.Explain(err, server.Addr())
 		}
 	}
 	return nil
