@@ -78,7 +78,7 @@ func nodeBytes(counters float64) float64 {
 func Defaults(counters float64) Constants {
 	const (
 		results    = "bench/RESULTS.md: "
-		syncTest   = "TestPlanOfAsyncIsWhatNodesNeed in server/cmd/headgate"
+		syncTest   = "TestSoakPlanOfAsyncIsWhatNodesNeed in server/cmd/headgate"
 		ledgerTest = "TestMemoryOfSharedCounters in server/plan"
 		exchanges  = "BenchmarkExchange in server/fleet/fleetredis"
 		totals     = "BenchmarkTotals in server/fleet/fleetredis"
