@@ -27,7 +27,7 @@ type HistoryOptions struct {
 // own requests.
 const (
 	NodeHistoryKeep     = 24 * time.Hour
-	NodeHistoryMaxBytes = 3 << 20
+	NodeHistoryMaxBytes = 5 << 19
 	NodeHistoryClients  = 5 * time.Minute
 )
 
@@ -47,7 +47,7 @@ const (
 	maxRules = 20_000
 	// For each minute, the minuteClients clients with the most requests are kept, and as many with the most denials. For
 	// each hour, these are hourClients of each. A node's History has less memory and keeps nodeClients for each minute.
-	minuteClients, hourClients, nodeClients = 250, 500, 100
+	minuteClients, hourClients, nodeClients = 250, 500, 50
 	// keptMinutes is the number of minutes for which clients are kept by the minute. Older ones are only kept by the hour.
 	keptMinutes = 60
 )
