@@ -50,7 +50,10 @@ func TestNodesGetKeysEncrypted(t *testing.T) {
 	other := nodequery.NewResponder(engineOf(t, text), "default", identifier(t, "another secret of another fleet"), nil)
 	start(s, "good", good, good.Key())
 	start(s, "other", other, other.Key())
-	for _, attribute := range []string{"api_key=LOOKED-UP", "bearer=LOOKED-UP", "cookie.s=LOOKED-UP", "header.x=LOOKED-UP", "query.q=LOOKED-UP"} {
+	for _, attribute := range []string{
+		"api_key=LOOKED-UP", "bearer=LOOKED-UP", "cookie.s=LOOKED-UP", "header.x=LOOKED-UP", "query.q=LOOKED-UP",
+		"user=LOOKED-UP", "path=/LOOKED-UP", "jwt.email=LOOKED-UP", "descriptor.api_key=LOOKED-UP", "segment.2=LOOKED-UP",
+	} {
 		got := s.call("GET", "/v1/keys?"+attribute, "").wants(200, `"id":"good"`, `"state":"answered"`, "a different --key-secret-file")
 		if has := strings.Contains(got.body, `"id":"per-key"`); has != strings.HasPrefix(attribute, "api_key") {
 			t.Errorf("%s: got %s, want what the key has left, and no other", attribute, got.body)
@@ -59,8 +62,8 @@ func TestNodesGetKeysEncrypted(t *testing.T) {
 	s.call("POST", "/v1/keys:reset", `{"attributes":{"api_key":"LOOKED-UP"}}`).wants(200, `"reset":["per-key"]`)
 	mu.Lock()
 	defer mu.Unlock()
-	if len(sent) < 12 {
-		t.Errorf("nodes were asked %d times, want 12", len(sent))
+	if len(sent) < 22 {
+		t.Errorf("nodes were asked %d times, want 22", len(sent))
 	}
 	for _, body := range sent {
 		if strings.Contains(body, "LOOKED-UP") {
@@ -73,7 +76,9 @@ func TestKeysAreNotSentWithoutASecretOfTheFleet(t *testing.T) {
 	s := open(t, api.Config{})
 	a := newFarNode(t, "a", perUserHour, memory(t), false)
 	a.beat(s, "")
-	s.call("GET", "/v1/keys?api_key=k", "").wants(http.StatusBadGateway, "--key-secret-file")
+	for _, attribute := range []string{"api_key", "descriptor.x-api-key", "jwt.session_id"} {
+		s.call("GET", "/v1/keys?"+attribute+"=k", "").wants(http.StatusBadGateway, "--key-secret-file")
+	}
 	if got := a.asked.Load(); got != 0 {
 		t.Errorf("the node was asked %d times, want none", got)
 	}

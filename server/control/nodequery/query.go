@@ -2,6 +2,7 @@ package nodequery
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/identity"
@@ -27,28 +28,24 @@ type Query struct {
 	Nonce string `json:"once"`
 }
 
-// seal encrypts the attributes that may be secret.
+// seal encrypts the attributes. Without a secret it leaves them, and returns errNoSecret if one may be secret.
 func (q *Query) seal(id *identity.Identifier) error {
-	plain, secret := make(map[string]string), make(map[string]string)
-	for name, value := range q.Attributes {
-		if MayBeSecret(name) {
-			secret[name] = value
-		} else {
-			plain[name] = value
-		}
-	}
-	if len(secret) == 0 {
+	if len(q.Attributes) == 0 {
 		return nil
 	}
-	text, err := json.Marshal(secret)
+	text, err := json.Marshal(q.Attributes)
 	if err != nil {
 		return err
 	}
-	sealed, ok := id.Seal(text)
-	if !ok {
-		return errNoSecret
+	if sealed, ok := id.Seal(text); ok {
+		q.Attributes, q.Sealed = nil, sealed
+		return nil
 	}
-	q.Attributes, q.Sealed = plain, sealed
+	for name := range q.Attributes {
+		if MayBeSecret(name) {
+			return errNoSecret
+		}
+	}
 	return nil
 }
 
@@ -67,12 +64,21 @@ func (q *Query) unseal(id *identity.Identifier) error {
 	return json.Unmarshal(text, &q.Attributes)
 }
 
-// MayBeSecret reports whether the values of an attribute may be credentials.
+// MayBeSecret reports whether the values of an attribute may be credentials. Of descriptors and claims, these are the
+// values of those whose names say so.
 func MayBeSecret(attribute string) bool {
-	switch kind, _, _ := strings.Cut(attribute, "."); kind {
+	switch kind, name, _ := strings.Cut(attribute, "."); kind {
 	case "api_key", "bearer", "cookie", "header", "query":
 		return true
+	case "descriptor", "jwt":
+		name = strings.ToLower(name)
+		return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 	default:
 		return false
 	}
+}
+
+// secretWords are parts of the names of descriptors and claims that may be credentials.
+var secretWords = []string{
+	"auth", "bearer", "cookie", "credential", "key", "passphrase", "password", "secret", "session", "token",
 }

@@ -185,6 +185,20 @@ func TestSecretsAreShownAsHashes(t *testing.T) {
 	}
 }
 
+func TestValuesThatMayBeSecretAreHidden(t *testing.T) {
+	namer := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet"))
+	for attribute, hidden := range map[string]bool{
+		"api_key": true, "bearer": true, "cookie.sid": true, "header.x": true, "query.q": true,
+		"descriptor.X-API-Key": true, "descriptor.authorization": true, "jwt.session_id": true,
+		"user": false, "ip": false, "jwt.sub": false, "descriptor.tenant": false, "segment.2": false,
+	} {
+		const value = "sk_live_0123456789abcdef"
+		if got := namer.Kept(attribute, value); strings.Contains(got, value) == hidden {
+			t.Errorf("%s: got %q, want hidden %v", attribute, got, hidden)
+		}
+	}
+}
+
 // A value that is too long for a table is found by its hash.
 func TestLongValuesAreFound(t *testing.T) {
 	for _, length := range []int{70, 71, 72, 127, 128, 256, 257, 1000} {
