@@ -102,7 +102,7 @@ func New(c Config) (*Server, error) {
 	s.alerts = s.newAlerts()
 	s.ended, s.stop = context.WithCancel(context.Background())
 	s.trafficCalls = trafficapi.New(trafficapi.Options{
-		Store: s.traffic, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
+		Store: s.traffic, DB: c.DB, Nodes: s.nodes, Poller: s.poller, Editor: s.editor, Identifier: c.Identifier, Namer: c.Namer,
 		Now: c.Now, Local: c.Node, LocalNamespace: c.NodeNamespace, MaxStreams: c.MaxWatchers,
 		TokenCheckInterval: func() time.Duration { return s.keepAlive }, TokenValid: s.isTokenValid, StreamContext: s.ended,
 		RecordEvent: s.recordEvent, NodeHistory: c.NodeHistory,

@@ -314,6 +314,24 @@ func TestWhatIfReplaysTheSamplesOfNodes(t *testing.T) {
 	}
 }
 
+// The rules service has the registered clients of all namespaces, also of those whose rules this process does not follow.
+func TestWhatIfKnowsRegisteredClientsOfOtherNamespaces(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{Now: clock.time, Node: engineOf(t, `{"rules":[]}`), NodeID: "here", NodeNamespace: "here"})
+	n := newFarNode(t, "far", perUserHour, memory(t), false)
+	who, err := identity.New(identity.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.answerer = nodequery.NewResponder(n.engine, "default", who, sampleSource(t, clock.time()))
+	n.beat(s, "")
+	s.call("POST", "/v1/rules", `{"id":"search","key":["user"],"limits":["1000/h"]}`).wants(201)
+	const whatIf = `{"rule":"search","limits":["20/h fixed-window"],"window":"1h"}`
+	s.call("POST", "/v1/whatif", whatIf).wants(200, `"affected":{"value":1,`)
+	s.call("PUT", "/v1/clients/u0", `{"id":"u0","attributes":{"user":["u0"]},"limits":["500/h"]}`).wants(201)
+	s.call("POST", "/v1/whatif", whatIf).wants(200, `"affected":{"value":0,`, `"denied":{"value":0,`)
+}
+
 func TestWhatIfSaysThatSamplesAreOff(t *testing.T) {
 	s := open(t, api.Config{Node: engineOf(t, `{"rules":[]}`), NodeID: "a", NodeTraffic: func(json.RawMessage) (json.RawMessage, error) {
 		return json.Marshal(traffic.NodeResponse{SamplesOff: true})

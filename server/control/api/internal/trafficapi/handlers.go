@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api/internal/call"
 	"github.com/headgate/headgate/server/control/edit"
 	"github.com/headgate/headgate/server/control/fleettraffic"
@@ -20,6 +21,7 @@ import (
 // Options configure Handlers. All but Local and NodeHistory are required.
 type Options struct {
 	Store      *fleettraffic.Store
+	DB         control.DB
 	Nodes      *nodes.Registry
 	Poller     *nodequery.Poller
 	Editor     *edit.Editor

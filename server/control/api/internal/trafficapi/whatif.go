@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/edit"
+	"github.com/headgate/headgate/server/control/follow"
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/telemetry/traffic"
@@ -125,8 +126,8 @@ func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
 	return window, top, nil
 }
 
-// ruleInForce returns the rule to change. It also returns the rules in force if they are in this process, otherwise a
-// set with this rule only.
+// ruleInForce returns the rule to change, and the rules in force with the registered clients and the overrides. If the
+// rule is disabled or newer than the rules of this process, the set has this rule only.
 func (h *Handlers) ruleInForce(c *call.Call, r *whatIfRequest) (*match.Set, *rules.Rule, error) {
 	id := r.Rule
 	if r.Draft != nil {
@@ -147,11 +148,20 @@ func (h *Handlers) ruleInForce(c *call.Call, r *whatIfRequest) (*match.Set, *rul
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.options.Local != nil && h.options.LocalNamespace == c.Namespace && h.options.Local.Rules().Rule(id) != nil {
-		return h.options.Local.Rules(), &rule, nil
+	set, err := h.rulesInForce(c)
+	if err == nil && set.Rule(id) == nil {
+		set, err = match.Compile([]rules.Rule{rule})
 	}
-	set, err := match.Compile([]rules.Rule{rule})
 	return set, &rule, err
+}
+
+// rulesInForce returns the rules of the namespace of a call: those of the node in this process, or else those in the
+// database.
+func (h *Handlers) rulesInForce(c *call.Call) (*match.Set, error) {
+	if h.options.Local != nil && h.options.LocalNamespace == c.Namespace {
+		return h.options.Local.Rules(), nil
+	}
+	return follow.Load(c.R.Context(), follow.Database(h.options.DB, c.Namespace, nil), h.options.Now())
 }
 
 // proposed returns the proposed rule, and notes about the limits of the replay.
