@@ -205,6 +205,20 @@ func (c *Client) Import(ctx context.Context, lines io.Reader, prune bool) (*edit
 	return imported, nil
 }
 
+// whatIfTimeout limits a what-if. The service replays requests for up to 20 s, after it has queried the nodes.
+const whatIfTimeout = time.Minute
+
+// WhatIf replays requests that the nodes have sampled. request and response are those of POST /v1/whatif.
+func (c *Client) WhatIf(ctx context.Context, request, response any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("whatif: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(whatIfTimeout, c.config.Timeout))
+	defer cancel()
+	return c.upload(ctx, apiCall{path: "/v1/whatif", body: bytes.NewReader(body), media: jsonType}, response)
+}
+
 // upload posts a body of any size and decodes the response.
 func (c *Client) upload(ctx context.Context, request apiCall, out any) error {
 	request.method = http.MethodPost

@@ -246,3 +246,27 @@ func TestHeartbeats(t *testing.T) {
 		t.Errorf("got %+v, %v", beat, err)
 	}
 }
+
+// A what-if takes longer than other calls.
+func TestWhatIfOutlastsTheTimeoutOfCalls(t *testing.T) {
+	t.Parallel()
+	const timeout = 50 * time.Millisecond
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-time.After(4 * timeout):
+		case <-r.Context().Done():
+		}
+		answer(w, http.StatusOK, "application/json", `{"window":"1h"}`)
+	}))
+	defer s.Close()
+	c, err := remote.New(remote.Config{URL: s.URL, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	var response struct{ Window string }
+	if err := c.WhatIf(t.Context(), map[string]string{"rule": "a"}, &response); err != nil || response.Window != "1h" {
+		t.Errorf("got %+v, %v, want the window", response, err)
+	}
+}

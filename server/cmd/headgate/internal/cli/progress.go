@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate/server/internal/terminal"
@@ -38,5 +39,31 @@ func (l *ProgressLine) Printf(format string, args ...any) {
 func (l *ProgressLine) Clear() {
 	if l.terminal != nil {
 		_, _ = io.WriteString(l.terminal, "\r\x1b[K")
+	}
+}
+
+// ShowWait shows what is being waited for, and for how long, until stop is called, which removes the line.
+func (l *ProgressLine) ShowWait(what string) (stop func()) {
+	if l.terminal == nil {
+		return func() {}
+	}
+	began, tick := time.Now(), time.NewTicker(time.Second)
+	done := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		for {
+			l.Printf("%s: %d s", what, int(time.Since(began).Seconds()))
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		tick.Stop()
+		close(done)
+		shown.Wait()
+		l.Clear()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,7 +127,10 @@ func (p *program) whatIfRemotely(ctx context.Context, client *remote.Client, f *
 		Nodes  []nodequery.NodeStatus `json:"nodes"`
 		Error  string                 `json:"error,omitempty"`
 	}
-	if err := client.Do(ctx, http.MethodPost, "/v1/whatif", nil, body, &response); err != nil {
+	stop := cli.NewProgressLine(p.Stderr).ShowWait("the rules service replays sampled requests")
+	err = client.WhatIf(ctx, body, &response)
+	stop()
+	if err != nil {
 		return err
 	}
 	if f.out != output.Table {
