@@ -162,15 +162,12 @@ func (f *HealthStats) Problems() (list []source.Problem) {
 	return list
 }
 
-// A primary is hot if it has more than hotOps operations per second, and more than hotFactor times the average of all
-// primaries.
-const (
-	hotOps    = 5000
-	hotFactor = 2
-)
+// A primary is hot if it has more than hotOps operations per second, and more than twice the average of the others.
+const hotOps = 5000
 
 // IsHot reports whether a server has far more traffic than the others. primaries is their number, and total the
 // operations per second of all of them.
 func (s *ServerStats) IsHot(primaries int, total int64) bool {
-	return s.Up && s.Role == RolePrimary && s.OpsPerSecond > hotOps && s.OpsPerSecond*int64(primaries) > hotFactor*total
+	others, rest := int64(primaries-1), total-s.OpsPerSecond
+	return s.Up && s.Role == RolePrimary && s.OpsPerSecond > hotOps && s.OpsPerSecond*others > 2*rest
 }

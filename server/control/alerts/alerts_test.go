@@ -59,6 +59,15 @@ func TestEveryConditionIsFound(t *testing.T) {
 		{"hot_shard/r1 9000", func(_ *alerts.Input, n *control.Node) {
 			n.Health.Servers = []control.ServerStats{primary("r1", 9000), primary("r2", 100), primary("r3", 100)}
 		}},
+		{"hot_shard/r1 9000", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Servers = []control.ServerStats{primary("r1", 9000), primary("r2", 4400)}
+		}},
+		{"", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Servers = []control.ServerStats{primary("r1", 9000), primary("r2", 4500)}
+		}},
+		{"", func(_ *alerts.Input, n *control.Node) {
+			n.Health.Servers = []control.ServerStats{primary("r1", 9000)} // there are no others
+		}},
 		{"certificate_expiring/gateway -5.184e+05", func(_ *alerts.Input, n *control.Node) {
 			n.Health.Certificates = []control.CertificateExpiry{{Listener: "gateway", Expires: expires}}
 		}},

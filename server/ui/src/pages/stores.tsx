@@ -202,7 +202,7 @@ function columns(now: number): Column<Row>[] {
     { name: "Circuit", means: "Open: the server gets no requests, and on_failure decides", cell: (r) => <CircuitCell of={r} /> },
     {
       name: "Ops/s",
-      means: "Operations per second, now and while this page is open; hot: more than 5000 and twice the average of the primaries",
+      means: "Operations per second, now and while this page is open; hot: more than 5000 and twice the average of the other primaries",
       num: true,
       cell: (r) => (
         <>
