@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/headgate/headgate/rules"
@@ -19,6 +20,10 @@ func (r *Recorder) rotate() []ClientCount {
 			r.dropTable(stats)
 		}
 	}
+	for _, stats := range r.removed {
+		r.dropTable(stats)
+	}
+	r.removed = nil
 	return list
 }
 
@@ -50,7 +55,7 @@ func (r *Recorder) clients(end bool) []ClientCount {
 	if t := r.shared.Load(); t != nil && t.used.Load() {
 		add(t, maxReported)
 	}
-	for _, stats := range r.index.Load().byID {
+	for _, stats := range slices.AppendSeq(slices.Clone(r.removed), maps.Values(r.index.Load().byID)) {
 		if t := stats.clients.Load(); t != nil && t.used.Load() {
 			add(t, maxPerRule)
 		}

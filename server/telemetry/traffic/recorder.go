@@ -97,6 +97,8 @@ type Recorder struct {
 	bytes  int // of all tables
 	size   int // of new tables
 	names  map[nameKey]RawClient
+
+	removed []*ruleStats // rules that were removed in this minute
 }
 
 // NewRecorder returns a Recorder without rules.
@@ -151,7 +153,7 @@ func (r *Recorder) SetRules(list []*rules.Rule) {
 	}
 	for id, stats := range old.byID {
 		if next.byID[id] == nil {
-			r.dropTable(stats)
+			r.removed = append(r.removed, stats)
 		}
 	}
 	r.index.Store(next)

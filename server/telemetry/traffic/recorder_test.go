@@ -185,6 +185,28 @@ func TestSecretsAreShownAsHashes(t *testing.T) {
 	}
 }
 
+func TestClientsOfARemovedRuleAreReported(t *testing.T) {
+	r := newRig(t, perUser, traffic.Clear)
+	r.send(1, attributes("user", "noisy"))
+	r.pass(2 * time.Second) // the rule is active and has a table of its own
+	r.send(19, attributes("user", "noisy"))
+	doc, err := file.Parse("rules.yaml", []byte(`rules: [{ id: all, limits: 100000/s }]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := doc.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.metrics.SetRules(telemetry.RuleLoad{Set: set, Revision: 2, Loaded: start})
+	for range 2 { // the minute ends in the second one
+		r.pass(time.Minute)
+		if got, want := r.clients(traffic.ClientsQuery{}), `{"user":"noisy"} search 20=5+15`; !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s first", got, want)
+		}
+	}
+}
+
 func TestValuesThatMayBeSecretAreHidden(t *testing.T) {
 	namer := traffic.NewNamer(traffic.Clear, []byte("a secret of the fleet"))
 	for attribute, hidden := range map[string]bool{
