@@ -128,11 +128,15 @@ func (s *Store) Report(ctx context.Context, name string, r *traffic.Report) (lis
 	return list, cursor, nil
 }
 
-// Run calls Flush every minute until ctx ends, and a last time after that.
+// flushInterval is less than a minute, so that a process that is killed loses no more than a minute although nodes
+// report a few seconds late.
+const flushInterval = 30 * time.Second
+
+// Run calls Flush every flushInterval until ctx ends, and a last time after that.
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := s.options.Now()
-		timer := time.NewTimer(now.Truncate(time.Minute).Add(time.Minute + traffic.ClientLag).Sub(now))
+		timer := time.NewTimer(now.Truncate(flushInterval).Add(flushInterval + traffic.ClientLag).Sub(now))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -158,7 +162,7 @@ func (s *Store) Flush(ctx context.Context, all bool) {
 			err = errors.Join(err, s.load(ctx, n, 3*time.Minute))
 		}
 		if err != nil && ctx.Err() == nil {
-			s.options.Logger.Warn("traffic statistics not stored, trying again in a minute", "namespace", n.name,
+			s.options.Logger.Warn("traffic statistics not stored, trying again later", "namespace", n.name,
 				"err", err.Error())
 		}
 	}

@@ -334,6 +334,9 @@ export interface WhatIfPoint {
 /** What other limits would have done to the requests of the last hours. */
 export interface WhatIf {
   window: string;
+  /** The time in which the replayed requests were sampled. It is shorter than the window if nodes have no older samples. */
+  from: string;
+  to: string;
   limits: string[];
   /** 1 if the requests of all clients are known. */
   sampled_one_in: number;

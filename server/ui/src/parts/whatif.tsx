@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { call, Problem, type Estimate, type RuleItem, type WhatIf } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { splitList } from "../draft.ts";
-import { count, percent } from "../format.ts";
+import { count, percent, stamp } from "../format.ts";
 import { powers, type Session } from "../session.ts";
 import { clientName, deniedPercent } from "../traffic.ts";
 import { Curve } from "./curve.tsx";
@@ -107,6 +107,9 @@ function Outcome({ of, onTry, onApply }: OutcomeProps) {
           </div>
         )}
       </dl>
+      <p class="muted">
+        Requests from {stamp(of.from)} to {stamp(of.to)}.
+      </p>
       {of.sampled_one_in > 1 && <p class="muted">Estimated from a sample of 1 in {count(of.sampled_one_in)} clients. Intervals contain the truth with a probability of 95 %.</p>}
       {of.curve.length > 1 && of.requests.value > 0 && <Curve of={of} />}
       {[...(of.notes ?? []), ...(of.partial ? ["The replay took too long: the result is of a part of the requests."] : []), ...(of.error ? [`Some nodes failed: ${of.error}`] : [])].map((note) => (
