@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/telemetry/traffic"
 )
 
 // says runs a command that has to fail and returns what it says.
@@ -80,7 +83,26 @@ func TestFailedImportReportsItsProgress(t *testing.T) {
 	}
 }
 
-func TestAuditListsResetsAndRestores(t *testing.T) {
+// reportTraffic reports denied requests of a client as a node does.
+func (s *shell) reportTraffic(node string, client map[string]string) {
+	s.t.Helper()
+	p := cli.Program{Environ: s.env}
+	c, err := p.Connect(&cli.ServerFlags{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	now := time.Now().Unix()
+	report := traffic.Report{
+		Node: node, Started: 1, Minute: now - now%60,
+		Clients: []traffic.ClientCount{{Client: traffic.NewClient(client), Rule: "search-per-user", Requests: 20, Denied: 15}},
+	}
+	if err := c.Do(context.Background(), http.MethodPost, "/v1/traffic:report", nil, report, nil); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestAuditListsEvents(t *testing.T) {
 	s := newShell(t)
 	s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule))
 	await.NoError(t, "the rule to be in force", func() error {
@@ -90,9 +112,15 @@ func TestAuditListsResetsAndRestores(t *testing.T) {
 	if !strings.Contains(got, "  keys.reset  ") || !strings.Contains(got, "  admin  ") || !strings.Contains(got, "  127.0.0.1  ") {
 		t.Errorf("got\n%s\nwant who did it, from where", got)
 	}
+	s.reportTraffic("eu-1", map[string]string{"user": "noisy", "ip": "192.0.2.7"})
+	s.want("erased 1 record\n", "traffic", "erase", "user=noisy", "ip=192.0.2.7")
+	got = s.want("erased 1 record of a client, selected by ip, user", "audit", "--limit", "1")
+	if !strings.Contains(got, "  traffic.erase  ") {
+		t.Errorf("got\n%s\nwant the action", got)
+	}
 	saved := filepath.Join(t.TempDir(), "saved")
 	s.want("saved", "backup", saved)
 	s.want("acme", "clients", "set", "acme")
 	s.want("restored", "restore", "--replace", saved)
-	s.want("revision 4 replaced by a backup of revision 3", "audit", "--all", "--kind", "event", "--limit", "1")
+	s.want("revision 5 replaced by a backup of revision 4", "audit", "--all", "--kind", "event", "--limit", "1")
 }

@@ -30,7 +30,7 @@ func changesText(r *edit.Revision) string {
 	for i, c := range changes {
 		part := fmt.Sprintf("%s %s %s", c.Action, c.Kind, c.ID)
 		if c.Kind == control.KindEvent {
-			part = describeEvent(c.After)
+			part = describeEvent(c.ID, c.After)
 		}
 		if i > 0 && len(text)+len(part) > width {
 			return fmt.Sprintf("%s and %d more", text, r.Count-i)
@@ -43,24 +43,31 @@ func changesText(r *edit.Revision) string {
 	return text
 }
 
-// describeEvent describes an event of the audit log: reset counters, a removed node, or a restored backup.
-func describeEvent(after json.RawMessage) string {
+// describeEvent describes an event of the audit log by its ID and its body, or returns the ID of an unknown event.
+func describeEvent(id string, after json.RawMessage) string {
 	var e struct {
 		Node               string
 		Client             map[string]string
 		Rules              []string
 		More               int
 		Revision, Replaced int64
+		Attributes         string
+		Entries            int
 		Error              string
 	}
 	if err := json.Unmarshal(after, &e); err != nil {
 		return string(after)
 	}
-	switch {
-	case e.Node != "":
+	switch id {
+	case "nodes.delete":
 		return "removed node " + e.Node
-	case e.Client == nil:
+	case "restore":
 		return fmt.Sprintf("revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
+	case "traffic.erase":
+		return "erased " + output.Plural(e.Entries, "record") + " of a client, selected by " + e.Attributes
+	case "keys.reset":
+	default:
+		return id
 	}
 	text := "reset " + cli.FormatAttributes(e.Client) + " under " + output.OrDash(strings.Join(e.Rules, ", "))
 	if e.More > 0 {
