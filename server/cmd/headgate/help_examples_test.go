@@ -46,7 +46,7 @@ func (s *shell) typed(line string) (said string, code int) {
 
 // Words of examples that cannot be run here: they go on for ever, or are of servers, paths and moments that a test does not have.
 var notHere = []string{
-	"headgate serve", "source <(", "redis://cache", "--db /var/lib", "--token-file first-token", "webhooks retry", "headgate demo",
+	"headgate serve", "source <(", "redis://cache", "--db /var/lib", "--token-file first-token", "headgate demo",
 	"headgate doctor", // it checks the default ports; TestDoctor… run it
 	"bench ramp --target", "bench load", "--calibrate",
 }
@@ -54,14 +54,16 @@ var notHere = []string{
 // smallScenario is a scenario for headgate simulate.
 const smallScenario = "duration: 1s\nlimits: [10/s]\ntraffic: [{ rate: 50 }]\n"
 
-// What each command's help shows can be typed as it is, where there is what it speaks of.
 // changingWords are in examples that may change or delete what later ones need.
 var changingWords = []string{
 	" apply", " delete", " import", " restore", " rollback", " context ", " clients ", " rules ", " enforce", " erase",
 }
 
+// What each command's help shows can be typed as it is, where there is what it speaks of. A command whose examples change something in the
+// rules service has --note.
 func TestExamplesInTheHelpWork(t *testing.T) {
 	s := newShell(t)
+	recorded := s.recordChanges()
 	dir := t.TempDir()
 	t.Chdir(dir)
 	s.env = append(s.env, "HEADGATE_CONTEXT=here", "HOME="+dir)
@@ -114,23 +116,36 @@ func TestExamplesInTheHelpWork(t *testing.T) {
 			s.heartbeat("eu-1")
 		}
 	}
-	lines := examplesOf(newProgram(cli.Program{}).rootCommand())
+	root := newProgram(cli.Program{}).rootCommand()
+	lines := examplesOf(root)
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
-	ran := 0
+	ran, changing := 0, 0
 	for _, line := range lines {
 		if slices.ContainsFunc(notHere, func(word string) bool { return strings.Contains(line, word) }) {
 			continue
 		}
 		ready(line)
 		ran++
+		recorded.take()
 		out, code := s.typed(line)
+		if changes := recorded.take(); len(changes) > 0 {
+			changing++
+			_, command, _ := strings.Cut(line, "headgate ") // there may be a pipe in front
+			c, _, err := root.Find(strings.Fields(command))
+			if err != nil || c.Flags().Lookup("note") == nil {
+				t.Errorf("%s: calls %s and has no --note (%v), want it for the audit log", line, changes, err)
+			}
+		}
+		if strings.Contains(line, "webhooks retry") {
+			continue // there is no such delivery
+		}
 		good := code == cli.ExitOK || code == cli.ExitDiffers && strings.Contains(line, "rules diff") || code == cli.ExitDenied && (strings.Contains(line, "check") || strings.Contains(line, "explain"))
 		if !good {
 			t.Errorf("%s: exit %d\n%s", line, code, out)
 		}
 	}
-	if ran < 50 {
-		t.Errorf("got %d examples, want those of all commands", ran)
+	if ran < 50 || changing < 30 {
+		t.Errorf("got %d examples, of which %d change something, want those of all commands", ran, changing)
 	}
 }

@@ -49,7 +49,10 @@ func TestWebhookCommandsAndAudit(t *testing.T) {
 	revision := regexp.MustCompile(`revision (\d+)`).FindStringSubmatch(s.want("created 1", "rules", "apply", "-f", rulesFile(t, searchRule)))[1]
 	await.NoError(t, "a dead letter", func() error { return s.holds("dead", "webhooks", "deliveries", "deploys", "--dead") })
 	gone.Store(false)
-	s.want("to webhook deploys again", "webhooks", "retry", "deploys", revision)
+	s.want("to webhook deploys again", "webhooks", "retry", "deploys", revision, "--note", "repaired")
+	if out := s.want("sent delivery "+revision+" of webhook deploys again", "audit", "--kind", "event"); !strings.Contains(out, "repaired") {
+		t.Errorf("the audit lacks the note:\n%s", out)
+	}
 	await.NoError(t, "what was sent again to be taken", func() error { return s.holds("delivered", "webhooks", "deliveries", "deploys") })
 	s.want("none", "webhooks", "deliveries", "deploys", "--dead")
 	s.refuses(cli.ExitFailure, "want the number of a delivery", "webhooks", "retry", "deploys", "last")

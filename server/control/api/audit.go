@@ -117,6 +117,7 @@ const (
 	eventReset   = "keys.reset"
 	eventRestore = "restore"
 	eventNode    = "nodes.delete"
+	eventRetry   = "webhooks.retry"
 )
 
 // A resetEvent is a reset of a client's counters.
@@ -142,6 +143,12 @@ type restoreEvent struct {
 type nodeEvent struct {
 	Node string    `json:"node"`
 	Seen time.Time `json:"seen"`
+}
+
+// A retryEvent is a request to send a delivery of a webhook again.
+type retryEvent struct {
+	Webhook  string `json:"webhook"`
+	Delivery int64  `json:"delivery"`
 }
 
 // recordEvent adds an event to the audit log, even if the caller has disconnected. It only logs an error, because the

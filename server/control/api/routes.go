@@ -129,7 +129,7 @@ var routes = slices.Concat(
 		route("GET /v1/webhooks/{id}", admins, (*Server).getWebhook),
 		route("DELETE /v1/webhooks/{id}", admins, (*Server).deleteWebhook).query("note"),
 		route("GET /v1/webhooks/{id}/deliveries", admins, (*Server).listDeliveries),
-		route("POST /v1/webhooks/{id}/deliveries/{n}:retry", admins, (*Server).retryDelivery),
+		route("POST /v1/webhooks/{id}/deliveries/{n}:retry", admins, (*Server).retryDelivery).query("note"),
 		route("POST /v1/hooks/rules", nil, (*Server).receiveHook).in(anyNamespace), // signed
 		route("POST /v1/hooks/keys", nil, (*Server).respondKeys).in(anyNamespace),  // signed
 

@@ -122,6 +122,7 @@ func (s *Server) retryDelivery(c *call.Call) error {
 	case err != nil:
 		return err
 	}
+	s.recordEvent(c, c.Namespace, eventRetry, retryEvent{Webhook: w.ID, Delivery: n})
 	return c.Respond(http.StatusAccepted, d)
 }
 

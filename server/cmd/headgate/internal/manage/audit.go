@@ -24,8 +24,8 @@ func (p *program) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Show who changed what, when and from where",
 		Long: `Show who changed what, when and from where, the latest change first: changes of rules, clients, overrides,
-tokens and webhooks, without secrets; resets of counters; erasures of statistics; and, with --all, restored backups. JSON
-and YAML show each object before and after the change. The command needs a token with the role admin.`,
+tokens and webhooks, without secrets; resets of counters; erasures of statistics; deliveries that were sent again; and,
+with --all, restored backups. JSON and YAML show each object before and after the change. The command needs a token with the role admin.`,
 		Example: `  headgate audit --limit 20
   headgate audit --all --kind token
   headgate audit --kind rule --id search-per-user --output json
@@ -63,7 +63,7 @@ and YAML show each object before and after the change. The command needs a token
 	flags := c.Flags()
 	flags.StringVar(&kind, "kind", "",
 		"only changes of a `KIND`: rule, client, override, suspension, token, webhook, or event (a reset, an erasure, a "+
-			"restore or a removed node)")
+			"restore, a removed node or a delivery that was sent again)")
 	flags.StringVar(&id, "id", "", "only changes of the object with this `ID`, with --kind")
 	flags.BoolVar(&all, "all", false, "all namespaces that the token has access to")
 	flags.BoolVar(&showFailed, "logins", false, "show failed logins instead")

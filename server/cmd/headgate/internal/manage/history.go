@@ -53,6 +53,8 @@ func describeEvent(id string, after json.RawMessage) string {
 		Revision, Replaced int64
 		Attributes         string
 		Entries            int
+		Webhook            string
+		Delivery           int64
 		Error              string
 	}
 	if err := json.Unmarshal(after, &e); err != nil {
@@ -63,6 +65,8 @@ func describeEvent(id string, after json.RawMessage) string {
 		return "removed node " + e.Node
 	case "restore":
 		return fmt.Sprintf("revision %d replaced by a backup of revision %d", e.Replaced, e.Revision)
+	case "webhooks.retry":
+		return fmt.Sprintf("sent delivery %d of webhook %s again", e.Delivery, e.Webhook)
 	case "traffic.erase":
 		return "erased " + output.Plural(e.Entries, "record") + " of a client, selected by " + e.Attributes
 	case "keys.reset":

@@ -225,9 +225,10 @@ func (p *program) deliveriesCommand(f *cli.ServerFlags) *cobra.Command {
 
 func (p *program) retryCommand(f *cli.ServerFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use:               "retry ID NUMBER...",
-		Short:             "Send dead or accepted deliveries again",
-		Example:           `  headgate webhooks retry deploys 42`,
+		Use:   "retry ID NUMBER...",
+		Short: "Send dead or accepted deliveries again",
+		Example: `  headgate webhooks retry deploys 42
+  headgate webhooks retry deploys 42 43 --note "the receiver was down"`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: p.completeWebhooks(f),
 	}
@@ -245,5 +246,6 @@ func (p *program) retryCommand(f *cli.ServerFlags) *cobra.Command {
 		}
 		return nil
 	})
+	cli.AddNoteFlag(c, f)
 	return c
 }
