@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headgate/headgate/internal/secretfile"
 	"github.com/headgate/headgate/rules/file/source"
 )
 
@@ -136,6 +137,9 @@ type file struct {
 
 func (c *Config) readFile(path string) error {
 	data, err := os.ReadFile(path)
+	if err == nil { // the file may have passwords of stores, and names the files of secrets
+		err = secretfile.Check(path)
+	}
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}

@@ -37,3 +37,29 @@ func TestWorldWritableSecretFilesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Anyone on the host could choose where the node takes its secrets and its rules from.
+func TestWorldWritableConfigurationIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(path, []byte("store: redis://:a-password@cache:6379\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		mode os.FileMode
+		want string
+	}{
+		{0o600, ""},
+		{0o640, ""},
+		{0o644, ""},
+		{0o660, ""},
+		{0o666, "HEADGATE_CONFIG: read the configuration: " + path + " can be written by everybody (-rw-rw-rw-): want 0600"},
+	} {
+		if err := os.Chmod(path, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Load(Inputs{Environ: []string{"HEADGATE_CONFIG=" + path}})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
+			t.Errorf("%v: got %v, want %q", tt.mode, err, tt.want)
+		}
+	}
+}
