@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/headgate/headgate/internal/await"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 )
 
 const apiToken = "correct-horse-battery-staple"
@@ -355,9 +358,33 @@ func TestLimitsForEnvoyAreWatched(t *testing.T) {
 func TestOpenAPIIsServed(t *testing.T) {
 	t.Parallel()
 	p := serve(t, "--gateway-addr", "off")
-	status, body := curl(t, "http://"+p.api+"/openapi.json")
-	var doc struct{ OpenAPI string }
-	if err := json.Unmarshal([]byte(body), &doc); err != nil || status != "200" || doc.OpenAPI != "3.1.0" {
-		t.Errorf("got %s %q, %v, want 3.1.0", status, doc.OpenAPI, err)
+	for flag, addr := range map[string]string{"api-addr": p.api, "admin-addr": p.admin} {
+		at := "http://" + addr + "/openapi.json"
+		status, body := curl(t, at)
+		var doc struct {
+			OpenAPI string
+			Servers []struct{ URL, Description string }
+		}
+		if err := json.Unmarshal([]byte(body), &doc); err != nil || status != "200" || doc.OpenAPI != "3.1.0" || len(doc.Servers) != 1 {
+			t.Errorf("%s: got %s %q, servers %v, %v, want 3.1.0 and one server", flag, status, doc.OpenAPI, doc.Servers, err)
+			continue
+		}
+		// Its server is this listener, with the address that is the default of the flag.
+		document, err := url.Parse(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := document.Parse(doc.Servers[0].URL)
+		if err != nil {
+			t.Fatalf("%s: server %q: %v", flag, doc.Servers[0].URL, err)
+		}
+		if status, again := curl(t, server.JoinPath("/openapi.json").String()); status != "200" || again != body {
+			t.Errorf("%s: server %q: got %s, want the same document", flag, doc.Servers[0].URL, status)
+		}
+		settings := config.Settings()
+		i := slices.IndexFunc(settings, func(s config.Setting) bool { return s.Name == flag })
+		if i < 0 || !strings.Contains(doc.Servers[0].Description, settings[i].Default+" by default") {
+			t.Errorf("%s: got description %q, want the default of the flag", flag, doc.Servers[0].Description)
+		}
 	}
 }

@@ -259,6 +259,20 @@ func TestDescriptionIsServed(t *testing.T) {
 	if d.root["openapi"] != "3.1.0" {
 		t.Errorf("openapi: got %v, want 3.1.0", d.root["openapi"])
 	}
+	// The paths of the description are those of the listener that serves it.
+	servers, _ := d.root["servers"].([]any)
+	if len(servers) != 1 {
+		t.Fatalf("got servers %v, want one", d.root["servers"])
+	}
+	at := s.url + "/openapi.json"
+	document, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := d.follow(servers[0])["url"].(string)
+	if server, err := document.Parse(text); err != nil || server.JoinPath("/openapi.json").String() != at {
+		t.Errorf("got server %q, %v, want the listener that serves the document", text, err)
+	}
 	var walk func(node any, path string)
 	walk = func(node any, path string) {
 		switch n := node.(type) {

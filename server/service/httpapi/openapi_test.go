@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -229,6 +230,28 @@ func TestOpenAPIReferencesResolve(t *testing.T) {
 	walk(d.root, "#")
 	if got := d.root["openapi"]; got != "3.1.0" {
 		t.Errorf("openapi: got %v, want 3.1.0", got)
+	}
+}
+
+// The paths of the description are those of the listener that serves it.
+func TestOpenAPIServerIsItsListener(t *testing.T) {
+	var doc struct {
+		Servers []struct{ URL, Description string }
+	}
+	if err := json.Unmarshal(httpapi.OpenAPI(), &doc); err != nil || len(doc.Servers) != 1 {
+		t.Fatalf("got servers %+v, %v, want one", doc.Servers, err)
+	}
+	const at = "http://192.0.2.7:9000/openapi.json"
+	document, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := document.Parse(doc.Servers[0].URL)
+	if err != nil || server.JoinPath("/openapi.json").String() != at {
+		t.Errorf("got server %q, %v, want the listener that serves the document", doc.Servers[0].URL, err)
+	}
+	if !strings.Contains(doc.Servers[0].Description, "the listener that serves this document") {
+		t.Errorf("got description %q, want which listener it is", doc.Servers[0].Description)
 	}
 }
 
