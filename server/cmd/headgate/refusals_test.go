@@ -42,6 +42,8 @@ func TestRefusalsArePrintedOnceWithAdvice(t *testing.T) {
 		{"headgate: token: " + lines + ": want one line of printable ASCII characters without spaces\n", []string{"rules", "list", "--token-file", lines}},
 		{"headgate: nothing listens at http://127.0.0.1:1: is the rules service running?", []string{"rules", "list", "--server", "http://127.0.0.1:1"}},
 		{"headgate: the rules service says 400: Client sent an HTTP request to an HTTPS server.\n", []string{"rules", "list", "--server", strings.Replace(secure.URL, "https", "http", 1)}},
+		{"headgate: \"a.yaml\": give each file with -f: headgate rules apply -f a.yaml\n", []string{"rules", "apply", "a.yaml"}},
+		{"headgate: \"b.yaml\": give each file with -f: headgate rules diff -f a.yaml -f b.yaml -f c.yaml\n", []string{"rules", "diff", "-f", "a.yaml", "b.yaml", "c.yaml"}},
 		{"headgate: --until: \"Friday\": want a time such as", []string{"overrides", "create", "--client", "user=a", "--block", "--until", "Friday"}},
 		{"headgate: --client: \"acme\": must be ATTRIBUTE=VALUE", []string{"overrides", "create", "--client", "acme", "--block", "--for", "1h"}},
 	} {

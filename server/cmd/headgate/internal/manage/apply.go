@@ -2,6 +2,8 @@ package manage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +33,15 @@ func (a *applyFlags) add(c *cobra.Command) {
 	output.AddFlag(c, &a.out)
 }
 
+// refuseArguments refuses files without -f, such as those that a shell makes of -f *.yaml, and returns the right command.
+func (a *applyFlags) refuseArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	files := slices.Concat(a.files, args)
+	return fmt.Errorf("%q: give each file with -f: %s -f %s", args[0], c.CommandPath(), strings.Join(files, " -f "))
+}
+
 func (p *program) applyCommand(f *cli.ServerFlags) *cobra.Command {
 	a := &applyFlags{}
 	var dryRun bool
@@ -45,7 +56,7 @@ has a list of clients. The files are validated before anything is sent, and each
 		Example: `  headgate rules apply -f rules.yaml
   headgate rules apply -f rules/ --prune --note "search is slow"
   headgate rules apply -f rules/ --prune --dry-run`,
-		Args: cobra.NoArgs,
+		Args: a.refuseArguments,
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		_, err := p.apply(ctx, client, a, dryRun)
@@ -68,7 +79,7 @@ changed.
 The exit code is 0 if they are the same, 2 if they differ, and 1 on an error.`,
 		Example: `  headgate rules diff -f rules.yaml
   headgate rules diff -f rules/ --prune`,
-		Args: cobra.NoArgs,
+		Args: a.refuseArguments,
 	}
 	c.RunE = p.WithClient(f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		result, err := p.apply(ctx, client, a, true)
