@@ -68,7 +68,7 @@ func ParseSuspension(id string, body []byte) (s Suspension, err error) {
 // CheckSuspensionTime returns "" if d is a valid duration of a suspension, else a description of the valid ones.
 func CheckSuspensionTime(d time.Duration) string {
 	if d < time.Second || d > MaxSuspension {
-		return `a time of 1s to 168h, as in "30m"`
+		return `a time of 1s to 7d, as in "30m"`
 	}
 	return ""
 }

@@ -65,6 +65,11 @@ func TestTrafficOfAllNodesIsMerged(t *testing.T) {
 	s.as(viewer, "GET", "/v1/traffic/clients?q=quiet", "").wants(200, `"clients":[]`)
 	s.as(viewer, "GET", "/v1/traffic/clients?rule=other", "").wants(200, `"clients":[]`)
 	s.call("GET", "/v1/traffic/clients?namespace=shop", "").wants(200, `"clients":[]`)
+	for window, want := range map[string]string{"7d": "168h", "1d12h": "36h", "1.5h": "1h30m", "168h": "168h"} {
+		s.as(viewer, "GET", "/v1/traffic?window="+window, "").wants(200, `"window":"`+want+`"`)
+		s.as(viewer, "GET", "/v1/traffic/clients?window="+window, "").wants(200, `"window":"`+want+`"`)
+	}
+	s.as(viewer, "GET", "/v1/traffic?window=8d", "").wants(400, "10s to 7d")
 	for _, query := range []string{"?window=1s", "?window=200h", "?window=x", "?limit=0", "?nodes=a", "?node=a&window=48h"} {
 		s.as(viewer, "GET", "/v1/traffic"+query, "").wants(400)
 	}

@@ -58,7 +58,7 @@ ends. The node reports the switch to the rules service, whose console and "headg
 }
 
 func (p *program) enforceOffCommand(f *enforceFlags) *cobra.Command {
-	var duration time.Duration
+	duration := 30 * time.Minute
 	c := &cobra.Command{
 		Use:   "off [RULE]",
 		Short: "Admit and count requests over the limits of a rule, or of all rules, for a time",
@@ -72,7 +72,7 @@ func (p *program) enforceOffCommand(f *enforceFlags) *cobra.Command {
 	c.RunE = p.WithClient(&f.ServerFlags, func(ctx context.Context, client *remote.Client, args []string) error {
 		return p.switchEnforcement(ctx, client, f, args, enforceSwitch{"off", duration})
 	})
-	c.Flags().DurationVar(&duration, "for", 30*time.Minute, "how long, 1s to 168h")
+	cli.AddDurationFlag(c.Flags(), &duration, "for", "how long, 1s to 7d")
 	cli.AddNoteFlag(c, &f.ServerFlags)
 	output.AddFlag(c, &f.out)
 	return c

@@ -57,7 +57,7 @@ once.`,
 	})
 	flags := c.Flags()
 	flags.BoolVar(&once, "once", false, "print the figures once and exit")
-	flags.DurationVar(&q.Window, "window", q.Window, "show the last `DURATION`, from 10s to 168h")
+	cli.AddDurationFlag(flags, &q.Window, "window", "show the last `DURATION`, from 10s to 7d")
 	flags.StringVar(&order, "order", order, "sort by `ORDER`: denied or requests")
 	flags.StringVar(&q.Rule, "rule", "", "show only the rule `ID`")
 	output.CompleteFlag(c, "order", string(top.ByDenied), string(top.ByRequests))

@@ -48,11 +48,20 @@ func readWindow(c *call.Call, minimum time.Duration) (time.Duration, error) {
 	if text == "" {
 		return defaultWindow, nil
 	}
-	d, err := time.ParseDuration(text)
+	d, err := parseDuration(text)
 	if err != nil || d < minimum || d > traffic.MaxWindow {
-		return 0, problem.InvalidQuery("window", text, traffic.Short(minimum)+" to "+traffic.Short(traffic.MaxWindow))
+		return 0, problem.InvalidQuery("window", text,
+			rules.FormatDuration(minimum)+" to "+rules.FormatDuration(traffic.MaxWindow)+", such as 10m, 24h or 2d")
 	}
 	return d, nil
+}
+
+// parseDuration parses a duration of Go, such as 1.5h, or of rules, such as 7d.
+func parseDuration(text string) (time.Duration, error) {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d, nil
+	}
+	return rules.ParseDuration(text)
 }
 
 // The defaults of the query parameters, and the maximum of the parameter limit.

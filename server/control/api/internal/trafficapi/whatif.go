@@ -105,7 +105,7 @@ func (h *Handlers) WhatIf(c *call.Call) error {
 func (r *whatIfRequest) bounds() (window time.Duration, top int64, err error) {
 	window, top = defaultWhatIf, 20
 	if r.Window != "" {
-		if window, err = time.ParseDuration(r.Window); err != nil || window < minWhatIf || window > maxWhatIf {
+		if window, err = parseDuration(r.Window); err != nil || window < minWhatIf || window > maxWhatIf {
 			return 0, 0, problem.InvalidField("window", rules.Quote(r.Window), "1m to 3h")
 		}
 	}
