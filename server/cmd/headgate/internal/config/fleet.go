@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/rules"
 )
 
 // Fleet configures how nodes and regions share limits.
@@ -17,12 +19,14 @@ type Fleet struct {
 	MaxKeys        int           `field:"max_keys" default:"1048576" doc:"Maximum number of keys that a node stores for each of the consistencies lease, async and gossip. At least 1024."`
 	Advertise      string        `field:"advertise" doc:"Address at which other nodes reach gossip_addr, as host:port. Default: an address of this host and the port of gossip_addr."`
 	Bandwidth      Size          `field:"bandwidth" default:"1MB" doc:"Maximum number of bytes that a node sends per second for gossip."`
+	ForgetAfter    time.Duration `field:"forget_after" default:"24h" doc:"How long a gossip node that fell silent counts as lost, unless it returns or another node has its address. Meanwhile, rules with partition: share use only the live nodes' share of the limit. From 1m to 366d."`
 }
 
 // The bounds of the settings of Fleet. With a global store, maxRegion is the maximum length of Config.Region in bytes.
 const (
 	minLease, maxLease            = 10 * time.Millisecond, 100 * time.Millisecond
 	minInterval, maxInterval      = 10 * time.Millisecond, 20 * time.Second
+	minForget, maxForget          = time.Minute, 366 * 24 * time.Hour
 	minFleetKeys                  = 1024
 	minBandwidth             Size = 10_000
 	maxFleetName                  = 32
@@ -79,9 +83,11 @@ func (c *Config) validateFleet() error {
 		{"fleet.lease_ttl", f.LeaseTTL, minLease, maxLease},
 		{"fleet.interval", f.Interval, minInterval, maxInterval},
 		{"fleet.global_interval", f.GlobalInterval, minInterval, maxInterval},
+		{"fleet.forget_after", f.ForgetAfter, minForget, maxForget},
 	} {
 		if d.value != 0 && (d.value < d.minimum || d.value > d.maximum) {
-			return c.problemAt(d.field, d.value.String(), d.minimum.String()+" to "+d.maximum.String())
+			return c.problemAt(d.field, rules.FormatDuration(d.value),
+				rules.FormatDuration(d.minimum)+" to "+rules.FormatDuration(d.maximum))
 		}
 	}
 	if len(f.Name) > maxFleetName || strings.ContainsFunc(f.Name, isInvalidNameRune) {

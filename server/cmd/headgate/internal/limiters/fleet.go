@@ -106,14 +106,18 @@ func (fl *Fleet) openGossip(secret []byte) error {
 		fl.log.Warn("no --gossip-key-file: any host that reaches the gossip address can use up limits", "address",
 			c.GossipAddr)
 	}
-	fl.gossip, err = gossip.New(fl.ledgerOptions(secret), gossip.Options{
-		Name: fl.id, Cluster: fl.fleetName(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
-		Bandwidth: int64(c.Fleet.Bandwidth), OnEvent: fl.onGossipEvent,
-	})
-	if err != nil {
+	if fl.gossip, err = gossip.New(fl.ledgerOptions(secret), fl.gossipOptions(key)); err != nil {
 		return fmt.Errorf("%s: %w", c.Origin("gossip-addr"), err)
 	}
 	return nil
+}
+
+func (fl *Fleet) gossipOptions(key []byte) gossip.Options {
+	c := fl.config
+	return gossip.Options{
+		Name: fl.id, Cluster: fl.fleetName(), BindAddr: c.GossipAddr, Advertise: c.Fleet.Advertise, Join: c.Join, Key: key,
+		Bandwidth: int64(c.Fleet.Bandwidth), Forget: c.Fleet.ForgetAfter, OnEvent: fl.onGossipEvent,
+	}
 }
 
 // openMembership registers this node in Redis, so that nodes without gossip are counted, too.

@@ -1,6 +1,7 @@
 package limiters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/async"
+	"github.com/headgate/headgate/server/fleet/gossip"
 	"github.com/headgate/headgate/server/telemetry"
 )
 
@@ -135,6 +137,27 @@ func TestSettingsEnableFleetLimiters(t *testing.T) {
 				t.Errorf("heartbeats would be refused: %+v", wrong)
 			}
 		})
+	}
+}
+
+func TestGossipHasTheSettingsOfTheFleet(t *testing.T) {
+	for text, want := range map[string]gossip.Options{
+		"": {Cluster: "headgate", Bandwidth: 1_000_000, Forget: 24 * time.Hour},
+		"fleet: { name: shop, forget_after: 10m, bandwidth: 2MB }": {Cluster: "shop", Bandwidth: 2_000_000, Forget: 10 * time.Minute},
+	} {
+		path := filepath.Join(t.TempDir(), "headgate.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := config.Load(config.Inputs{Flags: map[string]string{"config": path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := NewFleet(c, nil, "a", slog.New(slog.DiscardHandler)).gossipOptions(nil)
+		got.Bandwidth, got.Forget = cmp.Or(got.Bandwidth, gossip.DefaultBandwidth), cmp.Or(got.Forget, gossip.DefaultForget)
+		if got.Name != "a" || got.Cluster != want.Cluster || got.Bandwidth != want.Bandwidth || got.Forget != want.Forget {
+			t.Errorf("%q: got %+v, want %+v", text, got, want)
+		}
 	}
 }
 
