@@ -179,29 +179,45 @@ func (r *Run) request(ctx context.Context, start, due time.Time, sender int) {
 	outcome, err := r.o.Target.Take(takeCtx, name)
 	responded := time.Now()
 	cancel()
-	if err != nil && ctx.Err() != nil {
-		return // the run has ended; this is not an error of the target
-	}
-	r.stats.add(sender, answer{
+	a := answer{
 		outcome: outcome, err: err, at: responded.Sub(start), latency: responded.Sub(due), service: responded.Sub(sent),
-	})
+	}
+	switch ended := ctx.Err(); {
+	case err == nil || ended == nil:
+	case errors.Is(ended, context.DeadlineExceeded): // the end of the drain
+		a.err = errUnanswered
+	default:
+		a.interrupted = true
+	}
+	r.stats.add(sender, a)
 }
+
+// errUnanswered is the error of requests that are in flight at the end of the drain.
+var errUnanswered = errors.New("no response until the end of the run")
 
 // countUnsent counts requests that were due before the end but were never sent. They have waited until now, so without
-// them the report would omit the longest latencies.
+// them the report would omit the longest latencies. If there are many, it records the same time for several of them.
 func (r *Run) countUnsent(start time.Time) {
-	elapsed := r.stats.elapsed()
-	for range MaxUnsent {
-		due, ok := r.next()
-		if !ok || due > elapsed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	elapsed, s := r.stats.elapsed(), &r.schedule
+	isUnsent := func(due time.Duration) bool { return due < r.o.Duration && due <= elapsed }
+	n := max(1, int64(r.o.Rate*r.o.Duration.Seconds())/maxUnsentTimes)
+	for {
+		for n > 1 && !isUnsent(s.after(n-1)) {
+			n /= 2
+		}
+		due := s.next()
+		if !isUnsent(due) {
 			return
 		}
-		r.stats.addUnsent(time.Since(start.Add(due)))
+		s.skip(n - 1)
+		r.stats.addUnsent(n, time.Since(start.Add(due)))
 	}
 }
 
-// MaxUnsent is the maximum number of requests that are counted as unsent.
-const MaxUnsent = 10_000_000
+// maxUnsentTimes is about how many times of unsent requests are recorded.
+const maxUnsentTimes = 1_000_000
 
 // A schedule computes when requests are due.
 type schedule struct {
@@ -215,9 +231,24 @@ type schedule struct {
 func (s *schedule) next() time.Duration {
 	if s.poisson {
 		s.at += rand.ExpFloat64() / s.rate
-		return time.Duration(s.at * float64(time.Second))
+		return seconds(s.at)
 	}
-	due := time.Duration(float64(s.n) / s.rate * float64(time.Second))
 	s.n++
-	return due
+	return seconds(float64(s.n-1) / s.rate)
 }
+
+// after returns the time at which the request after the next n requests is due; with poisson, the mean of that time.
+func (s *schedule) after(n int64) time.Duration {
+	if s.poisson {
+		return seconds(s.at + float64(n+1)/s.rate)
+	}
+	return seconds(float64(s.n+n) / s.rate)
+}
+
+// skip skips n requests.
+func (s *schedule) skip(n int64) {
+	s.n += n
+	s.at += float64(n) / s.rate
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

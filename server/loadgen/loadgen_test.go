@@ -100,7 +100,7 @@ func TestOverloadIsNotHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTarget{takes: 100 * time.Millisecond}
 		r := do(t, Options{Target: f, Rate: 100, Duration: 5 * time.Second, Drain: time.Second, Connections: 2})
-		if r.Sent < 118 || r.Sent > 120 || r.Sent+r.Unsent < 498 || r.Sent+r.Unsent > 500 {
+		if r.Sent < 118 || r.Sent > 122 || r.Sent+r.Unsent != 500 {
 			t.Errorf("got %d sent and %d not sent, want 120 and 380", r.Sent, r.Unsent)
 		}
 		if r.Seconds > 6.001 {
@@ -160,6 +160,62 @@ func TestInterruptKeepsFigures(t *testing.T) {
 		run.coarse = 0
 		if r := run.Do(ctx); r.Sent != 11 || r.Unsent != 0 || r.Seconds > 1.06 {
 			t.Errorf("got %d sent, %d not sent, in %.2f s, want 11 in 1.05 s", r.Sent, r.Unsent, r.Seconds)
+		}
+	})
+}
+
+// A target that never answers fails all requests: none is missing, and each is in the histogram.
+func TestRequestsWithoutResponseAreErrors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rate           float64
+		poisson        bool
+		errors, unsent int64
+	}{
+		"fewer requests than connections": {rate: 20, errors: 20},
+		"more requests than connections":  {rate: 100, errors: 64, unsent: 36},
+		"saturated":                       {errors: 64},
+		"many unsent":                     {rate: 5e6, errors: 64, unsent: 5e6 - 64},
+		"random times":                    {rate: 2e6, poisson: true, errors: 64, unsent: 2e6},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := do(t, Options{
+				Target: &fakeTarget{takes: time.Hour}, Rate: tt.rate, Poisson: tt.poisson, Duration: time.Second,
+			})
+			wrong := r.Unsent - tt.unsent
+			if tt.poisson && max(wrong, -wrong) < 10_000 { // seven standard deviations
+				wrong = 0
+			}
+			if r.Sent != tt.errors || r.Errors != tt.errors || wrong != 0 || r.FirstError != errUnanswered.Error() {
+				t.Errorf("%s: got %d sent, %d errors, %d not sent, %q, want %d errors and %d not sent", name, r.Sent, r.Errors,
+					r.Unsent, r.FirstError, tt.errors, tt.unsent)
+			}
+			if got := r.Latency.At(50); got < 2*time.Second || got > 3010*time.Millisecond {
+				t.Errorf("%s: got a median of %v, want 2s to 3s", name, got)
+			}
+			if r.PerSecond[0] != 0 || r.Interrupted != 0 {
+				t.Errorf("%s: got %v decisions a second, %d interrupted, want none", name, r.PerSecond, r.Interrupted)
+			}
+		})
+	}
+}
+
+func TestInterruptCountsRequestsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(1050*time.Millisecond, cancel)
+		run, err := New(Options{
+			Target: &fakeTarget{takes: time.Hour}, Rate: 10, Duration: time.Minute, Connections: 4, Timeout: time.Hour,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.coarse = 0
+		r := run.Do(ctx)
+		if r.Interrupted != 4 || r.Unsent != 7 || r.Sent != 0 || r.Errors != 0 {
+			t.Errorf("got %d interrupted, %d not sent, %d sent, %d errors, want 4 and 7", r.Interrupted, r.Unsent, r.Sent, r.Errors)
+		}
+		if got := r.Latency.Max(); got < 1040*time.Millisecond || got > 1060*time.Millisecond {
+			t.Errorf("got %v as the longest latency, want 1.05s", got)
 		}
 	})
 }

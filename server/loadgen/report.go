@@ -15,13 +15,16 @@ type Report struct {
 	Clients     int     `json:"clients"`
 	Seconds     float64 `json:"seconds"`
 	// Sent counts requests that got a response or failed. Unsent counts requests that were due but were not sent, because
-	// all connections were busy until the end.
-	Sent     int64 `json:"sent"`
-	Unsent   int64 `json:"unsent"`
-	Admitted int64 `json:"admitted"`
-	Denied   int64 `json:"denied"`
-	Degraded int64 `json:"degraded"`
-	Errors   int64 `json:"errors"`
+	// all connections were busy until the end. Interrupted counts requests that were in flight when the run was
+	// interrupted; they are neither sent nor unsent. Latency has the times that all of them waited.
+	Sent        int64 `json:"sent"`
+	Unsent      int64 `json:"unsent"`
+	Interrupted int64 `json:"interrupted"`
+	Admitted    int64 `json:"admitted"`
+	Denied      int64 `json:"denied"`
+	Degraded    int64 `json:"degraded"`
+	// Errors counts requests that failed, including those without a response until the end of the run.
+	Errors int64 `json:"errors"`
 	// FirstError is the first error, if there was one.
 	FirstError string `json:"first_error,omitempty"`
 	// Achieved is the number of decisions per second, without failed requests.
@@ -29,7 +32,7 @@ type Report struct {
 	// Latency is measured from the time at which a request was due, and Service from the time at which it was sent.
 	Latency Latency `json:"latency"`
 	Service Latency `json:"service"`
-	// PerSecond is the number of responses in each second.
+	// PerSecond is the number of decisions in each second.
 	PerSecond []int64 `json:"answered_per_second"`
 }
 
@@ -79,7 +82,7 @@ func (r *Run) Report() Report {
 	elapsed := r.stats.elapsed()
 	report := Report{
 		Target: r.o.Name, Rate: r.o.Rate, Connections: r.o.Connections, Clients: r.o.Clients, Seconds: elapsed.Seconds(),
-		Sent: m.admitted + m.denied + m.errors, Unsent: m.unsent,
+		Sent: m.admitted + m.denied + m.errors, Unsent: m.unsent, Interrupted: m.interrupted,
 		Admitted: m.admitted, Denied: m.denied, Degraded: m.degraded, Errors: m.errors,
 		Latency: newLatency(m.latency), Service: newLatency(m.service),
 		PerSecond: m.perSecond[:min(len(m.perSecond), int(elapsed.Seconds())+1)],

@@ -23,6 +23,9 @@ const shards = 8
 type answer struct {
 	outcome target.Outcome
 	err     error
+	// interrupted is set if the request was in flight when the run was interrupted.
+	interrupted bool
+
 	at      time.Duration // time of the response, counted from the start of the run
 	latency time.Duration // time from when the request was due
 	service time.Duration // time from when the request was sent
@@ -39,7 +42,7 @@ type stats struct {
 }
 
 // counts are the numbers of requests by outcome.
-type counts struct{ admitted, denied, degraded, errors int64 }
+type counts struct{ admitted, denied, degraded, errors, interrupted int64 }
 
 // A part has the statistics of some of the senders.
 type part struct {
@@ -92,20 +95,29 @@ func (s *stats) elapsed() time.Duration {
 }
 
 // record adds a time to a histogram. Times beyond the range of the histogram count as longestLatency.
-func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(int64(d), 1), int64(longestLatency))) // cannot fail, because the value is in range
+func record(h *hdrhistogram.Histogram, d time.Duration) { recordN(h, d, 1) }
+
+// recordN adds n equal times to a histogram.
+func recordN(h *hdrhistogram.Histogram, d time.Duration, n int64) {
+	_ = h.RecordValues(min(max(int64(d), 1), int64(longestLatency)), n) // cannot fail, because the value is in range
 }
 
 func (s *stats) add(sender int, a answer) {
 	p := &s.parts[sender%shards]
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	record(p.latency, a.latency)
+	record(p.service, a.service)
 	switch {
+	case a.interrupted:
+		p.counts.interrupted++
+		return
 	case a.err != nil:
 		p.counts.errors++
 		if p.firstErr == nil {
 			p.firstErr = a.err
 		}
+		return
 	case a.outcome.Allowed:
 		p.counts.admitted++
 	default:
@@ -114,16 +126,15 @@ func (s *stats) add(sender int, a answer) {
 	if a.outcome.Degraded {
 		p.counts.degraded++
 	}
-	record(p.latency, a.latency)
-	record(p.service, a.service)
 	p.perSecond[min(int(a.at/time.Second), len(p.perSecond)-1)]++
 }
 
-func (s *stats) addUnsent(waited time.Duration) {
+// addUnsent counts n requests that have waited for the same time.
+func (s *stats) addUnsent(n int64, waited time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent++
-	record(s.unsentWaits, waited)
+	s.unsent += n
+	recordN(s.unsentWaits, waited, n)
 }
 
 // merged has the sums of all parts.
@@ -144,6 +155,7 @@ func (s *stats) merge() merged {
 		m.denied += p.counts.denied
 		m.degraded += p.counts.degraded
 		m.errors += p.counts.errors
+		m.interrupted += p.counts.interrupted
 		if m.err == nil {
 			m.err = p.firstErr
 		}

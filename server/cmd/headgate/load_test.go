@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/server/loadgen"
 )
 
 // Rules are reloaded again and again while requests come. No request fails, none is decided by half a set, and what was
@@ -212,6 +216,33 @@ func later(a, b time.Time) time.Time {
 func p99(list []time.Duration) time.Duration {
 	slices.Sort(list)
 	return list[len(list)*99/100]
+}
+
+// A server that accepts connections and never answers fails all requests.
+func TestLoadOfASilentServerFails(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() }) // connections wait in its queue
+	for _, tt := range []struct {
+		rate           string
+		errors, unsent int64
+	}{{"20", 20, 0}, {"100", 64, 36}, {"max", 64, 0}} {
+		t.Run(tt.rate, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := run(t, "bench", "load", "--rate", tt.rate, "--duration", "1s", "--limit", "1/s",
+				"--target", "http://"+silent.Addr().String()+"/", "-o", "json")
+			var report struct{ Targets []loadgen.Report }
+			if err := json.Unmarshal([]byte(stdout), &report); err != nil || len(report.Targets) != 1 {
+				t.Fatalf("got %v\n%s%s", err, stdout, stderr)
+			}
+			if r := report.Targets[0]; code != cli.ExitDiffers || r.Errors != tt.errors || r.Unsent != tt.unsent {
+				t.Errorf("got exit code %d, %d errors, %d not sent, want %d, %d, %d", code, r.Errors, r.Unsent, cli.ExitDiffers,
+					tt.errors, tt.unsent)
+			}
+		})
+	}
 }
 
 // limitedNeighbourhood returns clients of a gateway that limits each of them.

@@ -53,7 +53,9 @@ func (p *program) loadCommand() *cobra.Command {
 		Long: `Send requests at a constant rate, whether or not the target answers, and measure latency from the time at which
 each request was due. A target that stalls for a second delays all requests of that second, and all of them are
 counted. LATENCY is that time; SERVICE is counted from when a request was really sent, which is later if all
-connections were busy. Requests that were never sent are counted with the time that they waited.
+connections were busy. Requests that were never sent are counted with the time that they waited. The run ends when all
+requests have a response, at most 2 s after --duration; requests without a response then count as errors. After Ctrl-C,
+requests in flight are counted as interrupted.
 
 With --rate max each connection sends its next request when the previous one is answered. This measures throughput; its
 latency is that of a saturated target.

@@ -33,13 +33,16 @@ func secondsPlot(perSecond []int64) string {
 	return rampPlot(counts)
 }
 
+// A loadFigure is a row of the table of figures.
+type loadFigure struct {
+	name string
+	text func(loadgen.Report) string
+}
+
 // printLoad prints the figures, with a column for each target.
 func (p *program) printLoad(report *loadReport) error {
 	header := []string{""}
-	figures := []struct {
-		name string
-		text func(loadgen.Report) string
-	}{
+	figures := []loadFigure{
 		{"intended rate", func(r loadgen.Report) string {
 			if r.Rate == 0 {
 				return maxRateName
@@ -57,6 +60,9 @@ func (p *program) printLoad(report *loadReport) error {
 			return fmt.Sprintf("%d, first: %s", r.Errors, output.Truncate(r.FirstError, 100))
 		}},
 		{"not sent", func(r loadgen.Report) string { return fmt.Sprint(r.Unsent) }},
+	}
+	if report.Interrupted {
+		figures = append(figures, loadFigure{"interrupted", func(r loadgen.Report) string { return fmt.Sprint(r.Interrupted) }})
 	}
 	var rows [][]string
 	for _, figure := range figures {
