@@ -56,14 +56,31 @@ func MeasureCounters(ctx context.Context, c *Constants, counters float64) error 
 // senders is the number of requests in flight while throughput is measured.
 const senders = 64
 
-// MeasureNode measures the decisions per second of a target for the given time, like bench load --rate max.
-func MeasureNode(ctx context.Context, c *Constants, t target.Target, duration time.Duration) error {
-	throughput, err := saturate(ctx, t, duration)
+// NodeTargets are the targets with which the speed of a node is measured.
+type NodeTargets struct {
+	// One applies one limit to each request, and Several applies Limits limits. Several is not used if Limits is 1.
+	One, Several target.Target
+	Limits       int
+}
+
+// Measure measures the decisions per second of a node for the given time, like bench load --rate max, and the
+// additional work of several limits.
+func (s *NodeSpeed) Measure(ctx context.Context, t NodeTargets, duration time.Duration) error {
+	one, err := saturate(ctx, t.One, duration)
 	if err != nil {
 		return fmt.Errorf("measure a node: %w", err)
 	}
-	c.NodeDecisions.Value = throughput
-	c.NodeDecisions.Source = measured + ": bench load --rate max, over gRPC"
+	s.Decisions.Value = one
+	s.Decisions.Source = measured + ": bench load --rate max, over gRPC"
+	if t.Limits == 1 {
+		return nil
+	}
+	several, err := saturate(ctx, t.Several, duration)
+	if err != nil {
+		return fmt.Errorf("measure a node: %w", err)
+	}
+	s.LimitWork.Value = max((one/several-1)/float64(t.Limits-1), 0)
+	s.LimitWork.Source = fmt.Sprintf("%s: decisions with %d limits against those with one", measured, t.Limits)
 	return nil
 }
 
@@ -88,6 +105,8 @@ func saturate(ctx context.Context, t target.Target, duration time.Duration) (flo
 			return 0, ctx.Err()
 		case r.Errors > 0:
 			return 0, fmt.Errorf("%d of %d requests failed: %s", r.Errors, r.Sent, r.FirstError)
+		case r.Degraded > 0:
+			return 0, fmt.Errorf("%d of %d decisions were made without Redis, which is not fast enough", r.Degraded, r.Sent)
 		}
 		throughputs = append(throughputs, r.Achieved)
 	}

@@ -34,11 +34,12 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = memory.Close() }()
-	if err := MeasureNode(t.Context(), &c, memory, 20*time.Millisecond); err != nil {
+	targets := NodeTargets{One: memory, Several: memory, Limits: 2}
+	if err := c.InRedis.Measure(t.Context(), targets, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if c.NodeDecisions.Value < 100 || c.NodeDecisions.Value == Defaults(1e6).NodeDecisions.Value {
-		t.Errorf("got %+v, want measured decisions", c.NodeDecisions)
+	if c.InRedis.Decisions.Value < 100 || c.InRedis.Decisions.Value == Defaults(1e6).InRedis.Decisions.Value {
+		t.Errorf("got %+v, want measured decisions", c.InRedis.Decisions)
 	}
 	store, err := memstore.New(memstore.Options{})
 	if err != nil {
@@ -48,7 +49,7 @@ func TestCalibrationReplacesTheConstants(t *testing.T) {
 	if err := MeasureShard(t.Context(), &c, memory, store, 2, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Constant{c.ShardCalls, c.RoundTrip, c.LimitWork} {
+	for _, m := range []Constant{c.InRedis.LimitWork, c.ShardCalls, c.RoundTrip, c.LimitWork} {
 		if !strings.HasPrefix(m.Source, measured) {
 			t.Errorf("got %+v, want it measured", m)
 		}

@@ -10,9 +10,10 @@ type Constant struct {
 
 // Constants are the figures that a plan is calculated from.
 type Constants struct {
-	// NodeDecisions is the number of decisions per second of a node over gRPC. It was measured with the load
-	// generator on the same two cores.
-	NodeDecisions Constant `json:"node_decisions"`
+	// OnNode is the speed of decisions that a node makes by itself, and InRedis that of decisions for which it calls
+	// Redis. Both are over gRPC, with the load generator, and Redis, on the same two cores.
+	OnNode  NodeSpeed `json:"on_node"`
+	InRedis NodeSpeed `json:"in_redis"`
 	// ShardCalls is the number of calls per second of a Redis shard, with one limit in each call and 64 calls in
 	// flight. bench load and --calibrate measure the same.
 	ShardCalls Constant `json:"shard_calls"`
@@ -49,8 +50,19 @@ type Constants struct {
 	RoundTrip Constant `json:"round_trip"`
 }
 
-// DefaultMachine is the machine on which the defaults were measured.
-const DefaultMachine = "two cores of an Intel Xeon"
+// A NodeSpeed is how many decisions a node makes.
+type NodeSpeed struct {
+	// Decisions is the number of decisions per second with one limit.
+	Decisions Constant `json:"decisions"`
+	// LimitWork is the additional work of each further limit, as a share of the work of a decision with one limit.
+	LimitWork Constant `json:"limit_work"`
+}
+
+// work returns the work of a decision with the given number of limits, as a multiple of one with one limit.
+func (s *NodeSpeed) work(limits int) float64 { return 1 + s.LimitWork.Value*float64(limits-1) }
+
+// DefaultMachine is the kind of machine on which the defaults were measured.
+const DefaultMachine = "two cores of an Intel Xeon or AMD EPYC"
 
 // The table that a memstore needs for 100 M counters, and how many counters are in it when its parts begin to double,
 // and when all of them have doubled. Tables that are larger or smaller by a power of two are like it.
@@ -77,6 +89,7 @@ func nodeBytes(counters float64) float64 {
 // Defaults returns constants measured on DefaultMachine, for nodes with the given number of counters.
 func Defaults(counters float64) Constants {
 	const (
+		benchLoad  = "bench load --rate max on two cores of an AMD EPYC"
 		results    = "bench/RESULTS.md: "
 		syncTest   = "TestSoakPlanOfAsyncIsWhatNodesNeed in server/cmd/headgate"
 		ledgerTest = "TestMemoryOfSharedCounters in server/plan"
@@ -84,9 +97,16 @@ func Defaults(counters float64) Constants {
 		totals     = "BenchmarkTotals in server/fleet/fleetredis"
 	)
 	return Constants{
-		NodeDecisions: Constant{"decisions per node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
-		ShardCalls:    Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
-		LimitWork:     Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 0.8 to 1.4"},
+		OnNode: NodeSpeed{
+			Constant{"decisions on a node", 188_724, "/s", results + "gRPC, 64 requests in flight"},
+			Constant{"work of a further limit on a node", 0.1, "of a decision", benchLoad + ", 1 to 4 limits"},
+		},
+		InRedis: NodeSpeed{
+			Constant{"decisions of a node in Redis", 31_000, "/s", benchLoad + " with Redis, 64 in flight"},
+			Constant{"work of a further limit in Redis", 0.4, "of a decision", benchLoad + ": processor time, 1 to 4 limits"},
+		},
+		ShardCalls: Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
+		LimitWork:  Constant{"work of a further limit in a call", 1, "of a call", "plan --calibrate: 0.8 to 1.4"},
 		NodeBytes: Constant{
 			"memory of a counter in a node", nodeBytes(counters), "bytes", results + "100 M keys; tables double",
 		},
@@ -112,7 +132,8 @@ func Defaults(counters float64) Constants {
 // List returns the constants in the order in which they are shown.
 func (c Constants) List() []Constant {
 	return []Constant{
-		c.NodeDecisions, c.ShardCalls, c.LimitWork, c.NodeBytes, c.ShardBytes, c.CallBytes, c.LeaseCalls, c.RoundTrip,
+		c.OnNode.Decisions, c.OnNode.LimitWork, c.InRedis.Decisions, c.InRedis.LimitWork,
+		c.ShardCalls, c.LimitWork, c.NodeBytes, c.ShardBytes, c.CallBytes, c.LeaseCalls, c.RoundTrip,
 		c.SyncCallWork, c.NoteWork, c.PeerNoteWork, c.TotalWork,
 		c.SyncCallBytes, c.SentNoteBytes, c.ReadNoteBytes, c.TotalBytes,
 		c.NoteKeyBytes, c.NoteBytes, c.LedgerBytes, c.PeerBytes,

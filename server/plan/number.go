@@ -38,6 +38,9 @@ func Number(n float64) string {
 			return short(n/suffix.scale, 2) + suffix.letter
 		}
 	}
+	if n > 0 && n < 1e-3 {
+		return short(n, 6)
+	}
 	decimals := 0
 	for limit := 1e3; decimals < 3 && n < limit; limit /= 10 {
 		decimals++

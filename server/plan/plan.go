@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -97,6 +96,9 @@ type Plan struct {
 	Constants []Constant `json:"constants"`
 	Lines     []Line     `json:"lines"`
 	Nodes     float64    `json:"nodes"`
+	// NeededNodes is the number of nodes that the peak needs, without spare ones. It can be more than Nodes if those are
+	// given.
+	NeededNodes float64 `json:"needed_nodes"`
 	// Shards is the number of Redis shards of all regions. GlobalShards is that of the global store, which regions share.
 	Shards       float64 `json:"redis_shards"`
 	GlobalShards float64 `json:"global_store_shards"`
@@ -108,6 +110,7 @@ type Plan struct {
 	AddedLatency float64 `json:"added_latency_us"`
 
 	section string
+	hotKeys float64 // only with Lease
 }
 
 // leaseTTL is the time for which nodes may use the units of a lease, in seconds.
@@ -134,24 +137,6 @@ func New(in Input, c Constants) (*Plan, error) {
 	p.overAdmission()
 	p.latency(c)
 	return p, nil
-}
-
-func (p *Plan) nodes(c Constants) {
-	in := p.Input
-	p.section = "nodes"
-	perNode := p.line("planned decisions per node", c.NodeDecisions.Value*in.Utilization, "/s", "%s/s × %s utilization",
-		Number(c.NodeDecisions.Value), Number(in.Utilization))
-	region := p.line("peak per region", in.Peak/float64(in.Regions), "/s",
-		"%s/s ÷ %d regions", Number(in.Peak), in.Regions)
-	busy := p.line("busy nodes per region", math.Ceil(region/perNode), "nodes",
-		"⌈%s ÷ %s⌉", Number(region), Number(perNode))
-	p.Nodes = (busy + 1) * float64(in.Regions)
-	if in.Nodes > 0 {
-		p.Nodes = p.line("nodes", float64(in.Nodes), "nodes", "as given; (%s + 1 spare) × %d regions are needed",
-			Number(busy), in.Regions)
-		return
-	}
-	p.line("nodes", p.Nodes, "nodes", "(%s + 1 spare) × %d regions", Number(busy), in.Regions)
 }
 
 // rate returns the rate of the limit, in units per second.

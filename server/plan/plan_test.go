@@ -23,7 +23,9 @@ func hundredMillion(mode Mode) Input {
 // simple are constants that make the arithmetic easy to follow.
 func simple() Constants {
 	c := Defaults(1e6)
-	c.NodeDecisions.Value, c.ShardCalls.Value, c.LimitWork.Value = 100_000, 100_000, 0.5
+	c.ShardCalls.Value, c.LimitWork.Value = 100_000, 0.5
+	c.OnNode.Decisions.Value, c.OnNode.LimitWork.Value = 100_000, 0.25
+	c.InRedis.Decisions.Value, c.InRedis.LimitWork.Value = 30_000, 0.5
 	c.ShardBytes.Value, c.NodeBytes.Value, c.RoundTrip.Value = 200, 20, 200
 	return c
 }
@@ -45,14 +47,16 @@ func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
 		mode                               Mode
 		nodes, shards, memory, over, added float64
 	}{
-		// 1 M/s a region ÷ 60 k/s = 17 nodes and a spare; in each of three regions 1 M/s ÷ (100 k/s ÷ 1.5 × 0.6) = 25
-		// shards, and 17 for totals; 100 M × 2 × 200 bytes in each; (2−1) × 100/s × (3 s + 2 × 40 ms) between regions.
-		{Exact, 54, 126, 120e9, 308, 200},
-		// 1.5 M/s without a lease and as many on hot keys at most: 15,000 keys × 54 nodes × 16.5/s is more. 100/s × 0.1 s
+		// 1 M/s a region ÷ (30 k/s ÷ 1.5 × 0.6) = 84 nodes and a spare; in each of three regions 1 M/s ÷ (100 k/s ÷ 1.5 ×
+		// 0.6) = 25 shards, and 79 for totals; 100 M × 2 × 200 bytes in each; (2−1) × 100/s × (3 s + 2 × 40 ms) between
+		// regions.
+		{Exact, 255, 312, 120e9, 308, 200},
+		// 1.5 M/s without a lease and as many on hot keys at most: 15,000 keys × 255 nodes × 16.5/s is more. 100/s × 0.1 s
 		// in a region.
-		{Lease, 54, 126, 120e9, 318, 200},
-		// Counters are on nodes, and notes in the global store.
-		{Async, 54, 3, 0, 308, 0},
+		{Lease, 255, 312, 120e9, 318, 200},
+		// 1 M/s a region ÷ (100 k/s ÷ 1.25 × 0.6) = 21 nodes and a spare. Counters are on nodes, and notes in the global
+		// store.
+		{Async, 66, 3, 0, 308, 0},
 	} {
 		p, err := New(hundredMillion(tt.mode), simple())
 		if err != nil {
@@ -68,6 +72,46 @@ func TestPlansAreWhatTheArithmeticGives(t *testing.T) {
 		}
 		if got := value(t, p, "memory", "in all"); math.Abs(got-tt.memory) > 1 {
 			t.Errorf("%s: got %g bytes, want %g", tt.mode, got, tt.memory)
+		}
+	}
+}
+
+// A node makes fewer decisions if it makes them in Redis.
+func TestDecisionsPerNodeDependOnTheMode(t *testing.T) {
+	in := hundredMillion(Exact)
+	in.Clients, in.Average, in.Peak, in.Regions, in.Hot = 1e4, 1000, 1000, 1, 0.4
+	for mode, want := range map[Mode]float64{
+		Exact: 0.6 * 30_000 / 1.5,
+		Async: 0.6 * 100_000 / 1.25,
+		// Four keys of 100/s are hot at once, and each needs 16.5 calls a second for leases.
+		Lease: (0.6 - 4*16.5*(1/20e3-1/80e3)) / (0.6/20e3 + 0.4/80e3),
+	} {
+		in.Mode = mode
+		p, err := New(in, simple())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := value(t, p, "nodes", "planned decisions per node"); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%s: got %g/s, want %g/s", mode, got, want)
+		}
+	}
+}
+
+func TestTooFewNodesAreNamed(t *testing.T) {
+	in := hundredMillion(Exact)
+	in.Average, in.Peak, in.Regions = 10e6, 10e6, 1
+	for nodes, wantFew := range map[int]bool{0: false, 1: true, 833: true, 834: false} { // 10 M/s ÷ 12 k/s
+		in.Nodes = nodes
+		p, err := New(in, simple())
+		if err != nil {
+			t.Fatal(err)
+		}
+		few := false
+		for _, l := range p.Lines {
+			few = few || strings.HasPrefix(l.How, "TOO FEW")
+		}
+		if p.NeededNodes != 834 || few != wantFew {
+			t.Errorf("%d nodes: got %g needed and too few %t, want 834 and %t", nodes, p.NeededNodes, few, wantFew)
 		}
 	}
 }
@@ -176,7 +220,7 @@ func TestNumbersAreParsedAndFormatted(t *testing.T) {
 			t.Errorf("%q: got %g, want an error", text, got)
 		}
 	}
-	for n, want := range map[float64]string{0: "0", 0.6: "0.6", 9999: "9999", 188_724: "188.7k", 1.25e9: "1.25G"} {
+	for n, want := range map[float64]string{0: "0", 0.000108: "0.000108", 0.6: "0.6", 9999: "9999", 188_724: "188.7k", 1.25e9: "1.25G"} {
 		if got := Number(n); got != want {
 			t.Errorf("%g: got %s, want %s", n, got, want)
 		}
@@ -205,7 +249,7 @@ func TestDefaultsAreThoseOfTheBenchmarks(t *testing.T) {
 	c := Defaults(100e6)
 	for _, tt := range []struct{ got, want float64 }{
 		{c.ShardCalls.Value, 1e9 / measuredBy("#### Redis, 100 k keys, 64 goroutines", "| **headgate** |")},
-		{c.NodeDecisions.Value, measuredBy("### gRPC, 64 requests in flight", "| **headgate**, one stream |")},
+		{c.OnNode.Decisions.Value, measuredBy("### gRPC, 64 requests in flight", "| **headgate**, one stream |")},
 	} {
 		if math.Abs(tt.got/tt.want-1) > 0.01 {
 			t.Errorf("got a default of %g/s, want %g/s as in bench/RESULTS.md", tt.got, tt.want)

@@ -40,11 +40,9 @@ func (p *Plan) calls(c Constants) float64 {
 	}
 	cold := p.line("calls for keys without a lease", in.Peak*(1-in.Hot), "/s",
 		"%s/s × (1 − %s hot)", Number(in.Peak), Number(in.Hot))
-	hotKeys := p.line("hot keys at once", math.Ceil(in.Peak*in.Hot/p.rate()), "keys",
-		"⌈%s/s × %s hot ÷ the rate of %v⌉", Number(in.Peak), Number(in.Hot), in.Limit)
-	hot := min(hotKeys*p.Nodes*c.LeaseCalls.Value, in.Peak*in.Hot)
+	hot := min(p.hotKeys*p.Nodes*c.LeaseCalls.Value, in.Peak*in.Hot)
 	p.line("calls for leases", hot, "/s", "min(%s keys × %s nodes × %s/s, %s/s of requests on them)",
-		Number(hotKeys), Number(p.Nodes), Number(c.LeaseCalls.Value), Number(in.Peak*in.Hot))
+		Number(p.hotKeys), Number(p.Nodes), Number(c.LeaseCalls.Value), Number(in.Peak*in.Hot))
 	return p.line("calls", cold+hot, "/s", "%s + %s", Number(cold), Number(hot))
 }
 

@@ -106,6 +106,75 @@ func TestSoakPlanOfRegionsIsWhatNodesNeed(t *testing.T) {
 	load.compare(t, load.plan(t, "--regions", "2"), "global store", global, targets)
 }
 
+// outputOf runs the command in a process of its own and decodes its output.
+func outputOf(t *testing.T, to any, args ...string) {
+	t.Helper()
+	stdout, err := exec.CommandContext(t.Context(), "headgate", args...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("got %v: %s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(stdout, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// With a Redis, a calibration also measures a node that makes its decisions there.
+func TestCalibrationMeasuresNodesWithRedis(t *testing.T) {
+	server := redistest.Standalone(t, redistest.Options{})
+	var p plan.Plan
+	outputOf(t, &p, "plan", "--calibrate", "--calibrate-time", "100ms", "--redis", server.URL(), "--limits", "2", "-o", "json")
+	for _, name := range []string{
+		"decisions on a node", "work of a further limit on a node",
+		"decisions of a node in Redis", "work of a further limit in Redis", "calls per Redis shard",
+	} {
+		i := slices.IndexFunc(p.Constants, func(c plan.Constant) bool { return c.Name == name })
+		if i < 0 || !strings.HasPrefix(p.Constants[i].Source, "measured on this machine: ") {
+			t.Errorf("%s: got %+v, want it measured", name, p.Constants)
+		}
+	}
+	if keys, err := server.Do("KEYS", "headgate-plan-node{*"); err != nil || len(keys.([]any)) == 0 {
+		t.Errorf("got keys %v, error %v, want counters of the node", keys, err)
+	}
+}
+
+// A calibrated plan has as many decisions per node as bench load measures, in memory and in Redis.
+func TestSoakPlanOfNodesIsWhatBenchLoadMeasures(t *testing.T) {
+	needSoak(t)
+	for name, tt := range map[string]struct{ mode, line, consistency string }{
+		"memory": {"async", "decisions on a node", "local"},
+		"exact":  {"exact", "decisions of a node in Redis", "exact"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Standalone(t, redistest.Options{})
+			rules := fmt.Sprintf("rules:\n  - { id: per-key, key: api_key, limits: 1000/s, consistency: %s }\n", tt.consistency)
+			args := slices.Concat(countingIn(t, server), []string{"--gateway-addr", "off", "--rules", rulesFile(t, rules)})
+			if tt.consistency == "local" {
+				args = args[4:] // without --store and its settings
+			}
+			node := serve(t, args...)
+			var planned, measured float64
+			for range 3 { // other programs on the machine can delay either
+				var p plan.Plan
+				outputOf(t, &p, "plan", "--mode", tt.mode, "--calibrate", "--redis", server.URL(), "-o", "json")
+				planned = lineOf(t, &p, "nodes", tt.line)
+				var report struct{ Targets []loadgen.Report }
+				outputOf(t, &report, "bench", "load", "--rate", "max", "--duration", "3s", "--rule", "per-key",
+					"--target", "grpc://"+node.grpc, "-o", "json")
+				measured = report.Targets[0].Achieved
+				t.Logf("planned %.0f/s, measured %.0f/s", planned, measured)
+				if math.Abs(planned/measured-1) <= 0.25 {
+					return
+				}
+			}
+			t.Errorf("planned %.0f/s, and bench load measures %.0f/s, want at most 25 %% more or less", planned, measured)
+		})
+	}
+}
+
 // compare compares the calls and bytes of a Redis with those of a section of a plan.
 func (l syncLoad) compare(
 	t *testing.T, p *plan.Plan, section string, server *redistest.Server, targets []target.Target,

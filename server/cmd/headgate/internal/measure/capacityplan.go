@@ -2,13 +2,9 @@ package measure
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +13,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/output"
-	"github.com/headgate/headgate/server/loadgen/target"
 	"github.com/headgate/headgate/server/plan"
 	"github.com/headgate/headgate/server/sim/chart"
 )
@@ -44,8 +39,8 @@ arithmetic line by line, with the source of each constant.
 
 With --calibrate, the decisions per second of a node and the memory of a counter are measured on this machine: the
 command starts a node of its own and loads it as "bench load --rate max" does, over gRPC. With --redis too, the calls per
-second of that Redis server are measured; it gets keys that begin with headgate- and expire. The load shares the
-machine with what it measures, so real nodes are faster.
+second of that Redis server are measured, and the decisions per second of a node that makes them there; it gets keys
+that begin with headgate- and expire. The load shares the machine with what it measures, so real nodes are faster.
 
 The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan of what was measured until then.`,
 		Example: `  headgate plan --dau 100M --rps 1M --peak 3M --limits 2 --mode exact --regions 3
@@ -199,115 +194,15 @@ func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
 	if err := p.Show(output.Table, nil, []string{"CONSTANT", "VALUE", "SOURCE"}, rows); err != nil {
 		return err
 	}
+	if result.Nodes < result.NeededNodes {
+		p.Printf("\nTOO FEW NODES: got --nodes %s, but the peak of %s/s needs %s, without spare ones.\n",
+			plan.Number(result.Nodes), plan.Number(result.Input.Peak), plan.Number(result.NeededNodes))
+	}
 	switch {
 	case result.Interrupted:
 		p.Printf("\nInterrupted: constants that are not measured on this machine are of %s.\n", plan.DefaultMachine)
 	case !calibrated:
-		p.Printf("\nThese are of %s, which also made the load; --calibrate measures this machine.\n", plan.DefaultMachine)
+		p.Printf("\nThese are of %s, which also ran the load and Redis; --calibrate measures this machine.\n", plan.DefaultMachine)
 	}
 	return nil
-}
-
-// calibrateRules is a rules file for calibrations. Its limit is so high that all requests are admitted.
-const calibrateRules = "rules:\n  - { id: calibrate, key: user, limits: 1000/s }\n"
-
-// calibrate measures constants on this machine. It shows the current step on standard error.
-func (p *program) calibrate(ctx context.Context, f *planFlags, in *plan.Input, c *plan.Constants) error {
-	if f.duration <= 0 || f.duration > 10*time.Minute {
-		return fmt.Errorf("--calibrate-time %v: want a time up to 10m", f.duration)
-	}
-	fmt.Fprintln(p.Stderr, "headgate: measuring the memory of counters")
-	if err := plan.MeasureCounters(ctx, c, in.NodeCounters()); err != nil {
-		return err
-	}
-	fmt.Fprintf(p.Stderr, "headgate: measuring a node for %v\n", f.duration)
-	if err := p.calibrateNode(ctx, c, f.duration); err != nil {
-		return err
-	}
-	if f.redis == "" {
-		return nil
-	}
-	fmt.Fprintf(p.Stderr, "headgate: measuring Redis for about %v\n", 3*f.duration+f.duration/4)
-	return calibrateShard(ctx, f, in.Limits, c)
-}
-
-// redisScheme is the beginning of valid values of --redis.
-const redisScheme = "redis://"
-
-// calibrateShard measures the Redis server of --redis.
-func calibrateShard(ctx context.Context, f *planFlags, limits int, c *plan.Constants) error {
-	address := "redis-store://" + strings.TrimPrefix(f.redis, redisScheme)
-	t, err := target.Open(ctx, target.Options{Address: address, Limit: headgate.PerSecond(1000)})
-	if err != nil {
-		return err
-	}
-	store, err := target.OpenRedis(ctx, f.redis, "headgate-plan")
-	if err != nil {
-		return errors.Join(err, t.Close())
-	}
-	return errors.Join(plan.MeasureShard(ctx, c, t, store, limits, f.duration), store.Close(), t.Close())
-}
-
-// nodeStartTime is the timeout for the start of the node of a calibration.
-const nodeStartTime = 30 * time.Second
-
-// calibrateNode starts a node of this program on a free port and measures it over gRPC.
-func (p *program) calibrateNode(ctx context.Context, c *plan.Constants, duration time.Duration) (err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "headgate-plan-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	rules := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(rules, []byte(calibrateRules), 0o600); err != nil {
-		return err
-	}
-	node := exec.Command(program, "serve", "--rules", rules, "--grpc-addr", "127.0.0.1:0", "--data-dir", dir,
-		"--gateway-addr", "off", "--api-addr", "off", "--resp-addr", "off", "--admin-addr", "off")
-	node.Env = slices.DeleteFunc(slices.Clone(p.Environ), func(s string) bool { return strings.HasPrefix(s, "HEADGATE_") })
-	node.Env = append(node.Env, "XDG_STATE_HOME="+dir)
-	log, err := node.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := node.Start(); err != nil {
-		return fmt.Errorf("start a node: %w", err)
-	}
-	defer func() {
-		_ = node.Process.Kill() // fails if the node has ended; it need not save anything
-		_ = node.Wait()
-	}()
-	startCtx, cancel := context.WithTimeout(ctx, nodeStartTime)
-	defer cancel()
-	stop := context.AfterFunc(startCtx, func() { _ = node.Process.Kill() }) // ends the wait for its log
-	address, err := grpcAddress(json.NewDecoder(log))
-	stop()
-	if err != nil {
-		return fmt.Errorf("start a node: %w", err)
-	}
-	t, err := target.Open(ctx, target.Options{Address: "grpc://" + address, Rule: "calibrate"})
-	if err != nil {
-		return err
-	}
-	return errors.Join(plan.MeasureNode(ctx, c, t, duration), t.Close())
-}
-
-// grpcAddress reads the log of a node until it finds the address of the gRPC listener.
-func grpcAddress(log *json.Decoder) (string, error) {
-	for {
-		var line struct {
-			Msg  string `json:"msg"`
-			GRPC string `json:"grpc"`
-		}
-		if err := log.Decode(&line); err != nil {
-			return "", fmt.Errorf("it did not listen: %w", err)
-		}
-		if line.Msg == "listening" && line.GRPC != "" {
-			return line.GRPC, nil
-		}
-	}
 }
