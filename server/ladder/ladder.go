@@ -52,13 +52,16 @@ func (s Step) arrival(i int) time.Duration {
 
 // Oracle returns the shortest possible duration of a step if at most burst + rate·t units may be admitted in a time t.
 // The last request is admitted when it is sent or when there are enough units for all requests, whichever is later.
-// Oracle does not depend on the algorithm of the limit.
+// Oracle does not depend on the algorithm of the limit. It returns at most the longest time.Duration.
 func Oracle(s Step, l headgate.Limit) time.Duration {
 	lastSent := s.arrival(s.Requests - 1)
 	missing := float64(int64(s.Requests) - l.Capacity())
 	// Until the first request, the limit is at its capacity, so units are restored only after that.
-	enoughUnits := s.arrival(0) + time.Duration(missing/float64(l.Count)*float64(l.Period))
-	return max(lastSent, enoughUnits)
+	enoughUnits := float64(s.arrival(0)) + missing/float64(l.Count)*float64(l.Period)
+	if enoughUnits >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(lastSent, time.Duration(enoughUnits))
 }
 
 // A Result is the outcome of one step.
@@ -77,9 +80,14 @@ type Result struct {
 	Oracle   float64 `json:"oracle_seconds"`
 	// WithinOnePeriod reports whether the duration of the step differs from the oracle's by at most one period.
 	WithinOnePeriod bool `json:"within_one_period"`
-	// PerSecond has the number of requests admitted in each second.
-	PerSecond []int `json:"passed_per_second"`
+	// Passed has the number of requests admitted in each column of SecondsPerColumn seconds. That is one second, unless
+	// there would be more than maxColumns.
+	Passed           []int `json:"passed_per_second"`
+	SecondsPerColumn int   `json:"seconds_per_column"`
 }
+
+// maxColumns is the maximum number of columns of Result.Passed.
+const maxColumns = 3600
 
 // Options are the settings of Run.
 type Options struct {
@@ -116,7 +124,29 @@ func (o *Options) validate() error {
 	if len(o.Steps) == 0 || len(o.Steps) > maxSteps {
 		return fmt.Errorf("got %d steps, want 1 to %d", len(o.Steps), maxSteps)
 	}
+	total := time.Duration(0)
+	for _, s := range o.Steps {
+		takes := Oracle(s, o.Limit)
+		if takes > maxDuration {
+			return fmt.Errorf("step %s takes %s with the limit %v: want fewer requests or a higher limit", s, years(takes), o.Limit)
+		}
+		if total += takes; total > maxDuration {
+			return fmt.Errorf("the steps take more than %s with the limit %v: want fewer of them or a higher limit",
+				years(maxDuration), o.Limit)
+		}
+	}
 	return nil
+}
+
+// maxDuration is the maximum duration of all steps. Within it, no time overflows.
+const maxDuration = 100 * 365 * 24 * time.Hour
+
+// years formats a long duration.
+func years(d time.Duration) string {
+	if d == math.MaxInt64 {
+		return "more than 292 years"
+	}
+	return fmt.Sprintf("%.0f years", d.Hours()/24/365)
 }
 
 // Run runs the steps and returns their results. If ctx ends, it returns the results so far and the error of ctx.
@@ -145,6 +175,7 @@ const takeTimeout = 15 * time.Second
 func (o *Options) run(ctx context.Context, s Step, client string) (Result, error) {
 	r := &stepRun{o: o, step: s, client: client, start: o.Clock.Now(), result: Result{
 		Algorithm: o.Algorithm, Step: s.String(), Requests: s.Requests, Rate: s.Rate, Oracle: Oracle(s, o.Limit).Seconds(),
+		SecondsPerColumn: 1,
 	}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -225,10 +256,18 @@ func (r *Result) add(admittedAt, last time.Duration) {
 	r.Seconds = last.Seconds()
 	r.Achieved = float64(r.Admitted) / r.Seconds
 	second := int(admittedAt / time.Second)
-	for len(r.PerSecond) <= second {
-		r.PerSecond = append(r.PerSecond, 0)
+	for second/r.SecondsPerColumn >= maxColumns {
+		r.SecondsPerColumn *= 2
+		for i, n := range r.Passed {
+			r.Passed[i] = 0
+			r.Passed[i/2] += n
+		}
+		r.Passed = r.Passed[:(len(r.Passed)+1)/2]
 	}
-	r.PerSecond[second]++
+	for len(r.Passed) <= second/r.SecondsPerColumn {
+		r.Passed = append(r.Passed, 0)
+	}
+	r.Passed[second/r.SecondsPerColumn]++
 }
 
 // admit retries a request until it is admitted, and returns the time of the admission, counted from the start.

@@ -3,6 +3,7 @@ package ladder
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,7 +67,7 @@ func TestTokenBucketTakesExactlyTheOraclesTime(t *testing.T) {
 			t.Errorf("step %s: got %.6f s and %.6f s by the oracle, want %.2f s", r.Step, r.Seconds, r.Oracle, want)
 		}
 		sum := 0
-		for _, n := range r.PerSecond {
+		for _, n := range r.Passed {
 			sum += n
 		}
 		if sum != r.Requests {
@@ -221,4 +222,60 @@ func TestEachRequestIsRetriedInRealTime(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A step can take years of virtual time, with few columns.
+func TestLongStepHasFewColumns(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limit headgate.Limit
+		step  Step
+		years float64
+	}{
+		"a unit a year": {headgate.Per(1, 365*24*time.Hour), Step{5, 1}, 4},
+		"a unit a day":  {headgate.PerDay(1), Step{1000, 100}, 999.0 / 365},
+	} {
+		clock := NewVirtualClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
+		store, err := target.Open(t.Context(), target.Options{Address: target.Memory, Limit: tt.limit, Now: clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := Run(t.Context(), Options{
+			Target: store, Limit: tt.limit, Steps: []Step{tt.step}, Clock: clock, Client: "test",
+		})
+		if err := errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r, sum := results[0], 0
+		for _, n := range r.Passed {
+			sum += n
+		}
+		if !r.WithinOnePeriod || sum != tt.step.Requests {
+			t.Errorf("%s: got %g s, %d requests in columns, want %g s and %d", name, r.Seconds, sum, r.Oracle, tt.step.Requests)
+		}
+		columns, width, seconds := float64(len(r.Passed)), float64(r.SecondsPerColumn), tt.years*365*24*3600
+		if columns > maxColumns || columns < maxColumns/2 || columns*width < seconds || (columns-1)*width > seconds+1 {
+			t.Errorf("%s: got %g columns of %g s, want at most %d for %g s", name, columns, width, maxColumns, seconds)
+		}
+	}
+}
+
+func TestStepsThatTakeTooLongAreRefused(t *testing.T) {
+	day := headgate.PerDay(1)
+	if got := Oracle(Step{1_000_000, 100_000}, day); got != math.MaxInt64 {
+		t.Errorf("got %v by the oracle, want the longest time", got)
+	}
+	many := make([]Step, 200)
+	for i := range many {
+		many[i] = Step{366, 366} // a year
+	}
+	for want, steps := range map[string][]Step{
+		"step 1000000@100000 takes more than 292 years": {{1_000_000, 100_000}},
+		"step 100000@1000 takes 274 years":              {{1, 1}, {100_000, 1000}},
+		"the steps take more than 100 years":            many,
+	} {
+		_, err := Run(t.Context(), Options{Limit: day, Steps: steps})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+	}
 }

@@ -290,7 +290,7 @@ func (p *program) printRamp(report *rampReport) error {
 		p.Printf("\nPassed in each second, of at most %.0f s:\n", longest)
 	}
 	for _, r := range report.Steps {
-		p.Printf("  %-15s %-8s %s\n", r.Algorithm, r.Step, strings.TrimRight(rampPlot(r.PerSecond), " "))
+		p.Printf("  %-15s %-8s %s\n", r.Algorithm, r.Step, strings.TrimRight(rampPlot(r.Passed), " "))
 	}
 	if report.Interrupted {
 		p.Printf("\nInterrupted: the last step is not complete.\n")
