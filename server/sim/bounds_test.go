@@ -27,12 +27,9 @@ func unitsIn(l headgate.Limit, t time.Duration) float64 {
 	return float64(l.Count) * float64(t) / float64(l.Period)
 }
 
-// maxExcess returns by how many units a client may be above one of its limits in a mode.
-func maxExcess(s *scenario.Scenario, v scenario.Variant) int64 {
-	most := 0.0
-	for _, l := range v.Limits {
-		most = max(most, modeExcess(s, v.Mode, l)+faultExcess(s, v.Mode, l))
-	}
+// maxExcess returns by how many units a client may be above a limit in a mode.
+func maxExcess(s *scenario.Scenario, mode rules.Consistency, l headgate.Limit) int64 {
+	most := modeExcess(s, mode, l) + faultExcess(s, mode, l)
 	if most > 0 { // units are whole, and the last request may be admitted for one unit
 		most += float64(1 + s.Traffic[0].Cost)
 	}
@@ -149,17 +146,31 @@ func joinsLate(s *scenario.Scenario) bool {
 	})
 }
 
-// isPlain reports whether clients send more than a bucket admits all the time, so that it is never full.
-func isPlain(s *scenario.Scenario) bool {
-	t, l := &s.Traffic[0], s.Limits[0]
-	return t.Cost == 1 && t.Retry == nil && t.On == 0 && l.Capacity() == l.Count
+// countsLikeOracle reports whether nodes that have all updates count what the oracle counts. After faults and between
+// regions they do not, and in windows they have the debt of those before.
+func countsLikeOracle(s *scenario.Scenario) bool {
+	return !hasOutage(s) && s.Regions == nil && !hasWindows(s.Limits[0])
 }
 
-// maxDisagreement returns by how many units nodes may differ then. Levels are rounded, and the time that an update is in
-// transit between regions, or during an outage, is not known. After an outage, a window also has the debt of those
-// before it, as far as a node knows of that.
-func maxDisagreement(s *scenario.Scenario) int64 {
-	l := s.Limits[0]
+// isPlain reports whether clients send more than a bucket admits all the time, so that it is never full. With a second
+// limit, the first one is full at times.
+func isPlain(s *scenario.Scenario) bool {
+	t, l := &s.Traffic[0], s.Limits[0]
+	return t.Cost == 1 && t.Retry == nil && t.On == 0 && l.Capacity() == l.Count && len(s.Limits) == 1
+}
+
+// maxDisagreement returns by how many units nodes may differ then.
+func maxDisagreement(s *scenario.Scenario) (most int64) {
+	for _, l := range s.Limits {
+		most = max(most, limitDisagreement(s, l))
+	}
+	return most
+}
+
+// limitDisagreement returns by how many units of a limit nodes may differ. Levels are rounded, and the time that an
+// update is in transit between regions, or during an outage, is not known. After an outage, a window also has the debt
+// of those before it, as far as a node knows of that.
+func limitDisagreement(s *scenario.Scenario, l headgate.Limit) int64 {
 	switch {
 	case s.HasFault(scenario.RedisClock), s.Traffic[0].Retry != nil && s.Traffic[0].Retry.Honour,
 		hasOutage(s) && (hasWindows(l) || !isPlain(s)):
@@ -171,7 +182,7 @@ func maxDisagreement(s *scenario.Scenario) int64 {
 	case hasOutage(s):
 		return 2 + int64(unitsIn(l, outageDrain))
 	case l.Algorithm == headgate.FixedWindow: // a node that joins does not know the debt of the windows before
-		return maxExcess(s, s.Variants()[0])
+		return maxExcess(s, s.Variants()[0].Mode, l)
 	case hasWindows(l) || isPlain(s):
 		return 2
 	default: // a bucket is sometimes full, and nodes know only later that it was not

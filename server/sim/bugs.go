@@ -15,7 +15,7 @@ type bugs struct {
 	loseUpdates  bool // Redis, or a node that counts alone, does not count the units of one in four calls
 	slowClocks   bool // nodes measure the age of leases with a slow clock, so they use units after their expiry
 	deafNewcomer bool // for two seconds, nodes that join do not read the notes of other nodes
-	partialTakes bool // Redis takes the first limit of a request that the second denies
+	partialTakes bool // Redis, or a node, takes the first limit of a request that the second denies
 }
 
 // A slowClock runs at half the speed of the clock of its host.
@@ -50,6 +50,21 @@ func (l *forgetfulLimiter) TakeAll(
 	dst, err := l.Limiter.TakeAll(ctx, checks, dst)
 	if l.calls++; l.calls%4 == 0 && err == nil && headgate.Allowed(dst[before:]) {
 		err = l.Give(ctx, checks[0], dst[before].Receipt)
+	}
+	return dst, err
+}
+
+// A partialLimiter takes the first check of a call that is denied.
+type partialLimiter struct{ headgate.Limiter }
+
+// TakeAll implements headgate.Limiter.
+func (l *partialLimiter) TakeAll(
+	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
+) ([]headgate.Decision, error) {
+	before := len(dst)
+	dst, err := l.Limiter.TakeAll(ctx, checks, dst)
+	if err == nil && !headgate.Allowed(dst[before:]) {
+		_, err = l.Take(ctx, checks[0])
 	}
 	return dst, err
 }

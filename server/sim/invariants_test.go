@@ -19,14 +19,16 @@ import (
 // invariants are the promises that are checked in random scenarios.
 type invariants struct {
 	world     *world
-	most      int64                  // units above the limit
+	most      []int64                // by limit: units above it
+	excess    map[*request][]int64   // by limit: units above it, of admitted requests that have not ended
 	isRight   bool                   // decisions of Redis agree with the oracle
-	keys      map[string]uint64      // the client of each key
-	leased    map[uint64]int64       // by client: units that Redis has granted and that were neither used nor returned
-	leases    map[holder][]heldLease // units that a node may use
-	alone     map[holder]*definition.Oracle
+	keys      map[string]counterOf   // the client and the limit of each key
+	leased    map[counterOf]int64    // units that Redis has granted and that were neither used nor returned
+	leases    map[holder][]heldLease // units that a node may use, if there is one limit
+	alone     map[holder][]*definition.Oracle
 	last      map[uint64]*request
 	levels    map[uint64][]int64 // what remains of each client on each node, some time after the traffic
+	right     map[uint64]int64   // what remains by the oracle at that time
 	violation string             // the first one
 }
 
@@ -34,6 +36,12 @@ type invariants struct {
 type holder struct {
 	node   *node
 	client uint64
+}
+
+// A counterOf is what a client has used of a limit.
+type counterOf struct {
+	client uint64
+	limit  int
 }
 
 // A heldLease is units that a node may use until they expire.
@@ -47,11 +55,16 @@ func newInvariants(t *testing.T, w *world) *invariants {
 	t.Helper()
 	s := w.scenario
 	i := &invariants{
-		world: w, most: maxExcess(s, w.variant), keys: make(map[string]uint64), leased: make(map[uint64]int64),
-		leases: make(map[holder][]heldLease), alone: make(map[holder]*definition.Oracle), last: make(map[uint64]*request),
+		world: w, excess: make(map[*request][]int64), keys: make(map[string]counterOf), leased: make(map[counterOf]int64),
+		leases: make(map[holder][]heldLease), alone: make(map[holder][]*definition.Oracle), last: make(map[uint64]*request),
 	}
-	i.isRight = w.variant.Mode == rules.Exact && s.Regions == nil && i.most == 0
-	w.check, w.leased, w.returned = i.check, i.grant, i.giveBack
+	i.isRight = w.variant.Mode == rules.Exact && s.Regions == nil
+	for _, l := range w.variant.Limits {
+		most := maxExcess(s, w.variant.Mode, l)
+		i.most = append(i.most, most)
+		i.isRight = i.isRight && most == 0
+	}
+	w.check, w.judged, w.leased, w.returned = i.check, i.measure, i.grant, i.giveBack
 	if w.variant.Mode == rules.Lease {
 		i.findKeys(t)
 	}
@@ -78,19 +91,21 @@ func (i *invariants) findKeys(t *testing.T) {
 		if err := e.DecideWith(context.Background(), r, engine.DecideOptions{HasCost: true, Cost: 1}, &v); err != nil {
 			t.Fatal(err)
 		}
-		i.keys[recorder.key] = r.client
+		for limit, key := range recorder.keys {
+			i.keys[key] = counterOf{r.client, limit}
+		}
 	}
 }
 
-// A keyRecorder records the key of the latest check.
+// A keyRecorder records the keys of the latest call.
 type keyRecorder struct {
 	headgate.Limiter
-	key string
+	keys []string
 }
 
 // Take implements headgate.Limiter.
 func (k *keyRecorder) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	k.key = c.Key
+	k.keys = []string{c.Key}
 	return headgate.Decision{Allowed: true}, nil
 }
 
@@ -98,8 +113,9 @@ func (k *keyRecorder) Take(ctx context.Context, c headgate.Check) (headgate.Deci
 func (k *keyRecorder) TakeAll(
 	_ context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
+	k.keys = nil
 	for i := range checks {
-		k.key = checks[i].Key
+		k.keys = append(k.keys, checks[i].Key)
 		dst = append(dst, headgate.Decision{Allowed: true})
 	}
 	return dst, nil
@@ -118,14 +134,36 @@ func (i *invariants) check(r *request) {
 	if mode == rules.Lease && r.allowed && !r.executed && !r.degraded {
 		i.useLease(r)
 	}
+	excess := i.excess[r]
+	delete(i.excess, r)
+	if !r.degraded && r.allowed && mode != rules.Local {
+		for limit, units := range excess {
+			if units > i.most[limit] {
+				i.violated("%s is %d units above its limit %d, want at most %d", r.user, units, limit, i.most[limit])
+			}
+		}
+	}
 	switch {
 	case r.degraded:
 	case mode == rules.Local:
 		i.checkAlone(r)
-	case r.allowed && r.excess > i.most:
-		i.violated("%s is %d units above its limit, want at most %d", r.user, r.excess, i.most)
 	case i.isRight && r.executed && r.wrong:
 		i.violated("allowed = %v is wrong for %s", r.allowed, r.user)
+	}
+}
+
+// measure is called after the oracle has judged a decision.
+func (i *invariants) measure(r *request, allowed bool) {
+	switch {
+	case !allowed:
+		delete(i.excess, r)
+	case len(i.most) == 1:
+		i.excess[r] = []int64{r.excess}
+	default:
+		i.excess[r] = nil
+		for limit := range i.world.oracle.all {
+			i.excess[r] = append(i.excess[r], i.world.oracle.all[limit].excess)
+		}
 	}
 }
 
@@ -135,15 +173,22 @@ func (i *invariants) checkAlone(r *request) {
 	h := holder{r.node, r.client}
 	o := i.alone[h]
 	if o == nil {
-		o = definition.New(i.world.variant.Limits[0])
+		for _, l := range i.world.variant.Limits {
+			o = append(o, definition.New(l))
+		}
 		i.alone[h] = o
 	}
-	now, cost := r.node.host.Now().UnixMicro(), int64(r.source.spec.Cost)
-	if want := o.Fits(now, cost); want != r.allowed {
+	now, cost, want := r.node.host.Now().UnixMicro(), int64(r.source.spec.Cost), true
+	for _, limit := range o {
+		want = limit.Fits(now, cost) && want
+	}
+	if want != r.allowed {
 		i.violated("%s decides %v for %s, want %v", r.node.host.Name, r.allowed, r.user, want)
 	}
 	if r.allowed {
-		o.Force(now, cost)
+		for _, limit := range o {
+			limit.Force(now, cost)
+		}
 	}
 }
 
@@ -151,8 +196,12 @@ func (i *invariants) checkAlone(r *request) {
 // granted.
 func (i *invariants) grant(n *node, c *headgate.Check, units int64, requested time.Duration) {
 	s := i.world.scenario
-	h := holder{n, i.keys[c.Key]}
-	i.leased[h.client] += units
+	counter := i.keys[c.Key]
+	i.leased[counter] += units
+	if len(i.most) > 1 {
+		return // the node may use units of the other limit later
+	}
+	h := holder{n, counter.client}
 	expires := requested + cmp.Or(s.LeaseTTL, lease.DefaultTTL)
 	if hasWindows(c.Limit) && !s.HasFault(scenario.RedisClock) {
 		now := i.world.loop.Now() // windows begin at whole periods
@@ -174,8 +223,14 @@ func (i *invariants) giveBack(c *headgate.Check, units int64) {
 // those first that expire first.
 func (i *invariants) useLease(r *request) {
 	cost, h := int64(r.source.spec.Cost), holder{r.node, r.client}
-	if i.leased[r.client] -= cost; i.leased[r.client] < 0 {
-		i.violated("%s has used or returned %d units more than Redis has granted", r.user, -i.leased[r.client])
+	for limit := range i.most {
+		counter := counterOf{r.client, limit}
+		if i.leased[counter] -= cost; i.leased[counter] < 0 {
+			i.violated("%s has used or returned %d units of limit %d more than Redis has granted", r.user, -i.leased[counter], limit)
+		}
+	}
+	if len(i.most) > 1 {
+		return
 	}
 	held := i.leases[h]
 	for len(held) > 0 && (held[0].units == 0 || held[0].expires < r.endedAt) {
@@ -202,8 +257,10 @@ func (i *invariants) request(client uint64) *request {
 // for a while looks it up after the first decision, so the second reading counts.
 func (i *invariants) readLevels() {
 	w := i.world
-	i.levels = make(map[uint64][]int64)
+	i.levels, i.right = make(map[uint64][]int64), make(map[uint64]int64)
 	for client := range uint64(w.scenario.Traffic[0].Clients) {
+		id := i.request(client).client
+		i.right[id] = w.oracle.remaining(id, w.micros())
 		for _, n := range w.nodes {
 			if n == nil {
 				continue
@@ -229,6 +286,10 @@ func (i *invariants) atEnd() {
 		least, most := slices.Min(list), slices.Max(list)
 		if most-least > allowed {
 			i.violated("nodes do not agree on client %d: %v remain, want a difference of at most %d", client, list, allowed)
+		}
+		if right := i.right[client]; right-least > allowed && countsLikeOracle(i.world.scenario) {
+			i.violated("nodes have units of client %d that it did not get: %v remain, want %d, at most %d less", client, list, right,
+				allowed)
 		}
 	}
 	for _, r := range i.last {

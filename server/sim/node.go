@@ -76,6 +76,9 @@ func (w *world) assemble(n *node) error {
 	if w.bugs.loseUpdates {
 		local = &forgetfulLimiter{Limiter: local}
 	}
+	if w.bugs.partialTakes {
+		local = &partialLimiter{local}
+	}
 	c := engine.Config{
 		Rules: w.rules, Store: local, Local: local, Clock: n.host, Random: n.random.Uint32, OnError: func(error) {},
 		Secret: fleetSecret, Modes: make(map[rules.Consistency]headgate.Limiter),
@@ -84,6 +87,9 @@ func (w *world) assemble(n *node) error {
 		limiter, err := w.sharedLimiter(n, local)
 		if err != nil {
 			return err
+		}
+		if w.bugs.partialTakes && mode != rules.Exact { // with Exact, Redis has the bug
+			limiter = &partialLimiter{limiter}
 		}
 		n.shared = limiter
 		c.Shared = true

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"github.com/headgate/headgate"
@@ -28,6 +29,7 @@ type counter struct {
 	plan   *algorithm.Plan
 	pairs  map[uint64]algorithm.Pair  // by client, if plan.IsPair
 	states map[uint64]algorithm.State // by client, otherwise
+	excess int64                      // units by which a client was above the limit after its units were counted here
 }
 
 func newOracle(limits []headgate.Limit, by *headgate.Algorithm) (*oracle, error) {
@@ -192,6 +194,20 @@ func room(counters []counter, client uint64, now, cost int64) bool {
 	return true
 }
 
+// remaining returns how many units of all its limits a client can still use.
+func (o *oracle) remaining(client uint64, now int64) int64 {
+	least := int64(math.MaxInt64)
+	for i := range o.all {
+		c := &o.all[i]
+		if c.pairs != nil {
+			least = min(least, c.plan.DecidePair(c.pairs[client], now, 0).Remaining)
+		} else {
+			least = min(least, c.plan.Decide(c.states[client], now, 0).Remaining)
+		}
+	}
+	return least
+}
+
 // charge counts units, and returns the number of units by which the client is now above a limit.
 func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
 	for i := range counters {
@@ -203,7 +219,8 @@ func charge(counters []counter, client uint64, now, cost int64) (excess int64) {
 			// Only the algorithm concurrency returns an error, and scenarios refuse it.
 			c.states[client], d, _ = c.plan.Charge(c.states[client], now, cost)
 		}
-		excess = max(excess, -d.Remaining)
+		c.excess = -d.Remaining
+		excess = max(excess, c.excess)
 	}
 	return excess
 }

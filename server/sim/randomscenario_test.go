@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,8 +94,13 @@ func (d *draft) limits() (limits, traffic string) {
 	case "sliding-window", "sliding-buckets":
 		limits = fmt.Sprintf("judge_by: %s\n", algorithm)
 	}
-	if d.mode == "exact" && d.regions == 0 && d.IntN(3) == 0 {
-		limit += fmt.Sprintf(", %d/4s %s", max(cost, count*3/2), algorithm) // a request needs both
+	if d.IntN(3) == 0 { // a request needs both, and either is denied first
+		longer := fmt.Sprintf("%d/4s %s", max(cost, count*3/2), algorithm)
+		both := []string{limit, longer}
+		if d.IntN(2) == 0 {
+			slices.Reverse(both)
+		}
+		limit = strings.Join(both, ", ")
 	}
 	limits += fmt.Sprintf("limits: [%s]\n", limit)
 	rate := 3 * count / period * (1 + d.IntN(6)) / cost

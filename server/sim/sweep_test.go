@@ -163,7 +163,9 @@ func TestSweepFindsPlantedBugs(t *testing.T) {
 		{"a lost update in a node", "local", bugs{loseUpdates: true}, "decides true"},
 		{"a lease used after its expiry", "lease", bugs{slowClocks: true}, "used units of a lease that has expired"},
 		{"a new node that does not learn", "async", bugs{deafNewcomer: true}, "units above its limit"},
-		{"a denial that takes units", "exact", bugs{partialTakes: true}, "is wrong for"},
+		{"a denial that takes units in Redis", "exact", bugs{partialTakes: true}, "is wrong for"},
+		{"a denial that takes units on a node", "local", bugs{partialTakes: true}, "decides"},
+		{"a denial that takes shared units", "async", bugs{partialTakes: true}, "that it did not get"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := 1; seed <= 1000; seed++ {

@@ -45,8 +45,9 @@ type world struct {
 	delivered    []*delivery // packets that have arrived
 	err          error       // the first error of an event; it ends the simulation
 
-	// check is called after every request, for tests.
-	check func(*request)
+	// check is called after every request, and judged after the oracle has judged a decision, for tests.
+	check  func(*request)
+	judged func(r *request, allowed bool)
 	// leased is called after every grant of units to a node, and returned after a node has returned some, for tests.
 	leased   func(n *node, check *headgate.Check, units int64, requested time.Duration)
 	returned func(check *headgate.Check, units int64)
@@ -247,6 +248,9 @@ func (w *world) executed(allowed bool, err error) {
 func (w *world) consult(r *request, allowed bool) {
 	r.wrong, r.excess = w.oracle.judge(r.client, w.micros(), int64(r.source.spec.Cost), allowed)
 	r.counted = allowed
+	if w.judged != nil {
+		w.judged(r, allowed)
+	}
 }
 
 // judge lets the oracle judge the decision of a node, except if it is the decision of Redis, which executed has judged.
