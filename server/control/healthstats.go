@@ -8,12 +8,21 @@ import (
 	"github.com/headgate/headgate/rules/file/source"
 )
 
-// HealthStats are the statistics of a node that alerts depend on. Rates are averages since the last heartbeat.
+// HealthStats are the statistics of a node that alerts depend on.
 type HealthStats struct {
-	// FailingOpen are the rules under which requests are admitted without a limit, because the store is unreachable.
-	// UnlimitedPerSecond is the rate of these requests, each counted once, also if it matches several rules.
+	// FailingOpen are the rules under which requests are admitted without a limit, because the store fails, and
+	// FailingOpenRules is their number, which may be more than MaxFailingOpen. UnlimitedPerSecond is the rate of these
+	// requests, each counted once, also if it matches several rules. Rates are averages since the requests began, over at
+	// most 10 s.
 	FailingOpen        []RuleRate `json:"failing_open,omitempty"`
+	FailingOpenRules   int        `json:"failing_open_rules,omitempty"`
 	UnlimitedPerSecond float64    `json:"unlimited_per_second,omitempty"`
+	// UnlimitedSince is when these requests began. UnlimitedUntil is zero while there are such requests, and otherwise the
+	// time of the last one: 10 s later it is no longer reported.
+	UnlimitedSince time.Time `json:"unlimited_since,omitzero"`
+	UnlimitedUntil time.Time `json:"unlimited_until,omitzero"`
+	// OtherFallbacks are rules with on_failure: closed or local that decided meanwhile, because the store fails.
+	OtherFallbacks []string `json:"other_fallbacks,omitempty"`
 	// OpenShards are the shards of the store whose circuit is open.
 	OpenShards []string `json:"open_shards,omitempty"`
 	// StoreP99MS is the 99th percentile of the duration of store calls, 0 if there were none.
@@ -87,6 +96,7 @@ const (
 // Clamp shortens lists and texts that are too long, so that a heartbeat is not refused because of them.
 func (f *HealthStats) Clamp() {
 	f.FailingOpen = f.FailingOpen[:min(len(f.FailingOpen), MaxFailingOpen)]
+	f.OtherFallbacks = f.OtherFallbacks[:min(len(f.OtherFallbacks), MaxFailingOpen)]
 	f.OpenShards = f.OpenShards[:min(len(f.OpenShards), MaxOpenShards)]
 	f.Certificates = f.Certificates[:min(len(f.Certificates), MaxCertificates)]
 	f.Servers = f.Servers[:min(len(f.Servers), MaxServers)]
@@ -111,6 +121,7 @@ func (f *HealthStats) Problems() (list []source.Problem) {
 		count, max int
 	}{
 		{"failing_open", len(f.FailingOpen), MaxFailingOpen},
+		{"other_fallbacks", len(f.OtherFallbacks), MaxFailingOpen},
 		{"open_shards", len(f.OpenShards), MaxOpenShards},
 		{"certificates", len(f.Certificates), MaxCertificates},
 		{"servers", len(f.Servers), MaxServers},
@@ -130,6 +141,7 @@ func (f *HealthStats) Problems() (list []source.Problem) {
 			add(path, fmt.Sprint(value), fmt.Sprintf("-1 to %d", int64(MaxStat)))
 		}
 	}
+	checkNumber("failing_open_rules", float64(f.FailingOpenRules))
 	checkNumber("unlimited_per_second", f.UnlimitedPerSecond)
 	checkNumber("store_p99_ms", f.StoreP99MS)
 	checkNumber("memory_bytes", float64(f.MemoryBytes))
@@ -137,6 +149,9 @@ func (f *HealthStats) Problems() (list []source.Problem) {
 	for i, r := range f.FailingOpen {
 		checkText(fmt.Sprintf("failing_open[%d].rule", i), r.Rule)
 		checkNumber(fmt.Sprintf("failing_open[%d].per_second", i), r.PerSecond)
+	}
+	for i, rule := range f.OtherFallbacks {
+		checkText(fmt.Sprintf("other_fallbacks[%d]", i), rule)
 	}
 	for i, shard := range f.OpenShards {
 		checkText(fmt.Sprintf("open_shards[%d]", i), shard)

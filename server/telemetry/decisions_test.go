@@ -152,6 +152,10 @@ rules:
 	if rules, requests := r.metrics.FailingOpen(); len(rules) != 1 || rules["opens"] != 3 || requests != 3 {
 		t.Errorf("failing open: got %v, %d requests, want 3 of opens", rules, requests)
 	}
+	others := r.metrics.OtherFallbacks()
+	if len(others) != 2 || others["closes"] != 4 || others["counts"] != 5 || r.metrics.Degraded() != 12 {
+		t.Errorf("got %v and %d degraded requests, want 4 of closes, 5 of counts and 12", others, r.metrics.Degraded())
+	}
 	expect(t, scrape(t, r.metrics), map[string]string{
 		`headgate_degraded_total{policy="open",rule="opens"}`:                      "3",
 		`headgate_degraded_total{policy="shadow",rule="watches"}`:                  "6",

@@ -22,6 +22,21 @@ func (m *Metrics) FailingOpen() (counts map[string]uint64, requests uint64) {
 	return counts, m.decisions.unlimited.Load()
 }
 
+// OtherFallbacks returns the number of requests of each rule that on_failure: closed or local has decided because the
+// store failed.
+func (m *Metrics) OtherFallbacks() map[string]uint64 {
+	counts := map[string]uint64{}
+	for id, c := range m.decisions.table.Load().byID {
+		if n := c.degraded[headgate.Closed].Load() + c.degraded[headgate.Local].Load(); n > 0 {
+			counts[id] = n
+		}
+	}
+	return counts
+}
+
+// Degraded returns the number of requests that were decided without the store, because it failed.
+func (m *Metrics) Degraded() uint64 { return m.decisions.degraded.Load() }
+
 // StoreCalls returns the distribution of the durations of all calls to the remote store so far.
 func (m *Metrics) StoreCalls() Distribution {
 	metrics := make(chan prometheus.Metric, 64)

@@ -126,6 +126,43 @@ func TestRulesThatFailOpenAreOneAlert(t *testing.T) {
 	}
 }
 
+// A heartbeat names the rules with the most requests, and says how many there are. The fallback has the figures of the
+// alert.
+func TestFallbackHasTheFiguresOfTheAlert(t *testing.T) {
+	nodes := []control.Node{healthy("a", start), healthy("b", start), healthy("c", start), healthy("d", start.Add(-time.Hour))}
+	for i := range 30 {
+		rate := control.RuleRate{Rule: fmt.Sprintf("r%02d", i), PerSecond: 3}
+		for n := range 2 {
+			nodes[n].Health.FailingOpen = append(nodes[n].Health.FailingOpen, rate)
+		}
+		nodes[3].Health.FailingOpen = append(nodes[3].Health.FailingOpen, rate)
+	}
+	for n := range 2 {
+		h := nodes[n].Health
+		h.FailingOpenRules, h.UnlimitedPerSecond, h.UnlimitedSince = 30, 90, start.Add(time.Duration(n-9)*time.Second)
+		h.Clamp()
+	}
+	nodes[1].Health.UnlimitedUntil = start.Add(-time.Second)
+	nodes[2].Health.OtherFallbacks = []string{"strict"}
+	got := alerts.FindFallback("shop", nodes, start)
+	text := fmt.Sprintf("%s %v/s %d %s %v %v of %d since %v until %v", got.Namespace, got.UnlimitedPerSecond, got.OpenRuleCount,
+		got.OpenRules[0], got.OtherRules, got.Nodes, got.LiveNodes, got.Since.Sub(start), got.Until.IsZero())
+	if want := "shop 180/s 30 r00 [strict] [a b] of 3 since -9s until true"; text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+	summary := func() string { return alerts.Find(&alerts.Input{Nodes: nodes[:3], Revision: 7}, start)[0].Summary }
+	if got, want := summary(), "About 180 requests/s pass without a limit under the rules r00, r01, r02 and 27 more"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	nodes[0].Health.UnlimitedUntil = start.Add(-2 * time.Second)
+	if got := alerts.FindFallback("shop", nodes, start).Until.Sub(start); got != -time.Second || !strings.Contains(summary(), "passed") {
+		t.Errorf("got until %v and %s, want the time of the last request and the past", got, summary())
+	}
+	if got := alerts.FindFallback("shop", nodes[3:], start); got != nil {
+		t.Errorf("got %+v without live nodes, want nil", got)
+	}
+}
+
 func TestRatesOfAlertsAreReadable(t *testing.T) {
 	for rate, want := range map[float64]string{0.04: "under 0.1", 0.954: "1", 2.34: "2.3", 40_123.4: "40123"} {
 		in := &alerts.Input{Nodes: []control.Node{healthy("a", start)}, Revision: 7}

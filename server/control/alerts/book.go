@@ -171,6 +171,8 @@ func (f *Finding) id() string { return f.Condition.Name + "/" + f.Subject }
 type Listing struct {
 	Firing int     `json:"firing"`
 	Alerts []Alert `json:"alerts"`
+	// Fallbacks describe how nodes decide while their store fails. There are none while it does not.
+	Fallbacks []Fallback `json:"fallbacks,omitempty"`
 }
 
 // describe sets the fields that change while an alert fires.

@@ -3,10 +3,7 @@ package alerts
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate/server/control"
@@ -66,7 +63,6 @@ func (c *collector) add(node string, found Finding) {
 // Find returns the conditions that hold.
 func Find(in *Input, now time.Time) []Finding {
 	c := &collector{index: map[string]int{}}
-	open := failingOpen{perSecond: map[string]float64{}}
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
 		if silent := now.Sub(n.Seen); silent > silentAfter {
@@ -78,10 +74,9 @@ func Find(in *Input, now time.Time) []Finding {
 			continue
 		}
 		c.addNode(n, in.Revision, now)
-		open.add(n)
 	}
-	if len(open.nodes) > 0 {
-		c.list = append(c.list, open.finding())
+	if f := FindFallback("", in.Nodes, now); f != nil && f.OpenRuleCount > 0 {
+		c.list = append(c.list, f.finding())
 	}
 	c.addServers(Servers(in.Nodes, now))
 	if in.isDenialSpike() {
@@ -95,66 +90,6 @@ func Find(in *Input, now time.Time) []Finding {
 		return cmp.Or(cmp.Compare(a.Condition.Name, b.Condition.Name), cmp.Compare(a.Subject, b.Subject))
 	})
 	return c.list
-}
-
-// failingOpen sums the requests that nodes admit without a limit. They are one alert, whatever the number of rules and
-// nodes: one stopped Redis concerns them all.
-type failingOpen struct {
-	perSecond map[string]float64 // by rule; a request may match several rules
-	total     float64            // requests per second
-	nodes     []string
-}
-
-func (o *failingOpen) add(n *control.Node) {
-	if n.Health == nil || len(n.Health.FailingOpen) == 0 {
-		return
-	}
-	sum := 0.0
-	for _, r := range n.Health.FailingOpen {
-		o.perSecond[r.Rule] += r.PerSecond
-		sum += r.PerSecond
-	}
-	if n.Health.UnlimitedPerSecond > 0 { // nodes of old versions do not report it
-		sum = n.Health.UnlimitedPerSecond
-	}
-	o.total += sum
-	o.nodes = append(o.nodes, n.ID)
-}
-
-func (o *failingOpen) finding() Finding {
-	ids := slices.SortedFunc(maps.Keys(o.perSecond), func(a, b string) int {
-		return cmp.Or(cmp.Compare(o.perSecond[b], o.perSecond[a]), strings.Compare(a, b))
-	})
-	text := func(verb string) string {
-		return fmt.Sprintf("About %s requests/s %s without a limit under %s", rateText(o.total), verb, rulesText(ids))
-	}
-	return Finding{
-		Condition: FailingOpen, Subject: "store", Nodes: o.nodes, Rules: ids, Value: o.total,
-		Summary: text("pass"), Past: text("passed"),
-	}
-}
-
-// rulesText returns "the rule a", or "the rules a, b, c and 2 more".
-func rulesText(ids []string) string {
-	const shown = 3
-	switch {
-	case len(ids) == 1:
-		return "the rule " + ids[0]
-	case len(ids) > shown:
-		return fmt.Sprintf("the rules %s and %d more", strings.Join(ids[:shown], ", "), len(ids)-shown)
-	}
-	return "the rules " + strings.Join(ids, " and ")
-}
-
-// rateText formats a rate for a summary.
-func rateText(perSecond float64) string {
-	switch {
-	case perSecond < 0.1:
-		return "under 0.1"
-	case perSecond < 10:
-		return strings.TrimSuffix(strconv.FormatFloat(perSecond, 'f', 1, 64), ".0")
-	}
-	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
 func (in *Input) isDenialSpike() bool {

@@ -7,26 +7,28 @@ import (
 
 // Live returns the stored alerts of a namespace as the latest heartbeats show them: with pending alerts, and with
 // firing ones as resolving if their condition does not hold now. The heartbeats are newer than the last evaluation, so
-// that a list of alerts never contradicts the state of the nodes.
-func (s *Service) Live(ctx context.Context, namespace string) ([]Alert, error) {
+// that a list of alerts never contradicts the state of the nodes. The fallback is nil if no node decides without its
+// store.
+func (s *Service) Live(ctx context.Context, namespace string) (list []Alert, fallback *Fallback, err error) {
 	stored, err := List(ctx, s.options.DB, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	nodes, err := s.options.Nodes(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	_, revision, err := s.options.DB.Revision(ctx, namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var since map[string]time.Time // nil if another process evaluates
 	if value, ok := s.pending.Load(namespace); ok {
 		since = value.(map[string]time.Time)
 	}
 	now := s.options.Now().UTC()
-	return live(stored, Find(&Input{Nodes: nodes, Revision: revision}, now), since, now), nil
+	list = live(stored, Find(&Input{Nodes: nodes, Revision: revision}, now), since, now)
+	return list, FindFallback(namespace, nodes, now), nil
 }
 
 // live merges stored alerts and the current findings, which do not have DenialSpike. since is when the conditions of

@@ -38,11 +38,14 @@ func (s *Server) listAlerts(c *call.Call) error {
 	if !slices.Contains(states, alerts.State(state)) {
 		return problem.InvalidQuery("state", state, "pending, firing, resolving or resolved")
 	}
-	list, err := s.alerts.Live(c.R.Context(), c.Namespace)
+	list, fallback, err := s.alerts.Live(c.R.Context(), c.Namespace)
 	if err != nil {
 		return err
 	}
 	response := alerts.Listing{Alerts: list}
+	if fallback != nil {
+		response.Fallbacks = []alerts.Fallback{fallback.Shortened()}
+	}
 	for i := range list {
 		if list[i].State == alerts.Firing {
 			response.Firing++

@@ -228,6 +228,29 @@ func TestAlertsFollowTheHeartbeats(t *testing.T) {
 	s.call("GET", "/v1/alerts", "").wants(200, `"state":"resolved"`, `requests/s passed without a limit`)
 }
 
+// The figures of the console's banner are in the list of alerts, so that they are those of the alert.
+func TestAlertsHaveTheFallbacks(t *testing.T) {
+	now := newClock()
+	s := open(t, api.Config{Now: now.time})
+	h := &control.HealthStats{
+		UnlimitedPerSecond: 90, FailingOpenRules: 30, UnlimitedSince: now.time().UTC(), OtherFallbacks: []string{"strict"},
+	}
+	for i := range 30 {
+		h.FailingOpen = append(h.FailingOpen, control.RuleRate{Rule: fmt.Sprintf("r%02d", i), PerSecond: 3})
+	}
+	h.Clamp()
+	for _, n := range []control.Node{{ID: "n1", Health: h}, {ID: "n2"}} {
+		n.Namespace, n.Store = "default", "ok"
+		if _, err := s.server.Heartbeat(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.call("GET", "/v1/alerts?state=firing", "").wants(200, `"alerts":[],"fallbacks":[{"namespace":"default"`,
+		`"unlimited_per_second":90,"open_rules":["r00","r01",`, `"open_rule_count":30,"other_rules":["strict"]`,
+		`"nodes":["n1"],"node_count":1,"live_nodes":2,"since":"`)
+	s.call("GET", "/v1/alerts", "").wants(200, `"About 90 requests/s pass without a limit under the rules r00, r01, r02 and 27 more"`)
+}
+
 func TestStoresListTheServersOfAllNodes(t *testing.T) {
 	now := newClock()
 	s := open(t, api.Config{Now: now.time})

@@ -3,11 +3,10 @@
 import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
-import { call, clock, Problem, readStatus, type Alert, type Alerts, type FleetNode, type FleetServer, type Nodes, type RuleItem, type Status, type Suspension, type WhoAmI } from "./api.ts";
+import { call, clock, readStatus, type Alert, type Alerts, type Fallback, type FleetNode, type FleetServer, type Nodes, type Status, type Suspension, type WhoAmI } from "./api.ts";
 import { healthOf, heartbeatOf, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
-import { rateNow, rateSince, readTraffic, seconds } from "./traffic.ts";
 
 export interface State {
   /** The node that serves the console. */
@@ -22,8 +21,8 @@ export interface State {
   suspended: Suspension[];
   /** The Redis servers of all nodes. */
   servers: FleetServer[];
-  /** While nodes are degraded: requests per second that pass unlimited, the rules that let them pass, and rules with another on_failure; undefined if unknown. */
-  unlimited: { rate: number; open: string[]; others: string[] } | undefined;
+  /** How nodes decide while their store fails, with the figures of the alert. */
+  fallbacks: readonly Fallback[];
 }
 
 export const HealthContext = createContext<State | undefined>(undefined);
@@ -55,14 +54,12 @@ export async function readState(who: WhoAmI | undefined, namespace: string, sign
   const here = status.status === "fulfilled" ? status.value : undefined;
   const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
   const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
-  const list = alerts.status === "fulfilled" ? alerts.value?.alerts : undefined;
+  const { alerts: list, fallbacks = [] } = (alerts.status === "fulfilled" ? alerts.value : undefined) ?? {};
   const servers = stores.status === "fulfilled" ? stores.value.servers : [];
-  const made: State = { here, nodes, servers, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, unlimited: undefined, alerts: list };
+  const made: State = { here, nodes, servers, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, fallbacks, alerts: list };
   const partly = made.degraded ? undefined : failingOpenOf(list ?? [], nodes, clock());
-  const since = made.degraded?.since ?? partly?.since;
-  if ((made.degraded || partly) && who) made.unlimited = await unlimitedOf(namespace, since, signal).catch(() => undefined);
   // The alert lasts for a while after the last timeout, the banner does not.
-  if (partly && (made.unlimited?.rate ?? 0) > 0) made.degraded = partly;
+  if (partly && fallbacks.some((f) => f.open_rule_count > 0)) made.degraded = partly;
   return made;
 }
 
@@ -117,35 +114,4 @@ export function failingOpenOf(alerts: readonly Alert[], nodes: readonly FleetNod
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone").length;
   const since = firing.map((a) => a.since).sort()[0];
   return { nodes: Math.max(on.size, 1), of: Math.max(live, on.size, 1), since, reason: "some calls of the store time out" };
-}
-
-/** The number of rules whose policy is read. */
-const mostRules = 12;
-
-async function unlimitedOf(namespace: string, since: string | undefined, signal: AbortSignal): Promise<State["unlimited"]> {
-  const traffic = await readTraffic({ namespace, window: "1m", signal, stay: true });
-  const step = seconds(traffic.step);
-  const rules = traffic.rules.filter((r) => rateNow(r.degraded, step) > 0).slice(0, mostRules);
-  const policies = await Promise.all(rules.map((r) => policyOf(r.rule, namespace, signal)));
-  const named = (policy: Policy): typeof rules => rules.filter((_, i) => policies[i] === policy);
-  const open = named("open");
-  // The average since the beginning, so that the figure does not rise with the time over which it is averaged.
-  const rateOf = (values: readonly number[]): number => rateSince(values, step, since === undefined ? undefined : (Date.parse(since) - Date.parse(traffic.start)) / 1000);
-  // A request under two rules counts for both, and once in total.
-  const rate = Math.min(rateOf(traffic.total.degraded), open.reduce((sum, r) => sum + rateOf(r.degraded), 0));
-  return { rate, open: open.map((r) => r.rule), others: named("other").map((r) => r.rule) };
-}
-
-/** What a rule does without its store. A shadow rule limits nothing anyway. */
-type Policy = "open" | "other" | "shadow";
-
-/** A rule that cannot be read, such as one just deleted, has the default. */
-async function policyOf(rule: string, namespace: string, signal: AbortSignal): Promise<Policy> {
-  try {
-    const { on_failure: policy = "open", on_limit: limit } = (await call<RuleItem>("/v1/rules/" + encodeURIComponent(rule), { query: { namespace }, signal, stay: true })).rule;
-    return limit === "shadow" ? "shadow" : policy === "open" ? "open" : "other";
-  } catch (err) {
-    if (err instanceof Problem) return "open";
-    throw err;
-  }
 }

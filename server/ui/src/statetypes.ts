@@ -74,9 +74,29 @@ export interface Alert {
   resolved?: string;
 }
 
+/** How the nodes of a namespace decide while their store fails. */
+export interface Fallback {
+  namespace: string;
+  /** Requests per second that pass without a limit. */
+  unlimited_per_second: number;
+  /** The rules that let them pass, at most 20, and the number of all. */
+  open_rules: string[];
+  open_rule_count: number;
+  /** Rules with another on_failure. */
+  other_rules?: string[];
+  /** The nodes that let them pass, at most 20, and the number of all. */
+  nodes: string[];
+  node_count: number;
+  live_nodes: number;
+  since?: string;
+  /** When the last request passed; undefined while there are some. */
+  until?: string;
+}
+
 export interface Alerts {
   firing: number;
   alerts: Alert[];
+  fallbacks?: Fallback[];
 }
 
 /** A Redis server as the nodes of the fleet see it. */

@@ -166,20 +166,6 @@ export function rateNow(values: readonly number[], step: number): number {
   return last.length === 0 ? 0 : total(last) / (last.length * step);
 }
 
-/**
- * The mean rate per second since a time, in seconds after the first value, over at most the latest 10 seconds. The latest
- * two seconds may be incomplete, because nodes report every two seconds: they count only while there are no others.
- */
-export function rateSince(values: readonly number[], step: number, since: number | undefined): number {
-  if (since === undefined || step > 1) return rateNow(values, step);
-  const complete = values.length - Math.ceil(2 / step);
-  const from = Math.max(0, Math.ceil(since / step));
-  const end = complete - from >= 2 ? complete : values.length;
-  const first = Math.min(Math.max(from, end - Math.floor(10 / step)), end - 1);
-  const part = values.slice(Math.max(0, first), end);
-  return part.length === 0 ? 0 : total(part) / (part.length * step);
-}
-
 /** The share of requests that were denied, in percent; undefined without requests. */
 export function deniedPercent(requests: number, denied: number): number | undefined {
   return requests === 0 ? undefined : (100 * denied) / requests;

@@ -6,7 +6,7 @@ import { factsOf, problemsOf } from "../src/facts.ts";
 import { degradedOf, failingOpenOf, isOwnSwitch, serversDown, suspendedOf, type State } from "../src/health.ts";
 
 const health = { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 };
-const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, alerts: [], suspended: [], servers: [], unlimited: undefined };
+const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, alerts: [], suspended: [], servers: [], fallbacks: [] };
 const texts = (state: State): string[] => problemsOf(state).map((f) => f.text);
 const alert = (condition: string, state: string): Alert => ({ condition, state, severity: "warning" }) as Alert;
 

@@ -5,16 +5,7 @@ import { readCurl } from "../src/curl.ts";
 import { percent } from "../src/format.ts";
 import { degradedOf, failingOpenOf } from "../src/health.ts";
 import type { Alert, FleetNode, Status } from "../src/api.ts";
-import { clientName, coarse, deniedPercent, isShortened, rateNow, rateSince, seconds, shownValue, trafficOf } from "../src/traffic.ts";
-
-test("the rate since a time does not rise with the time over which it is averaged", () => {
-  // 60 values; 125 requests per second since the given second, of which the last two may be incomplete.
-  const since = (at: number): number[] => Array.from({ length: 60 }, (_, i) => (i < at ? 0 : 125));
-  for (const at of [57, 55, 52, 50, 40, 0]) assert.equal(rateSince(since(at), 1, at), 125);
-  assert.equal(rateSince([...since(50).slice(0, 58), 30, 0], 1, 50), 125);
-  assert.equal(rateSince([600, 60], 60, 1), 1);
-  assert.equal(rateSince([], 1, 0), 0);
-});
+import { clientName, coarse, deniedPercent, isShortened, rateNow, seconds, shownValue, trafficOf } from "../src/traffic.ts";
 
 test("rates are of the latest ten seconds, or the latest step", () => {
   assert.equal(rateNow([100, ...new Array<number>(10).fill(2)], 1), 2);

@@ -16,10 +16,11 @@ export function Banner({ state, session }: { state: State | undefined; session: 
 }
 
 /** Such as: Failing open since 12:03 on 2 of 3 nodes: about 40 req/s unlimited under the rules a, b. */
-function DegradedBanner({ state: { degraded, unlimited } }: { state: State }) {
+function DegradedBanner({ state: { degraded, fallbacks } }: { state: State }) {
   if (!degraded) return null;
-  const open = unlimited?.open ?? [];
-  const others = unlimited?.others ?? [];
+  const fallback = fallbacks[0];
+  const open = fallback?.open_rules ?? [];
+  const others = fallback?.other_rules ?? [];
   const since = degraded.since ? ` since ${stamp(degraded.since).slice(11, 16)}` : "";
   const where = degraded.of > 1 || degraded.nodes > 1 ? ` on ${degraded.nodes} of ${degraded.of} nodes` : "";
   return (
@@ -33,7 +34,7 @@ function DegradedBanner({ state: { degraded, unlimited } }: { state: State }) {
         </strong>
         {open.length > 0 ? (
           <>
-            about {rate(unlimited?.rate ?? 0)} req/s unlimited under <RuleLinks ids={open} />.{" "}
+            about {rate(fallback?.unlimited_per_second ?? 0)} req/s unlimited under <RuleLinks ids={open} count={fallback?.open_rule_count} />.{" "}
           </>
         ) : (
           others.length === 0 && <>Rules with on_failure: open let every request pass. </>
@@ -54,18 +55,19 @@ export function reasonOf(error: string): string {
   return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/^(Redis \S+): is /, "$1 is ").replace(/ \((dial|read|write|context) [^)]*\)/, "");
 }
 
-function RuleLinks({ ids }: { ids: readonly string[] }) {
+/** Links to the first rules, and the number of the others. */
+export function RuleLinks({ ids, count = ids.length }: { ids: readonly string[]; count?: number | undefined }) {
   const shown = ids.slice(0, 3);
   return (
     <>
-      {ids.length === 1 ? "the rule " : "the rules "}
+      {count === 1 ? "the rule " : "the rules "}
       {shown.map((id, i) => (
         <span key={id}>
           {i > 0 && ", "}
           <a href={"/rules/" + encodeURIComponent(id)}>{id}</a>
         </span>
       ))}
-      {ids.length > shown.length && ` and ${ids.length - shown.length} more`}
+      {count > shown.length && ` and ${count - shown.length} more`}
     </>
   );
 }

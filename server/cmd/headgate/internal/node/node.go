@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/demo"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/descriptors"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/healthmeter"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/hostguard"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/limiters"
 	"github.com/headgate/headgate/server/docsite"
@@ -76,7 +77,7 @@ type observers struct {
 	logins      *service.Logins // failed logins on all listeners that take tokens
 	namer       *traffic.Namer
 	recorder    *traffic.Recorder
-	health      healthMeter
+	health      healthmeter.Meter
 	reporter    *trafficReporter
 	decisionLog *decisionlog.Log // nil if clients are not counted
 	ownTraffic  *traffic.History // statistics of this node for 24 hours
