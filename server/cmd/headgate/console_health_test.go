@@ -129,3 +129,78 @@ func sendEvery(t *testing.T, interval time.Duration, gateway string, paths ...st
 		group.Wait()
 	}
 }
+
+// Some calls of a store time out, too few to open its circuit. Every page has the banner before any alert fires, no page
+// says that the store is unreachable, and the banner says when it has ended.
+func TestConsoleHasABannerWhileCallsTimeOut(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Standalone(t, redistest.Options{})
+	service := serve(t, onFreePort("--store", redis.URL(), "--node-id", "first",
+		"--key-secret-file", newFile(t, "key-secret", "a secret of the node"), "--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"))...)
+	at := rulesService(t, service)
+	putRule(t, at, "per-user", `{"id":"per-user","key":["ip"],"limits":["1000/s"]}`)
+	b := openBrowser(t, "http://"+service.admin)
+	b.ensureSignedIn(testAdminToken)
+	tabs := map[string]*browser{}
+	for _, path := range []string{"/", "/fleet", "/stores", "/alerts"} {
+		tabs[path] = b.newTab()
+		tabs[path].open(path)
+		tabs[path].see("the page "+path, `document.querySelector("main h1") && `+bannerShown+` === null`)
+	}
+	stop := sendEvery(t, 100*time.Millisecond, service.gateway, "/")
+	defer stop()
+	busy := keepBusy(t, redis)
+	defer busy()
+	await.NoError(t, "a call that times out", func() error {
+		if service.metric(`headgate_degraded_total{policy="open",rule="per-user"}`) == 0 {
+			return errors.New("no decision is degraded")
+		}
+		return nil
+	})
+	slowest := timeOfAll(tabs, "the banner", `/^Fail(ing|ed) open .* under the rules? [^]*per-user/.test(`+bannerShown+`.innerText)`)
+	t.Logf("the banner was on all pages %v after the first timeout", slowest.Round(time.Millisecond))
+	for path, tab := range tabs {
+		text := strings.ToLower(ask[string](tab, "document.body.innerText"))
+		for _, wrong := range []string{"no problems", "unreachable", "store reachable", "\nreachable", "store ok", "none firing"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s: the page says %q below the banner", path, wrong)
+			}
+		}
+	}
+	tabs["/"].see("the problem", `/Some calls of the store time(d)? out/.test(document.querySelector("[data-status]").innerText)`)
+	tabs["/fleet"].see("the state of the node", `/some calls time(d)? out/.test(document.querySelector("[data-node=first]").innerText)`)
+
+	busy()
+	slowest = timeOfAll(tabs, "the end in the banner", bannerShown+` === null || /^Failed open from/.test(`+bannerShown+`.innerText)`)
+	t.Logf("the banner said so %v after the last timeout", slowest.Round(time.Millisecond))
+	timeOfAll(tabs, "no banner", bannerShown+" === null")
+	tabs["/fleet"].see("no problems", `document.querySelector(".summary").textContent.includes("no problems")`)
+}
+
+// keepBusy makes a Redis server respond late twice a second, until the returned function is called.
+func keepBusy(t *testing.T, redis *redistest.Server) (stop func()) {
+	t.Helper()
+	const script = `local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
+local e = now() + 45000 while now() < e do end`
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			if _, err := redis.Do("EVAL", script, "0"); err != nil && ctx.Err() == nil {
+				t.Errorf("EVAL: %v", err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}

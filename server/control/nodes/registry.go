@@ -3,6 +3,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,12 +107,21 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 	// Do not compare the time and the statistics, which always differ. Other processes see older ones.
 	compared := before.node
 	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
-	if known && now.Sub(before.written) < WriteInterval && reflect.DeepEqual(compared, n) {
+	if known && now.Sub(before.written) < WriteInterval && reflect.DeepEqual(compared, n) &&
+		failsAlike(&before.node, &n) {
 		r.nodes[keyOf(&n)] = entry{n, before.written}
 		return false, nil
 	}
 	r.nodes[keyOf(&n)] = entry{n, now}
 	return true, nil
+}
+
+// failsAlike reports whether requests began to pass without a limit at the same time on both nodes, and whether they
+// have ended on both or on none.
+func failsAlike(a, b *control.Node) bool {
+	var none control.HealthStats
+	x, y := cmp.Or(a.Health, &none), cmp.Or(b.Health, &none)
+	return x.UnlimitedSince.Equal(y.UnlimitedSince) && x.UnlimitedUntil.IsZero() == y.UnlimitedUntil.IsZero()
 }
 
 // removeSilent removes the nodes that sent no heartbeat for Keep.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -56,5 +57,32 @@ func TestFullRegistryMakesRoomForSmallNamespaces(t *testing.T) {
 	}
 	if err := heartbeat("small", "a"); err != nil {
 		t.Errorf("a node of another namespace: got %v, want room for it", err)
+	}
+}
+
+// Processes with the same database learn at once that requests pass without a limit on a node, and that they ceased to.
+func TestFailingOpenIsWrittenAtOnce(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "rules.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	start := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+	now := start
+	first, second := nodes.NewRegistry(db, func() time.Time { return now }), nodes.NewRegistry(db, time.Now)
+	for _, health := range []control.HealthStats{
+		{},
+		{UnlimitedPerSecond: 1, UnlimitedSince: start},
+		{UnlimitedPerSecond: 1, UnlimitedSince: start, UnlimitedUntil: start.Add(time.Second)},
+		{},
+	} {
+		now = now.Add(time.Second)
+		if _, err := first.Heartbeat(t.Context(), control.Node{Namespace: "shop", ID: "a", Health: &health}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := second.List(t.Context(), "shop")
+		if err != nil || len(list) != 1 || !reflect.DeepEqual(*list[0].Health, health) {
+			t.Errorf("got %+v, %v, want the health %+v", list, err, health)
+		}
 	}
 }

@@ -15,7 +15,7 @@ export interface Fact {
 
 /** What is well and what is not, in the order in which to look at it. */
 export function factsOf(state: State): Fact[] {
-  const { health, here, degraded, suspended, alerts } = state;
+  const { health, here, degraded, timeouts, suspended, alerts } = state;
   const facts: Fact[] = [];
   const add = (tone: Fact["tone"], text: string, href: string): void => void facts.push({ tone, text, href });
   const inState = (of: string): Alert[] => alerts?.filter((a) => a.state === of) ?? [];
@@ -23,8 +23,13 @@ export function factsOf(state: State): Fact[] {
   const pending = inState("pending");
   const warned = warningsOf(here);
 
-  if (degraded) add("bad", degraded.of > 1 ? `Store unreachable on ${degraded.nodes} of ${degraded.of} nodes` : "Store unreachable", "/stores");
-  else if (here?.degraded) add("warn", "This node is degraded", "/fleet");
+  const on = ({ nodes, of }: { nodes: number; of: number }): string => (of > 1 ? ` on ${nodes} of ${of} nodes` : "");
+  if (degraded) add("bad", `Store unreachable${on(degraded)}`, "/stores");
+  if (timeouts?.until) add("warn", `Some calls of the store timed out${on(timeouts)}`, "/stores");
+  else if (timeouts) add("bad", `Some calls of the store time out${on(timeouts)}`, "/stores");
+  if (degraded || timeouts) {
+    // Nothing else is said of the store.
+  } else if (here?.degraded) add("warn", "This node is degraded", "/fleet");
   else if (here && serversDown(state).length === 0) add("good", here.store.kind === "memory" ? "Counters in memory" : "Store reachable", "/stores");
   const down = serversDown(state).length;
   if (down > 0 && !degraded) add("warn", `${plural(down, "Redis server")} down`, "/stores");
@@ -40,7 +45,7 @@ export function factsOf(state: State): Fact[] {
   const first = firing[0];
   if (first) add(firing.some((a) => a.severity === "critical") ? "bad" : "warn", firing.length === 1 ? `Alert: ${first.condition.replaceAll("_", " ")}` : `${firing.length} alerts`, "/alerts");
   else if (pending.length > 0) add("warn", `${plural(pending.length, "alert")} pending`, "/alerts");
-  else if (alerts && !degraded) add("good", "No alert fires", "/alerts");
+  else if (alerts && !degraded && !timeouts) add("good", "No alert fires", "/alerts");
   return facts;
 }
 

@@ -37,6 +37,9 @@ export function healthOf(nodes: readonly FleetNode[], now: number): Health {
 const hasFault = (n: FleetNode): boolean => n.store !== "ok" || !!n.error;
 const isWithoutSync = (n: FleetNode): boolean => (n.fleet?.sync ?? []).some((m) => !m.up);
 
+/** Whether some calls of the node's store fail, usually by a timeout, while others succeed. */
+export const isTimingOut = (n: FleetNode): boolean => n.store === "ok" && (n.health?.failing_open ?? []).length > 0;
+
 /**
  * Selects the nodes to show if there are too many: nodes with problems first, otherwise in order. Silent nodes get at most half of
  * the rows ahead of healthy ones: a fleet that was replaced has as many silent nodes as live ones.
@@ -49,7 +52,7 @@ export function urgent(nodes: readonly FleetNode[], most: number, now: number): 
   for (const n of nodes) {
     const heartbeat = heartbeatOf(n, now);
     if (heartbeat === "gone") gone.push(n);
-    else if (heartbeat === "late" || hasFault(n) || isWithoutSync(n) || n.behind) faulty.push(n);
+    else if (heartbeat === "late" || hasFault(n) || isTimingOut(n) || isWithoutSync(n) || n.behind) faulty.push(n);
     else well.push(n);
   }
   const half = Math.floor(most / 2);

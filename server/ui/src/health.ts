@@ -4,7 +4,7 @@ import { createContext } from "preact";
 import { useContext, useRef } from "preact/hooks";
 
 import { call, clock, readStatus, type Alert, type Alerts, type Fallback, type FleetNode, type FleetServer, type Nodes, type Status, type Suspension, type WhoAmI } from "./api.ts";
-import { healthOf, heartbeatOf, type Health } from "./figures.ts";
+import { healthOf, heartbeatOf, isTimingOut, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
 
@@ -13,8 +13,10 @@ export interface State {
   here: Status | undefined;
   nodes: FleetNode[];
   health: Health;
-  /** Nodes that decide without their store. */
+  /** Nodes whose store is unreachable. */
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
+  /** Nodes for which some calls of the store fail while others succeed; until says that they have succeeded for a moment. */
+  timeouts: { nodes: number; of: number; since: string | undefined; until: string | undefined } | undefined;
   /** Alerts that fire or were resolved lately; undefined if they cannot be read. */
   alerts: Alert[] | undefined;
   /** Rules that are not enforced for a time, on all nodes or on one. */
@@ -56,11 +58,8 @@ export async function readState(who: WhoAmI | undefined, namespace: string, sign
   const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
   const { alerts: list, fallbacks = [] } = (alerts.status === "fulfilled" ? alerts.value : undefined) ?? {};
   const servers = stores.status === "fulfilled" ? stores.value.servers : [];
-  const made: State = { here, nodes, servers, health: healthOf(nodes, clock()), degraded: degradedOf(here, nodes, clock()), suspended, fallbacks, alerts: list };
-  const partly = made.degraded ? undefined : failingOpenOf(list ?? [], nodes, clock());
-  // The alert lasts for a while after the last timeout, the banner does not.
-  if (partly && fallbacks.some((f) => f.open_rule_count > 0)) made.degraded = partly;
-  return made;
+  const now = clock();
+  return { here, nodes, servers, health: healthOf(nodes, now), degraded: degradedOf(here, nodes, now), timeouts: timeoutsOf(nodes, now), suspended, fallbacks, alerts: list };
 }
 
 /** The suspensions of the namespace, or of all if the token is for all. */
@@ -106,12 +105,12 @@ export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[]
   return { nodes: Math.max(bad.length, 1), of: Math.max(live.length, 1), since, reason };
 }
 
-/** The nodes of the alert that fires because calls of a store time out while others succeed. */
-export function failingOpenOf(alerts: readonly Alert[], nodes: readonly FleetNode[], now: number): State["degraded"] {
-  const firing = alerts.filter((a) => a.condition === "failing_open" && a.state === "firing");
-  if (firing.length === 0) return undefined;
-  const on = new Set(firing.flatMap((a) => a.nodes ?? []));
-  const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone").length;
-  const since = firing.map((a) => a.since).sort()[0];
-  return { nodes: Math.max(on.size, 1), of: Math.max(live, on.size, 1), since, reason: "some calls of the store time out" };
+/** The nodes that reach their store, although some of its calls fail. */
+export function timeoutsOf(nodes: readonly FleetNode[], now: number): State["timeouts"] {
+  const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
+  const bad = live.filter((n) => isTimingOut(n) && heartbeatOf(n, now) === "now");
+  if (bad.length === 0) return undefined;
+  const since = bad.flatMap((n) => n.health?.unlimited_since ?? []).sort()[0];
+  const ends = bad.map((n) => n.health?.unlimited_until ?? "").sort();
+  return { nodes: bad.length, of: live.length, since, until: ends[0] === "" ? undefined : ends.at(-1) };
 }

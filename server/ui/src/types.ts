@@ -71,6 +71,13 @@ export interface FleetNode {
   seen?: string;
   behind?: boolean;
   fleet?: Fleet;
+  health?: {
+    /** Rules under which requests pass without a limit, because calls of the store fail. */
+    failing_open?: { rule: string }[];
+    unlimited_since?: string;
+    /** When the last of them passed; undefined while there are some. */
+    unlimited_until?: string;
+  };
 }
 
 export interface Nodes {

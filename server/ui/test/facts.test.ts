@@ -3,10 +3,10 @@ import { test } from "node:test";
 
 import type { Alert, FleetServer, Status, Suspension } from "../src/api.ts";
 import { factsOf, problemsOf } from "../src/facts.ts";
-import { degradedOf, failingOpenOf, isOwnSwitch, serversDown, suspendedOf, type State } from "../src/health.ts";
+import { degradedOf, isOwnSwitch, serversDown, suspendedOf, type State } from "../src/health.ts";
 
 const health = { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 };
-const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, alerts: [], suspended: [], servers: [], fallbacks: [] };
+const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, timeouts: undefined, alerts: [], suspended: [], servers: [], fallbacks: [] };
 const texts = (state: State): string[] => problemsOf(state).map((f) => f.text);
 const alert = (condition: string, state: string): Alert => ({ condition, state, severity: "warning" }) as Alert;
 
@@ -21,6 +21,14 @@ test("no fact contradicts a problem", () => {
   assert.deepEqual(factsOf(state).filter((f) => f.tone === "good"), []);
 });
 
+test("timeouts of some calls are told apart from a store that is unreachable", () => {
+  const timeouts = { nodes: 2, of: 3, since: undefined, until: undefined };
+  assert.deepEqual(texts({ ...well, timeouts }), ["Some calls of the store time out on 2 of 3 nodes"]);
+  assert.deepEqual(texts({ ...well, timeouts: { ...timeouts, until: "2030-01-01T00:00:00Z" } }), ["Some calls of the store timed out on 2 of 3 nodes"]);
+  assert.deepEqual(texts({ ...well, timeouts, degraded: { nodes: 1, of: 3, since: undefined, reason: "" } }), ["Store unreachable on 1 of 3 nodes", "Some calls of the store time out on 2 of 3 nodes"]);
+  assert.deepEqual(factsOf({ ...well, timeouts }).filter((f) => f.tone === "good").map((f) => f.text), ["All 3 nodes report", "Same rules everywhere"]);
+});
+
 test("nothing is green about alerts while a banner says that the store is unreachable", () => {
   const down = { nodes: 1, of: 3, since: undefined, reason: "" };
   assert.deepEqual(factsOf({ ...well, degraded: down }).filter((f) => f.href === "/alerts"), []);
@@ -28,7 +36,6 @@ test("nothing is green about alerts while a banner says that the store is unreac
   // The condition has ended: the alert is no banner and no problem any more.
   const resolving = [alert("failing_open", "resolving")];
   assert.deepEqual(texts({ ...well, alerts: resolving }), []);
-  assert.equal(failingOpenOf(resolving, [], 0), undefined);
 });
 
 const onNode: Suspension = { rule: "search", scope: "node", since: "2030-01-01T00:00:00Z", expires: "2030-01-01T01:00:00Z", by: "bootstrap" };

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 
-import type { Alerts, Fallback, WhoAmI } from "../src/api.ts";
-import { readState } from "../src/health.ts";
+import type { Alerts, Fallback, FleetNode, WhoAmI } from "../src/api.ts";
+import { failureOf, headingOf } from "../src/failure.ts";
+import { isTimingOut, urgent } from "../src/figures.ts";
+import { readState, timeoutsOf, type State } from "../src/health.ts";
 
 const json = (body: unknown): Response => new Response(JSON.stringify(body));
 const down = { store: { kind: "redis", shards: [{ name: "127.0.0.1:6379", up: false, error: "gone" }] } };
@@ -30,4 +32,49 @@ test("the banner has the rate and the rules of the alert, whatever their number"
   const state = await readState(who("default"), "default", new AbortController().signal);
   assert.deepEqual(state.fallbacks, [fallback]);
   assert.deepEqual(called.filter((path) => /^\/v1\/(traffic|rules)/.test(path)), [], "other figures are read");
+});
+
+const now = Date.parse("2030-01-01T00:00:20Z");
+
+/** A node that reaches its store, with calls that fail since a second, and perhaps until another. */
+function timingOut(id: string, since: string, until?: string): FleetNode {
+  const at = (second: string): string => `2030-01-01T00:00:${second}Z`;
+  const health = { failing_open: [{ rule: "search" }], unlimited_since: at(since), ...(until ? { unlimited_until: at(until) } : {}) };
+  return { id, namespace: "default", version: "1", revision: 1, lag_ms: 0, store: "ok", started: "", seen: at("19"), health };
+}
+
+test("a node is failing as soon as its heartbeat says so, and the end is said", async (t) => {
+  const well: FleetNode = { ...timingOut("well", "01"), health: {} };
+  assert.equal(timeoutsOf([well], now), undefined);
+  assert.deepEqual(timeoutsOf([well, timingOut("a", "05"), timingOut("b", "03", "18")], now), {
+    nodes: 2, of: 3, since: "2030-01-01T00:00:03Z", until: undefined,
+  });
+  assert.equal(timeoutsOf([timingOut("a", "05", "19"), timingOut("b", "03", "18")], now)?.until, "2030-01-01T00:00:19Z");
+  assert.equal(timeoutsOf([timingOut("a", "05")], now + 31_000), undefined, "a node without heartbeats");
+  assert.ok(!isTimingOut({ ...timingOut("a", "05"), store: "redis: refused" }), "it is unreachable");
+  assert.deepEqual(urgent([well, timingOut("a", "05")], 1, now).map((n) => n.id), ["a"]);
+
+  // No alert fires yet.
+  serve(t, { ...healthy, "/readyz": { store: { kind: "redis", shards: [{ up: true }] } }, "/v1/alerts": alerts, "/v1/nodes": { nodes: [{ ...timingOut("a", "05"), seen: undefined }] } });
+  const state = await readState(who("default"), "default", new AbortController().signal);
+  assert.deepEqual([state.timeouts?.nodes, state.degraded], [1, undefined]);
+});
+
+test("the banner says what fails, and never more nodes than there are", () => {
+  const heading = (state: Partial<State>): string => {
+    const failure = failureOf({ degraded: undefined, timeouts: undefined, fallbacks: [], ...state });
+    return failure ? headingOf(failure).replaceAll(/\d\d:\d\d(:\d\d)?/g, (time) => (time.length > 5 ? "H:M:S" : "H:M")) : "";
+  };
+  const since = "2030-01-01T00:00:00Z";
+  const degraded = { nodes: 1, of: 3, since, reason: "gone" };
+  const timeouts = { nodes: 2, of: 3, since, until: undefined };
+  assert.equal(heading({}), "");
+  assert.equal(heading({ fallbacks: [fallback] }), "");
+  assert.equal(heading({ degraded }), "Store unreachable since H:M on 1 of 3 nodes");
+  assert.equal(heading({ degraded, timeouts }), "Store unreachable since H:M on 1 of 3 nodes");
+  assert.equal(heading({ degraded, timeouts, fallbacks: [fallback] }), "Failing open since H:M on 3 of 3 nodes");
+  assert.equal(heading({ degraded: { ...degraded, nodes: 2 }, timeouts, fallbacks: [fallback] }), "Failing open since H:M on 3 of 3 nodes");
+  assert.equal(heading({ timeouts, fallbacks: [fallback] }), "Failing open since H:M on 2 of 3 nodes");
+  assert.equal(heading({ timeouts: { ...timeouts, until: since }, fallbacks: [fallback] }), "Failed open from H:M:S until H:M:S on 2 of 3 nodes");
+  assert.equal(failureOf({ degraded: undefined, timeouts, fallbacks: [] })?.reason, "some calls of the store time out");
 });

@@ -3,8 +3,8 @@ import { test } from "node:test";
 
 import { readCurl } from "../src/curl.ts";
 import { percent } from "../src/format.ts";
-import { degradedOf, failingOpenOf } from "../src/health.ts";
-import type { Alert, FleetNode, Status } from "../src/api.ts";
+import { degradedOf } from "../src/health.ts";
+import type { FleetNode, Status } from "../src/api.ts";
 import { clientName, coarse, deniedPercent, isShortened, rateNow, seconds, shownValue, trafficOf } from "../src/traffic.ts";
 
 test("rates are of the latest ten seconds, or the latest step", () => {
@@ -75,17 +75,6 @@ test("a node that does not reach its store is degraded, and nothing else is", ()
   assert.deepEqual(degradedOf(here(true), [node("a", "ok"), node("b", "redis: refused")], now), { nodes: 1, of: 2, since: undefined, reason: "redis: refused" });
   assert.deepEqual(degradedOf(here(false), [node("a", "ok"), node("b", "ok")], now), { nodes: 1, of: 2, since: "2026-11-18T11:58:00Z", reason: "refused" });
   assert.equal(degradedOf(here(true), [{ ...node("a", "redis: refused"), seen: "2026-11-18T11:50:00Z" }], now), undefined);
-});
-
-test("nodes are degraded while an alert says that they fail open", () => {
-  const now = Date.parse("2026-11-18T12:00:00Z");
-  const node: FleetNode = { id: "a", namespace: "default", version: "1", revision: 1, lag_ms: 0, store: "ok", started: "", seen: "2026-11-18T11:59:58Z" };
-  const alert: Alert = {
-    id: "1", condition: "failing_open", severity: "critical", state: "firing", subject: "search", nodes: ["a"], summary: "", value: 1, runbook: "",
-    since: "2026-11-18T11:58:00Z", fired: "2026-11-18T11:58:30Z",
-  };
-  assert.deepEqual(failingOpenOf([alert], [node], now), { nodes: 1, of: 1, since: "2026-11-18T11:58:00Z", reason: "some calls of the store time out" });
-  assert.equal(failingOpenOf([{ ...alert, state: "resolved" }, { ...alert, condition: "store_slow" }], [node], now), undefined);
 });
 
 test("the chart of a client leaves out a step in progress", () => {

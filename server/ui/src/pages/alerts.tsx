@@ -10,7 +10,8 @@ export function AlertsPage() {
   const current = alerts?.filter((a) => a.state === "firing" || a.state === "pending") ?? [];
   const past = alerts?.filter((a) => a.state === "resolving" || a.state === "resolved") ?? [];
   const firing = current.filter((a) => a.state === "firing").length;
-  const quiet = state?.degraded ? "No alert fires yet. The store is unreachable: see the banner." : "No alert fires.";
+  const failing = state?.degraded ? "The store is unreachable" : state?.timeouts ? "Some calls of the store fail" : undefined;
+  const quiet = failing ? `No alert fires yet. ${failing}: see the banner.` : "No alert fires.";
   return (
     <>
       <div class="page-head">
@@ -19,7 +20,7 @@ export function AlertsPage() {
           <p class="summary">
             {firing > 0 && <Badge tone="bad">{firing} firing</Badge>}
             {current.length > firing && <Badge tone="warn">{current.length - firing} pending</Badge>}
-            {current.length === 0 && !state?.degraded && <Badge tone="good">none firing</Badge>}
+            {current.length === 0 && !failing && <Badge tone="good">none firing</Badge>}
           </p>
         )}
         <p class="muted lead">

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { call, type Keys, type Reset } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
 import { count, plural, sentence } from "../format.ts";
-import { reasonOf } from "../parts/banner.tsx";
+import { reasonOf } from "../failure.ts";
 import { Attributes, valuesOf, type Attribute } from "../parts/attributes.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { Form } from "../parts/form.tsx";

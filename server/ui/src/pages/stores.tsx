@@ -1,8 +1,10 @@
 import { readMetrics, type FleetNode, type FleetServer, type Status } from "../api.ts";
+import { reasonOf } from "../failure.ts";
+import { heartbeatOf, isTimingOut } from "../figures.ts";
 import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
-import { serversDown, useHealth } from "../health.ts";
-import { reasonOf } from "../parts/banner.tsx";
+import { serversDown, useHealth, type State } from "../health.ts";
 import { HotKeys } from "../parts/hotkeys.tsx";
+import { StoreBadge } from "../parts/nodes.tsx";
 import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table, type Column } from "../parts/table.tsx";
@@ -31,16 +33,18 @@ export function Stores({ session }: { session: Session }) {
   const rows = rowsOf(here, polled.data?.servers ?? [], state.servers);
   const down = serversDown(state).length;
   const inMemory = here.store.kind === "memory";
-  const faulty = state.nodes.filter((n) => n.store !== "ok");
+  const unreachable = state.nodes.filter((n) => n.store !== "ok");
+  const faulty = [...unreachable, ...state.nodes.filter((n) => isTimingOut(n) && heartbeatOf(n, now) === "now")];
   return (
     <>
       <div class="page-head">
         <h1 tabIndex={-1}>Stores</h1>
         <p class="summary">
           <span>Counters in {inMemory ? "the memory of this node" : here.store.kind.replace("redis", "Redis")}</span>
-          {!state.degraded && down === 0 && <Badge tone="good">reachable</Badge>}
+          {!state.degraded && !state.timeouts && down === 0 && <Badge tone="good">reachable</Badge>}
           {!state.degraded && down > 0 && <Badge tone="warn">{plural(down, "server")} down</Badge>}
-          {state.degraded && <Badge tone="bad">unreachable</Badge>}
+          {state.degraded && <Badge tone="bad">{state.degraded.of > 1 ? `unreachable on ${state.degraded.nodes} of ${state.degraded.of} nodes` : "unreachable"}</Badge>}
+          {state.timeouts && <Badge tone={state.timeouts.until ? "warn" : "bad"}>{state.timeouts.until ? "some calls timed out" : "some calls time out"}</Badge>}
         </p>
         <p class="muted lead">The servers that hold the counters of all nodes. Latency, network and timeouts are those that the node behind this console measures.</p>
       </div>
@@ -69,13 +73,18 @@ export function Stores({ session }: { session: Session }) {
           </section>
           <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
-            <h2 id="store-nodes-title">{state.degraded || faulty.length > 0 ? "Nodes that do not reach their store" : "Nodes"}</h2>
+            <h2 id="store-nodes-title">{nodesTitle(state, faulty.length > unreachable.length)}</h2>
             <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">{state.degraded ? "The node behind this console. No other node reports it." : "All nodes reach their store."}</p>} />
           </section>
         </>
       )}
     </>
   );
+}
+
+function nodesTitle({ degraded, nodes }: State, timeouts: boolean): string {
+  if (timeouts) return "Nodes with failed calls of their store";
+  return degraded || nodes.some((n) => n.store !== "ok") ? "Nodes that do not reach their store" : "Nodes";
 }
 
 /** Calls of this node to its store. */
@@ -275,7 +284,7 @@ function nodeColumns(now: number): Column<FleetNode>[] {
   return [
     { name: "Node", cell: (n) => n.id },
     { name: "Region", cell: (n) => (n.region ? short(n.region) : "–") },
-    { name: "Store", full: (n) => n.store, cell: (n) => <Badge tone="bad">{short(reasonOf(n.store))}</Badge> },
+    { name: "Store", full: (n) => n.store, cell: (n) => <StoreBadge of={n} /> },
     { name: "Last heartbeat", num: true, cell: (n) => ago(n.seen, now) },
   ];
 }

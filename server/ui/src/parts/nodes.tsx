@@ -3,9 +3,9 @@
 import { useState } from "preact/hooks";
 
 import type { FleetNode, Leases, Sync } from "../api.ts";
-import { heartbeatOf, urgent, type Track } from "../figures.ts";
+import { heartbeatOf, isTimingOut, urgent, type Track } from "../figures.ts";
 import { ago, count, rate, short, span, stamp } from "../format.ts";
-import { reasonOf } from "./banner.tsx";
+import { reasonOf } from "../failure.ts";
 import { Badge } from "./notices.tsx";
 import { Table, type Column } from "./table.tsx";
 
@@ -123,14 +123,7 @@ function nodeColumns(now: number): Column<FleetNode>[] {
     { name: "Rules lag", means: "Time from the last change until this node applied it", num: true, cell: (n) => (n.lag_ms === 0 ? "–" : span(n.lag_ms)) },
     {
       name: "Store",
-      cell: (n) =>
-        n.store === "ok" ? (
-          <Badge tone="good">ok</Badge>
-        ) : (
-          <Badge tone="bad" title={n.store}>
-            {short(reasonOf(n.store))}
-          </Badge>
-        ),
+      cell: (n) => <StoreBadge of={n} />,
     },
     {
       name: "Peers",
@@ -148,6 +141,19 @@ function nodeColumns(now: number): Column<FleetNode>[] {
       },
     },
   ];
+}
+
+/** Whether a node reaches its store. */
+export function StoreBadge({ of: n }: { of: FleetNode }) {
+  if (n.store !== "ok") {
+    return (
+      <Badge tone="bad" title={n.store}>
+        {short(reasonOf(n.store))}
+      </Badge>
+    );
+  }
+  if (!isTimingOut(n)) return <Badge tone="good">ok</Badge>;
+  return n.health?.unlimited_until ? <Badge tone="warn">some calls timed out</Badge> : <Badge tone="bad">some calls time out</Badge>;
 }
 
 /** The sync of a node in one mode. */

@@ -4,7 +4,7 @@ import { readMetrics, readStatus, type Fleet, type FleetNode, type Status } from
 import { grown } from "../figures.ts";
 import { count, plural, rate, sentence } from "../format.ts";
 import { decidedOf, fleetOf, parse, type Decided } from "../metrics.ts";
-import { reasonOf } from "./banner.tsx";
+import { reasonOf } from "../failure.ts";
 import { Badge, Notice } from "./notices.tsx";
 
 export interface Here {

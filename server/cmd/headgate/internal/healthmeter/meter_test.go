@@ -26,7 +26,8 @@ func (c *counters) add(rules map[string]uint64, n uint64) {
 	c.unlimited, c.degraded = c.unlimited+n, c.degraded+n
 	sum(c.open, rules)
 }
-func sum(to map[string]uint64, from map[string]uint64) {
+
+func sum(to, from map[string]uint64) {
 	for k, n := range from {
 		to[k] += n
 	}

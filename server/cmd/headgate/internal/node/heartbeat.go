@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/server/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/server/cmd/headgate/internal/healthmeter"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/follow"
@@ -73,19 +74,38 @@ func (n *Node) adminURL() string {
 const (
 	// changeCheckInterval is the interval at which reportChanges checks the state of the node.
 	changeCheckInterval = 500 * time.Millisecond
-	// ratesAfter is the time from the beginning of an outage until a heartbeat has its rates.
-	ratesAfter = 2 * time.Second
+	// While a store fails, a heartbeat with the latest rates is sent every ratesInterval for ratesTime after each change.
+	ratesInterval = 2 * time.Second
+	ratesTime     = 10 * time.Second
 )
 
-// reportChanges sends a heartbeat when a shard of the store becomes unreachable or reachable again, and when a switch
-// of enforcement is made on this node, so that operators see the change before the next regular heartbeat.
+// reportedState is the state of a node that operators must see before the next regular heartbeat.
+type reportedState struct {
+	down        []string // shards and servers of the store
+	suspensions []control.Suspension
+	unlimited   healthmeter.Phase
+}
+
+func (n *Node) reportedState(now time.Time) reportedState {
+	_, degraded := n.stores.Status()
+	return reportedState{
+		down: n.stores.Down(), suspensions: n.enforcement.ownSuspensions(),
+		unlimited: n.health.Observe(n.metrics, degraded, now),
+	}
+}
+
+func (s *reportedState) equal(other *reportedState) bool {
+	return slices.Equal(s.down, other.down) && slices.Equal(s.suspensions, other.suspensions) && s.unlimited == other.unlimited
+}
+
+// reportChanges sends a heartbeat when a shard of the store becomes unreachable or reachable again, when requests begin
+// or cease to pass without a limit, and when a switch of enforcement is made on this node.
 func (n *Node) reportChanges(ctx context.Context) {
 	tick := time.NewTicker(changeCheckInterval)
 	defer tick.Stop()
 	var (
-		down     []string // shards
-		reported []control.Suspension
-		rates    time.Time // when the rates of an outage are due; zero if they are not
+		reported      reportedState
+		changed, sent time.Time
 	)
 	for {
 		select {
@@ -93,18 +113,16 @@ func (n *Node) reportChanges(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		nowDown, suspensions := n.stores.Down(), n.enforcement.ownSuspensions()
-		changed, due := !slices.Equal(nowDown, down), !rates.IsZero() && time.Now().After(rates)
-		if !changed && !due && slices.Equal(suspensions, reported) {
+		now := time.Now()
+		current := n.reportedState(now)
+		fails := len(current.down) > 0 || !current.unlimited.Since.IsZero()
+		switch {
+		case !current.equal(&reported):
+			changed = now
+		case !fails || now.Sub(changed) > ratesTime || now.Sub(sent) < ratesInterval:
 			continue
 		}
-		if due {
-			rates = time.Time{}
-		}
-		if changed && len(nowDown) > 0 {
-			rates = time.Now().Add(ratesAfter)
-		}
-		down, reported = nowDown, suspensions
+		reported, sent = current, now
 		if n.followedRules != nil {
 			n.followedRules.follower.Report()
 		} else if server := n.rulesService.api.Load(); server != nil {

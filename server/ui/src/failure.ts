@@ -1,0 +1,50 @@
+// What the banner says while calls of a store fail.
+
+import type { Fallback } from "./api.ts";
+import { stamp } from "./format.ts";
+import type { State } from "./health.ts";
+
+export interface Failure {
+  /** The store does not respond. Otherwise some calls fail, and others succeed. */
+  unreachable: boolean;
+  /** The calls succeed again: nothing is failing now. */
+  ended: boolean;
+  nodes: number;
+  of: number;
+  since: string | undefined;
+  until: string | undefined;
+  reason: string;
+  fallback: Fallback | undefined;
+}
+
+export function failureOf({ degraded, timeouts, fallbacks }: Pick<State, "degraded" | "timeouts" | "fallbacks">): Failure | undefined {
+  if (!degraded && !timeouts) return undefined;
+  const fallback = fallbacks[0];
+  const until = degraded ? undefined : timeouts?.until;
+  const failingOpen = (fallback?.open_rule_count ?? 0) > 0;
+  const of = Math.max(degraded?.of ?? 0, timeouts?.of ?? 0);
+  const partly = !degraded || (failingOpen && !timeouts?.until) ? (timeouts?.nodes ?? 0) : 0;
+  return {
+    unreachable: degraded !== undefined,
+    ended: until !== undefined,
+    nodes: Math.min((degraded?.nodes ?? 0) + partly, of),
+    of,
+    since: [fallback?.since, degraded?.since, timeouts?.since].filter((s) => s !== undefined).sort()[0],
+    until,
+    reason: degraded ? reasonOf(degraded.reason) : until ? "some calls of the store timed out" : "some calls of the store time out",
+    fallback,
+  };
+}
+
+/** Such as: Failing open since 12:03 on 2 of 3 nodes. */
+export function headingOf({ unreachable, ended, nodes, of, since, until, fallback }: Failure): string {
+  const where = of > 1 || nodes > 1 ? ` on ${nodes} of ${of} nodes` : "";
+  if (ended && until) return `Failed open${since ? ` from ${stamp(since).slice(11, 19)}` : ""} until ${stamp(until).slice(11, 19)}${where}`;
+  const what = (fallback?.open_rule_count ?? 0) > 0 || !unreachable ? "Failing open" : "Store unreachable";
+  return `${what}${since ? ` since ${stamp(since).slice(11, 16)}` : ""}${where}`;
+}
+
+/** The error of a store without the name of a package and the system's own words, which the log has. */
+export function reasonOf(error: string): string {
+  return error.replace(/^(redis: )?redisstore: /, "Redis ").replace(/^(Redis \S+): is /, "$1 is ").replace(/ \((dial|read|write|context) [^)]*\)/, "");
+}
