@@ -46,6 +46,8 @@ type Alert struct {
 	Summary   string   `json:"summary"`
 	Value     float64  `json:"value"`
 	Runbook   string   `json:"runbook"`
+	// Namespace is set in responses of the API only. Webhooks have the namespace of the event.
+	Namespace string `json:"namespace,omitempty"`
 	// Since is when the condition began to hold, Fired when the alert fired, and Resolved when it no longer held.
 	Since    time.Time `json:"since"`
 	Fired    time.Time `json:"fired,omitzero"`
@@ -212,6 +214,7 @@ func Sort(list []Alert) {
 		return 4
 	}
 	slices.SortFunc(list, func(a, b Alert) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Fired.Compare(a.Fired), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Fired.Compare(a.Fired), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 }

@@ -38,22 +38,30 @@ func (s *Server) listAlerts(c *call.Call) error {
 	if !slices.Contains(states, alerts.State(state)) {
 		return problem.InvalidQuery("state", state, "pending, firing, resolving or resolved")
 	}
-	list, fallback, err := s.alerts.Live(c.R.Context(), c.Namespace)
+	namespaces, err := s.readNamespaces(c)
 	if err != nil {
 		return err
 	}
-	response := alerts.Listing{Alerts: list}
-	if fallback != nil {
-		response.Fallbacks = []alerts.Fallback{fallback.Shortened()}
-	}
-	for i := range list {
-		if list[i].State == alerts.Firing {
-			response.Firing++
+	response := alerts.Listing{Alerts: []alerts.Alert{}}
+	for _, namespace := range namespaces {
+		list, fallback, err := s.alerts.Live(c.R.Context(), namespace)
+		if err != nil {
+			return err
+		}
+		if fallback != nil {
+			response.Fallbacks = append(response.Fallbacks, fallback.Shortened())
+		}
+		for i := range list {
+			list[i].Namespace = namespace
+			if list[i].State == alerts.Firing {
+				response.Firing++
+			}
+			if state == "" || string(list[i].State) == state {
+				response.Alerts = append(response.Alerts, list[i])
+			}
 		}
 	}
-	if state != "" {
-		response.Alerts = slices.DeleteFunc(list, func(a alerts.Alert) bool { return string(a.State) != state })
-	}
+	alerts.Sort(response.Alerts)
 	return c.Respond(http.StatusOK, response)
 }
 
@@ -74,7 +82,7 @@ const maxStoreNodes = 20
 
 // listStores serves GET /v1/stores.
 func (s *Server) listStores(c *call.Call) error {
-	nodes, err := s.nodes.List(c.R.Context(), c.Namespace)
+	nodes, err := s.nodesWithServers(c)
 	if err != nil {
 		return err
 	}
@@ -115,4 +123,26 @@ func (s *Server) listStores(c *call.Call) error {
 	return c.Respond(http.StatusOK, struct {
 		Servers []storeServer `json:"servers"`
 	}{list})
+}
+
+// nodesWithServers returns the nodes that a call about stores reads. Those of namespaces other than that of the call
+// have the namespace in their IDs, because the IDs are unique in a namespace only.
+func (s *Server) nodesWithServers(c *call.Call) (list []control.Node, err error) {
+	namespaces, err := s.readNamespaces(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range namespaces {
+		found, err := s.nodes.List(c.R.Context(), namespace)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if namespace != c.Namespace {
+				found[i].ID = namespace + "/" + found[i].ID
+			}
+		}
+		list = append(list, found...)
+	}
+	return list, nil
 }

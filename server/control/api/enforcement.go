@@ -21,11 +21,7 @@ type enforcementRequest struct {
 
 // getEnforcement serves GET /v1/enforcement.
 func (s *Server) getEnforcement(c *call.Call) error {
-	all, err := c.Flag("all_namespaces")
-	if err != nil {
-		return err
-	}
-	names, err := s.enforcementScope(c, all)
+	names, err := s.readNamespaces(c)
 	if err != nil {
 		return err
 	}
@@ -98,7 +94,7 @@ func (s *Server) enforcementTargets(c *call.Call, request *enforcementRequest) (
 	return []string{c.Namespace}, err
 }
 
-// enforcementScope returns the namespace of the call, or all namespaces.
+// enforcementScope returns the namespaces of a change: that of the call, or all.
 func (s *Server) enforcementScope(c *call.Call, all bool) ([]string, error) {
 	if !all {
 		return []string{c.Namespace}, nil

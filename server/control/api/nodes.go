@@ -89,9 +89,33 @@ func (s *Server) listNodes(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.nodes.List(c.R.Context(), c.Namespace)
+	namespaces, err := s.readNamespaces(c)
 	if err != nil {
 		return err
+	}
+	list := []control.Node{}
+	for _, namespace := range namespaces {
+		found, err := s.shownNodes(c.R.Context(), namespace)
+		if err != nil {
+			return err
+		}
+		list = append(list, found...)
+	}
+	return c.Respond(http.StatusOK, struct {
+		Nodes    []control.Node `json:"nodes"`
+		Revision int64          `json:"revision"`
+	}{list, revision})
+}
+
+// shownNodes returns the nodes of a namespace without what callers must not see.
+func (s *Server) shownNodes(ctx context.Context, namespace string) ([]control.Node, error) {
+	list, err := s.nodes.List(ctx, namespace)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	_, revision, err := s.config.DB.Revision(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
 	for i := range list {
 		list[i].Behind = list[i].Revision < revision
@@ -102,10 +126,7 @@ func (s *Server) listNodes(c *call.Call) error {
 			list[i].Health = &health
 		}
 	}
-	return c.Respond(http.StatusOK, struct {
-		Nodes    []control.Node `json:"nodes"`
-		Revision int64          `json:"revision"`
-	}{list, revision})
+	return list, nil
 }
 
 // deleteNode serves DELETE /v1/nodes/{id}. A node that stops removes itself. People remove nodes that have crashed.

@@ -102,12 +102,12 @@ var routes = slices.Concat(
 
 		route("GET /v1/watch", allRoles, (*Server).watch).streams(),
 		route("GET /v1/snapshot", nodeRoles, (*Server).getSnapshot).query("since"),
-		route("GET /v1/nodes", viewers, (*Server).listNodes),
+		route("GET /v1/nodes", viewers, (*Server).listNodes).query("all_namespaces"),
 		route("PUT /v1/nodes/{id}", nodeRoles, (*Server).heartbeat),
 		route("DELETE /v1/nodes/{id}", leaveRoles, (*Server).deleteNode).query("started", "note"),
 
-		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state"),
-		route("GET /v1/stores", viewers, (*Server).listStores),
+		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state", "all_namespaces"),
+		route("GET /v1/stores", viewers, (*Server).listStores).query("all_namespaces"),
 		route("GET /v1/traffic", viewers, trafficCall((*trafficapi.Handlers).Get)).
 			query("rule", "node", "region", "window", "limit"),
 		route("GET /v1/traffic/clients", viewers, trafficCall((*trafficapi.Handlers).GetClients)).

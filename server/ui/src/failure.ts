@@ -1,10 +1,12 @@
 // What the banner says while calls of a store fail.
 
 import type { Fallback } from "./api.ts";
-import { stamp } from "./format.ts";
-import type { State } from "./health.ts";
+import { short, stamp } from "./format.ts";
+import type { NodesState, State } from "./health.ts";
 
 export interface Failure {
+  /** Undefined if it is the one that is shown. */
+  namespace: string | undefined;
   /** The store does not respond. Otherwise some calls fail, and others succeed. */
   unreachable: boolean;
   /** The calls succeed again: nothing is failing now. */
@@ -17,14 +19,19 @@ export interface Failure {
   fallback: Fallback | undefined;
 }
 
-export function failureOf({ degraded, timeouts, fallbacks }: Pick<State, "degraded" | "timeouts" | "fallbacks">): Failure | undefined {
+/** The failures of the namespace that is shown, and of the others. */
+export function failuresOf(state: State): Failure[] {
+  return [state, ...state.others].flatMap((of) => failureOf(of, state.namespace) ?? []);
+}
+
+function failureOf({ namespace, degraded, timeouts, fallback }: NodesState, shown: string): Failure | undefined {
   if (!degraded && !timeouts) return undefined;
-  const fallback = fallbacks[0];
   const until = degraded ? undefined : timeouts?.until;
   const failingOpen = (fallback?.open_rule_count ?? 0) > 0;
   const of = Math.max(degraded?.of ?? 0, timeouts?.of ?? 0);
   const partly = !degraded || (failingOpen && !timeouts?.until) ? (timeouts?.nodes ?? 0) : 0;
   return {
+    namespace: namespace === shown ? undefined : namespace,
     unreachable: degraded !== undefined,
     ended: until !== undefined,
     nodes: Math.min((degraded?.nodes ?? 0) + partly, of),
@@ -36,9 +43,10 @@ export function failureOf({ degraded, timeouts, fallbacks }: Pick<State, "degrad
   };
 }
 
-/** Such as: Failing open since 12:03 on 2 of 3 nodes. */
-export function headingOf({ unreachable, ended, nodes, of, since, until, fallback }: Failure): string {
-  const where = of > 1 || nodes > 1 ? ` on ${nodes} of ${of} nodes` : "";
+/** Such as: Failing open since 12:03 on 2 of 3 nodes of the namespace shop. */
+export function headingOf({ namespace, unreachable, ended, nodes, of, since, until, fallback }: Failure): string {
+  const inside = namespace === undefined ? "" : ` of the namespace ${short(namespace)}`;
+  const where = of > 1 || nodes > 1 ? ` on ${nodes} of ${of} nodes${inside}` : inside && ` on the node${inside}`;
   if (ended && until) return `Failed open${since ? ` from ${stamp(since).slice(11, 19)}` : ""} until ${stamp(until).slice(11, 19)}${where}`;
   const what = (fallback?.open_rule_count ?? 0) > 0 || !unreachable ? "Failing open" : "Store unreachable";
   return `${what}${since ? ` since ${stamp(since).slice(11, 16)}` : ""}${where}`;

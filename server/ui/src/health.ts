@@ -8,23 +8,32 @@ import { healthOf, heartbeatOf, isTimingOut, type Health } from "./figures.ts";
 import { usePoll } from "./poll.ts";
 import type { Session } from "./session.ts";
 
-export interface State {
-  /** The node that serves the console. */
-  here: Status | undefined;
-  nodes: FleetNode[];
+/** The state of the nodes of a namespace. */
+export interface NodesState {
+  namespace: string;
   health: Health;
   /** Nodes whose store is unreachable. */
   degraded: { nodes: number; of: number; since: string | undefined; reason: string } | undefined;
   /** Nodes for which some calls of the store fail while others succeed; until says that they have succeeded for a moment. */
   timeouts: { nodes: number; of: number; since: string | undefined; until: string | undefined } | undefined;
+  /** How nodes decide while their store fails, with the figures of the alert. */
+  fallback: Fallback | undefined;
+}
+
+/** The state of the namespace that is shown, and of the others of the token. */
+export interface State extends NodesState {
+  /** The node that serves the console. */
+  here: Status | undefined;
+  /** The nodes of all namespaces. */
+  nodes: FleetNode[];
+  /** The other namespaces with nodes. */
+  others: NodesState[];
   /** Alerts that fire or were resolved lately; undefined if they cannot be read. */
   alerts: Alert[] | undefined;
   /** Rules that are not enforced for a time, on all nodes or on one. */
   suspended: Suspension[];
   /** The Redis servers of all nodes. */
   servers: FleetServer[];
-  /** How nodes decide while their store fails, with the figures of the alert. */
-  fallbacks: readonly Fallback[];
 }
 
 export const HealthContext = createContext<State | undefined>(undefined);
@@ -45,27 +54,48 @@ export function useFleetState(session: Session | undefined): State | undefined {
 
 // A token that was revoked does not sign out here, as that would take what somebody is writing: the next call of a page does.
 export async function readState(who: WhoAmI | undefined, namespace: string, signal: AbortSignal): Promise<State> {
+  // The namespaces for which the token is valid: failures of the others must be seen, too.
+  const read = async <T>(path: string): Promise<T | undefined> => (who ? call<T>(path, { query: { namespace, all_namespaces: "true" }, signal, stay: true }) : undefined);
   const [status, fleet, enforcement, alerts, stores] = await Promise.allSettled([
     readStatus(signal),
-    who ? call<Nodes>("/v1/nodes", { query: { namespace }, signal, stay: true }) : Promise.resolve({ nodes: [] as FleetNode[] }),
-    who ? readSuspensions(who, namespace, signal) : Promise.resolve([]),
-    who ? call<Alerts>("/v1/alerts", { query: { namespace }, signal, stay: true }) : Promise.resolve(undefined),
-    who ? call<{ servers: FleetServer[] }>("/v1/stores", { query: { namespace }, signal, stay: true }) : Promise.resolve({ servers: [] as FleetServer[] }),
+    read<Nodes>("/v1/nodes"),
+    read<{ off: Suspension[] }>("/v1/enforcement"),
+    read<Alerts>("/v1/alerts"),
+    read<{ servers: FleetServer[] }>("/v1/stores"),
   ]);
-  if (status.status === "rejected" && fleet.status === "rejected") throw status.reason;
-  const here = status.status === "fulfilled" ? status.value : undefined;
-  const nodes = fleet.status === "fulfilled" ? fleet.value.nodes : [];
-  const suspended = suspendedOf(here, enforcement.status === "fulfilled" ? enforcement.value : []);
-  const { alerts: list, fallbacks = [] } = (alerts.status === "fulfilled" ? alerts.value : undefined) ?? {};
-  const servers = stores.status === "fulfilled" ? stores.value.servers : [];
-  const now = clock();
-  return { here, nodes, servers, health: healthOf(nodes, now), degraded: degradedOf(here, nodes, now), timeouts: timeoutsOf(nodes, now), suspended, fallbacks, alerts: list };
+  if (status.status === "rejected" && (!who || fleet.status === "rejected")) throw status.reason;
+  const valueOf = <T>(result: PromiseSettledResult<T>): T | undefined => (result.status === "fulfilled" ? result.value : undefined);
+  const here = valueOf(status);
+  const nodes = valueOf(fleet)?.nodes ?? [];
+  const { alerts: list, fallbacks = [] } = valueOf(alerts) ?? {};
+  const stateOf = (of: string): NodesState => nodesStateOf(of, namespaceOf(here, namespace) === of ? here : undefined, nodes, fallbacks);
+  const others = [...new Set([...nodes.map((n) => n.namespace), namespaceOf(here, namespace)])].filter((n) => n !== namespace).sort();
+  return {
+    ...stateOf(namespace),
+    here,
+    nodes,
+    others: others.map(stateOf),
+    servers: valueOf(stores)?.servers ?? [],
+    suspended: suspendedOf(here, valueOf(enforcement)?.off ?? []),
+    alerts: list,
+  };
 }
 
-/** The suspensions of the namespace, or of all if the token is for all. */
-async function readSuspensions(who: WhoAmI, namespace: string, signal: AbortSignal): Promise<Suspension[]> {
-  const all = who.namespaces.includes("*") ? "true" : undefined;
-  return (await call<{ off: Suspension[] }>("/v1/enforcement", { query: { namespace, all_namespaces: all }, signal, stay: true })).off;
+/** The namespace of the node that serves the console: the shown one if it is not known. */
+function namespaceOf(here: Status | undefined, shown: string): string {
+  return here?.rules?.follow?.namespace ?? shown;
+}
+
+function nodesStateOf(namespace: string, here: Status | undefined, all: readonly FleetNode[], fallbacks: readonly Fallback[]): NodesState {
+  const nodes = all.filter((n) => n.namespace === namespace);
+  const now = clock();
+  return {
+    namespace,
+    health: healthOf(nodes, now),
+    degraded: degradedOf(here, nodes, now),
+    timeouts: timeoutsOf(nodes, now),
+    fallback: fallbacks.find((f) => f.namespace === namespace),
+  };
 }
 
 /** The node that serves the console knows its own suspensions before its heartbeat does, and those of the fleet while its rules service is unreachable. */
@@ -95,7 +125,7 @@ export function warningsOf(here: Status | undefined): number {
 }
 
 /** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */
-export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): State["degraded"] {
+export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): NodesState["degraded"] {
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
   const bad = live.filter((n) => n.store !== "ok");
   const down = (here?.store.shards ?? []).filter((s) => !s.up && !s.replaced);
@@ -106,7 +136,7 @@ export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[]
 }
 
 /** The nodes that reach their store, although some of its calls fail. */
-export function timeoutsOf(nodes: readonly FleetNode[], now: number): State["timeouts"] {
+export function timeoutsOf(nodes: readonly FleetNode[], now: number): NodesState["timeouts"] {
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");
   const bad = live.filter((n) => isTimingOut(n) && heartbeatOf(n, now) === "now");
   if (bad.length === 0) return undefined;

@@ -59,6 +59,7 @@ export interface Status {
 /** A condition that is or was met, of which webhooks were notified. */
 export interface Alert {
   id: string;
+  namespace?: string;
   condition: string;
   severity: "critical" | "warning";
   state: "pending" | "firing" | "resolving" | "resolved";

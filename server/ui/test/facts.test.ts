@@ -3,10 +3,10 @@ import { test } from "node:test";
 
 import type { Alert, FleetServer, Status, Suspension } from "../src/api.ts";
 import { factsOf, problemsOf } from "../src/facts.ts";
-import { degradedOf, isOwnSwitch, serversDown, suspendedOf, type State } from "../src/health.ts";
+import { degradedOf, isOwnSwitch, serversDown, suspendedOf, type NodesState, type State } from "../src/health.ts";
 
 const health = { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 };
-const well: State = { here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, timeouts: undefined, alerts: [], suspended: [], servers: [], fallbacks: [] };
+const well: State = { namespace: "default", others: [], fallback: undefined, here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, timeouts: undefined, alerts: [], suspended: [], servers: [] };
 const texts = (state: State): string[] => problemsOf(state).map((f) => f.text);
 const alert = (condition: string, state: string): Alert => ({ condition, state, severity: "warning" }) as Alert;
 
@@ -29,6 +29,19 @@ test("timeouts of some calls are told apart from a store that is unreachable", (
   assert.deepEqual(factsOf({ ...well, timeouts }).filter((f) => f.tone === "good").map((f) => f.text), ["All 3 nodes report", "Same rules everywhere"]);
 });
 
+test("problems of other namespaces are named, and never more than fit", () => {
+  const other = (namespace: string, of: Partial<NodesState>): NodesState => ({ namespace, health: { ...health, here: 2 }, degraded: undefined, timeouts: undefined, fallback: undefined, ...of });
+  const degraded = { nodes: 1, of: 2, since: undefined, reason: "" };
+  assert.deepEqual(texts({ ...well, others: [other("blog", {}), other("shop", { degraded, health: { ...health, silent: 1 } })] }), ["Store unreachable on 1 of 2 nodes of shop", "1 node silent of shop"]);
+  const good = factsOf({ ...well, others: [other("blog", {}), other("shop", {})] });
+  assert.deepEqual(good.filter((f) => f.tone !== "good"), []);
+  assert.ok(good.some((f) => f.text === "2 other namespaces without problems"));
+  const many = Array.from({ length: 9 }, (_, i) => other(`n${i}`, { degraded: { ...degraded, nodes: 1, of: 1 } }));
+  assert.deepEqual(texts({ ...well, others: many }), [0, 1, 2].map((i) => `Store unreachable on the node of n${i}`).concat("Problems in 6 more namespaces"));
+  assert.deepEqual(factsOf({ ...well, others: many }).filter((f) => f.href === "/stores" && f.tone === "good"), []);
+  assert.deepEqual(texts({ ...well, alerts: [{ ...alert("failing_open", "firing"), namespace: "shop" }] }), ["Alert: failing open of shop"]);
+});
+
 test("nothing is green about alerts while a banner says that the store is unreachable", () => {
   const down = { nodes: 1, of: 3, since: undefined, reason: "" };
   assert.deepEqual(factsOf({ ...well, degraded: down }).filter((f) => f.href === "/alerts"), []);
@@ -48,6 +61,7 @@ test("a switch of one node is a problem of the fleet, with its node", () => {
   assert.ok(!isOwnSwitch({ enforcement_off: [] } as unknown as Status, reported));
   assert.deepEqual(texts({ ...well, suspended: [reported] }), ["Enforcement is off on the node eu-2"]);
   assert.deepEqual(texts({ ...well, suspended: [reported, { ...reported, scope: "fleet" }] }), ["Enforcement is off"]);
+  assert.deepEqual(texts({ ...well, suspended: [{ ...reported, namespace: "shop" }] }), ["Enforcement is off on the node eu-2 of shop"]);
 });
 
 test("a primary that was replaced is down, and the store is not", () => {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 
 import type { Alerts, Fallback, FleetNode, WhoAmI } from "../src/api.ts";
-import { failureOf, headingOf } from "../src/failure.ts";
+import { failuresOf, headingOf } from "../src/failure.ts";
 import { isTimingOut, urgent } from "../src/figures.ts";
-import { readState, timeoutsOf, type State } from "../src/health.ts";
+import { readState, timeoutsOf, type NodesState, type State } from "../src/health.ts";
 
 const json = (body: unknown): Response => new Response(JSON.stringify(body));
 const down = { store: { kind: "redis", shards: [{ name: "127.0.0.1:6379", up: false, error: "gone" }] } };
@@ -30,7 +30,7 @@ const healthy = { "/v1/nodes": { nodes: [], revision: 1 }, "/v1/enforcement": { 
 test("the banner has the rate and the rules of the alert, whatever their number", async (t) => {
   const called = serve(t, { ...healthy, "/readyz": down, "/v1/alerts": alerts });
   const state = await readState(who("default"), "default", new AbortController().signal);
-  assert.deepEqual(state.fallbacks, [fallback]);
+  assert.deepEqual(state.fallback, fallback);
   assert.deepEqual(called.filter((path) => /^\/v1\/(traffic|rules)/.test(path)), [], "other figures are read");
 });
 
@@ -60,21 +60,40 @@ test("a node is failing as soon as its heartbeat says so, and the end is said", 
   assert.deepEqual([state.timeouts?.nodes, state.degraded], [1, undefined]);
 });
 
+const well: State = {
+  namespace: "default", here: undefined, nodes: [], others: [], health: { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 },
+  degraded: undefined, timeouts: undefined, fallback: undefined, alerts: [], suspended: [], servers: [],
+};
+
+const headings = (state: Partial<State>): string[] =>
+  failuresOf({ ...well, ...state }).map((f) => headingOf(f).replaceAll(/\d\d:\d\d(:\d\d)?/g, (time) => (time.length > 5 ? "H:M:S" : "H:M")));
+
+const since = "2030-01-01T00:00:00Z";
+const degraded = { nodes: 1, of: 3, since, reason: "gone" };
+
 test("the banner says what fails, and never more nodes than there are", () => {
-  const heading = (state: Partial<State>): string => {
-    const failure = failureOf({ degraded: undefined, timeouts: undefined, fallbacks: [], ...state });
-    return failure ? headingOf(failure).replaceAll(/\d\d:\d\d(:\d\d)?/g, (time) => (time.length > 5 ? "H:M:S" : "H:M")) : "";
-  };
-  const since = "2030-01-01T00:00:00Z";
-  const degraded = { nodes: 1, of: 3, since, reason: "gone" };
   const timeouts = { nodes: 2, of: 3, since, until: undefined };
-  assert.equal(heading({}), "");
-  assert.equal(heading({ fallbacks: [fallback] }), "");
-  assert.equal(heading({ degraded }), "Store unreachable since H:M on 1 of 3 nodes");
-  assert.equal(heading({ degraded, timeouts }), "Store unreachable since H:M on 1 of 3 nodes");
-  assert.equal(heading({ degraded, timeouts, fallbacks: [fallback] }), "Failing open since H:M on 3 of 3 nodes");
-  assert.equal(heading({ degraded: { ...degraded, nodes: 2 }, timeouts, fallbacks: [fallback] }), "Failing open since H:M on 3 of 3 nodes");
-  assert.equal(heading({ timeouts, fallbacks: [fallback] }), "Failing open since H:M on 2 of 3 nodes");
-  assert.equal(heading({ timeouts: { ...timeouts, until: since }, fallbacks: [fallback] }), "Failed open from H:M:S until H:M:S on 2 of 3 nodes");
-  assert.equal(failureOf({ degraded: undefined, timeouts, fallbacks: [] })?.reason, "some calls of the store time out");
+  assert.deepEqual(headings({}), []);
+  assert.deepEqual(headings({ fallback }), []);
+  assert.deepEqual(headings({ degraded }), ["Store unreachable since H:M on 1 of 3 nodes"]);
+  assert.deepEqual(headings({ degraded, timeouts }), ["Store unreachable since H:M on 1 of 3 nodes"]);
+  assert.deepEqual(headings({ degraded, timeouts, fallback }), ["Failing open since H:M on 3 of 3 nodes"]);
+  assert.deepEqual(headings({ degraded: { ...degraded, nodes: 2 }, timeouts, fallback }), ["Failing open since H:M on 3 of 3 nodes"]);
+  assert.deepEqual(headings({ timeouts, fallback }), ["Failing open since H:M on 2 of 3 nodes"]);
+  assert.deepEqual(headings({ timeouts: { ...timeouts, until: since }, fallback }), ["Failed open from H:M:S until H:M:S on 2 of 3 nodes"]);
+  assert.equal(failuresOf({ ...well, timeouts })[0]?.reason, "some calls of the store time out");
+});
+
+test("a token for all namespaces sees that nodes of another namespace fail open", async (t) => {
+  const other: NodesState = { ...well, namespace: "shop", degraded, fallback: { ...fallback, namespace: "shop" } };
+  assert.deepEqual(headings({ others: [other] }), ["Failing open since H:M on 1 of 3 nodes of the namespace shop"]);
+  assert.deepEqual(headings({ degraded, others: [{ ...other, degraded: { ...degraded, of: 1 } }] }), [
+    "Store unreachable since H:M on 1 of 3 nodes", "Failing open since H:M on the node of the namespace shop",
+  ]);
+  const nodes = [{ ...timingOut("a", "05"), namespace: "shop", seen: undefined, store: "redis: gone" }, { ...timingOut("b", "05"), seen: undefined, health: {} }];
+  const called = serve(t, { ...healthy, "/readyz": { store: { kind: "memory" } }, "/v1/alerts": { ...alerts, fallbacks: [{ ...fallback, namespace: "shop" }] }, "/v1/nodes": { nodes } });
+  const state = await readState(who("*"), "default", new AbortController().signal);
+  assert.deepEqual([state.degraded, state.fallback, state.health.here], [undefined, undefined, 1]);
+  assert.deepEqual(state.others.map((o) => [o.namespace, o.degraded?.nodes, o.fallback?.unlimited_per_second]), [["shop", 1, 90]]);
+  assert.deepEqual(called.filter((path) => path.startsWith("/v1/") && !path.includes("all_namespaces=true")), []);
 });

@@ -1,3 +1,4 @@
+import { failuresOf } from "../failure.ts";
 import { useHealth } from "../health.ts";
 import { AlertTable } from "../parts/alerts.tsx";
 import { Badge, Empty, Loading } from "../parts/notices.tsx";
@@ -10,8 +11,8 @@ export function AlertsPage() {
   const current = alerts?.filter((a) => a.state === "firing" || a.state === "pending") ?? [];
   const past = alerts?.filter((a) => a.state === "resolving" || a.state === "resolved") ?? [];
   const firing = current.filter((a) => a.state === "firing").length;
-  const failing = state?.degraded ? "The store is unreachable" : state?.timeouts ? "Some calls of the store fail" : undefined;
-  const quiet = failing ? `No alert fires yet. ${failing}: see the banner.` : "No alert fires.";
+  const failing = state !== undefined && failuresOf(state).length > 0;
+  const quiet = failing ? "No alert fires yet. Calls of a store fail: see the banner." : "No alert fires.";
   return (
     <>
       <div class="page-head">
@@ -33,11 +34,11 @@ export function AlertsPage() {
         <>
           <section aria-labelledby="firing-title">
             <h2 id="firing-title">Now</h2>
-            <AlertTable alerts={current} now={now} label={{ by: "firing-title" }} empty={quiet} />
+            <AlertTable alerts={current} namespace={state?.namespace} now={now} label={{ by: "firing-title" }} empty={quiet} />
           </section>
           <section aria-labelledby="resolved-title">
             <h2 id="resolved-title">Resolved</h2>
-            <AlertTable alerts={past} now={now} label={{ by: "resolved-title" }} empty="No alert was resolved lately." />
+            <AlertTable alerts={past} namespace={state?.namespace} now={now} label={{ by: "resolved-title" }} empty="No alert was resolved lately." />
           </section>
         </>
       )}

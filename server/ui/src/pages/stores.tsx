@@ -1,8 +1,9 @@
 import { readMetrics, type FleetNode, type FleetServer, type Status } from "../api.ts";
+import { factsOf } from "../facts.ts";
 import { reasonOf } from "../failure.ts";
 import { heartbeatOf, isTimingOut } from "../figures.ts";
 import { ago, bytes, count, plural, rate, short, span, stamp } from "../format.ts";
-import { serversDown, useHealth, type State } from "../health.ts";
+import { useHealth, type State } from "../health.ts";
 import { HotKeys } from "../parts/hotkeys.tsx";
 import { StoreBadge } from "../parts/nodes.tsx";
 import { Badge, Empty, ErrorNotice, Loading, Notice } from "../parts/notices.tsx";
@@ -31,8 +32,8 @@ export function Stores({ session }: { session: Session }) {
   const here = state?.here;
   if (!here) return <Loading what="the stores" />;
   const rows = rowsOf(here, polled.data?.servers ?? [], state.servers);
-  const down = serversDown(state).length;
   const inMemory = here.store.kind === "memory";
+  const facts = factsOf(state).filter((f) => f.href === "/stores" && !(inMemory && f.tone === "good"));
   const unreachable = state.nodes.filter((n) => n.store !== "ok");
   const faulty = [...unreachable, ...state.nodes.filter((n) => isTimingOut(n) && heartbeatOf(n, now) === "now")];
   return (
@@ -41,10 +42,11 @@ export function Stores({ session }: { session: Session }) {
         <h1 tabIndex={-1}>Stores</h1>
         <p class="summary">
           <span>Counters in {inMemory ? "the memory of this node" : here.store.kind.replace("redis", "Redis")}</span>
-          {!state.degraded && !state.timeouts && down === 0 && <Badge tone="good">reachable</Badge>}
-          {!state.degraded && down > 0 && <Badge tone="warn">{plural(down, "server")} down</Badge>}
-          {state.degraded && <Badge tone="bad">{state.degraded.of > 1 ? `unreachable on ${state.degraded.nodes} of ${state.degraded.of} nodes` : "unreachable"}</Badge>}
-          {state.timeouts && <Badge tone={state.timeouts.until ? "warn" : "bad"}>{state.timeouts.until ? "some calls timed out" : "some calls time out"}</Badge>}
+          {facts.map((f) => (
+            <Badge key={f.text} tone={f.tone}>
+              {f.text}
+            </Badge>
+          ))}
         </p>
         <p class="muted lead">The servers that hold the counters of all nodes. Latency, network and timeouts are those that the node behind this console measures.</p>
       </div>
@@ -74,7 +76,7 @@ export function Stores({ session }: { session: Session }) {
           <HotKeys session={session} />
           <section aria-labelledby="store-nodes-title">
             <h2 id="store-nodes-title">{nodesTitle(state, faulty.length > unreachable.length)}</h2>
-            <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now)} rows={faulty} keyOf={(n) => n.id} empty={<p class="muted">{state.degraded ? "The node behind this console. No other node reports it." : "All nodes reach their store."}</p>} />
+            <Table name="store-nodes" label={{ by: "store-nodes-title" }} columns={nodeColumns(now, state.namespace)} rows={faulty} keyOf={(n) => `${n.namespace}/${n.id}`} empty={<p class="muted">{state.degraded ? "The node behind this console. No other node reports it." : "All nodes reach their store."}</p>} />
           </section>
         </>
       )}
@@ -280,9 +282,17 @@ function CircuitCell({ of: r }: { of: Row }) {
   return <Badge tone={r.circuit === "closed" ? "good" : "warn"}>{r.circuit}</Badge>;
 }
 
-function nodeColumns(now: number): Column<FleetNode>[] {
+function nodeColumns(now: number, shown: string): Column<FleetNode>[] {
   return [
-    { name: "Node", cell: (n) => n.id },
+    {
+      name: "Node",
+      cell: (n) => (
+        <>
+          {n.id}
+          {n.namespace !== shown && <span class="row-note">namespace {short(n.namespace)}</span>}
+        </>
+      ),
+    },
     { name: "Region", cell: (n) => (n.region ? short(n.region) : "–") },
     { name: "Store", full: (n) => n.store, cell: (n) => <StoreBadge of={n} /> },
     { name: "Last heartbeat", num: true, cell: (n) => ago(n.seen, now) },

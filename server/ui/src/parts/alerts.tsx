@@ -19,22 +19,25 @@ const states: Record<Alert["state"], ComponentChildren> = {
 
 interface Props {
   alerts: readonly Alert[];
+  /** The namespace that is shown: alerts of others have a note. */
+  namespace: string | undefined;
   now: number;
   label: string | { by: string };
   empty: string;
 }
 
-export function AlertTable({ alerts, now, label, empty }: Props) {
-  return <Table name="alerts" label={label} columns={columns(now)} rows={alerts} keyOf={(a) => `${a.id} ${a.state}`} empty={<p class="muted">{empty}</p>} />;
+export function AlertTable({ alerts, namespace, now, label, empty }: Props) {
+  return <Table name="alerts" label={label} columns={columns(now, namespace)} rows={alerts} keyOf={(a) => `${a.namespace} ${a.id} ${a.state}`} empty={<p class="muted">{empty}</p>} />;
 }
 
-function columns(now: number): Column<Alert>[] {
+function columns(now: number, namespace: string | undefined): Column<Alert>[] {
   return [
     {
       name: "Alert",
       cell: (a) => (
         <>
           {nameOf(a.condition)} {a.subject !== "" && !a.rules && <span class="row-note">{short(a.subject)}</span>}
+          {a.namespace !== undefined && a.namespace !== namespace && <span class="row-note">namespace {short(a.namespace)}</span>}
         </>
       ),
     },

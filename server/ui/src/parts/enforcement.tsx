@@ -88,7 +88,7 @@ export function SuspensionBanner({ state, session }: { state: State; session: Se
         <p key={`${s.namespace} ${s.rule} ${s.scope} ${s.node}`} class="row">
           <span>
             <strong>
-              Enforcement is off: <Target of={s} />.
+              Enforcement is off: <Target of={s} shown={state.namespace} />.
             </strong>{" "}
             Requests over limits are admitted and counted. It ends {ago(s.expires, now)}, at {stamp(s.expires).slice(11, 16)}; turned off by {s.by}
             {s.note ? `: “${s.note}”` : ""}.
@@ -104,7 +104,7 @@ export function SuspensionBanner({ state, session }: { state: State; session: Se
 
 /** How to end a switch that was made on another node: only that node can. */
 function OtherNode({ of, state }: { of: Suspension; state: State }) {
-  const address = state.nodes.find((n) => n.id === of.node)?.address ?? "URL";
+  const address = state.nodes.find((n) => n.id === of.node && (of.namespace === undefined || n.namespace === of.namespace))?.address ?? "URL";
   return (
     <>
       {" "}
@@ -113,13 +113,16 @@ function OtherNode({ of, state }: { of: Suspension; state: State }) {
   );
 }
 
-function Target({ of }: { of: Suspension }) {
-  const where = of.scope === "node" ? ` on ${of.node ? `the node ${of.node}` : "this node"}` : of.namespace && of.namespace !== "default" ? ` of ${of.namespace}` : "";
-  if (!of.rule) return <>all rules{where || (of.namespace ? ` of ${of.namespace}` : "")}</>;
+/** The rules of a switch. Pages of rules are of the namespace that is shown. */
+function Target({ of, shown }: { of: Suspension; shown: string }) {
+  const other = of.namespace !== undefined && of.namespace !== shown;
+  const node = of.scope === "node" ? ` on ${of.node ? `the node ${of.node}` : "this node"}` : "";
+  const namespace = other || (of.namespace && !of.rule && !node) ? ` of ${of.namespace}` : "";
+  if (!of.rule) return <>{`all rules${namespace}${node}`}</>;
   return (
     <>
-      the rule <a href={"/rules/" + encodeURIComponent(of.rule)}>{of.rule}</a>
-      {where}
+      the rule {other ? of.rule : <a href={"/rules/" + encodeURIComponent(of.rule)}>{of.rule}</a>}
+      {namespace + node}
     </>
   );
 }
