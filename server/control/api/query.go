@@ -24,7 +24,7 @@ func (r *Route) readQuery(c *call.Call) error {
 	}
 	c.Query = query
 	for name, values := range query {
-		if len(values) > 1 {
+		if len(values) > 1 && name != r.repeated {
 			return problem.InvalidQuery(name, values[1], "one value")
 		}
 		if name == "namespace" { // clients send it with every call, even if the route ignores it
@@ -34,8 +34,10 @@ func (r *Route) readQuery(c *call.Call) error {
 			c.Namespace = values[0]
 			continue
 		}
-		if err := r.checkParameter(name, values[0]); err != nil {
-			return err
+		for _, value := range values {
+			if err := r.checkParameter(name, value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -52,11 +52,12 @@ type Route struct {
 	// Content reports whether the call changes rules or clients. A read-only server rejects it, unless it is a dry run.
 	Content bool
 
-	scope  scope
-	target target
-	stream bool // the response does not end, so HEAD is not supported
-	serve  handler
-	parts  []string // segments of Path
+	repeated string // the query parameter that may have several values
+	scope    scope
+	target   target
+	stream   bool // the response does not end, so HEAD is not supported
+	serve    handler
+	parts    []string // segments of Path
 }
 
 // AllNamespaces reports whether the token must be valid for all namespaces.
@@ -109,7 +110,7 @@ var routes = slices.Concat(
 		route("GET /v1/alerts", viewers, (*Server).listAlerts).query("state", "all_namespaces"),
 		route("GET /v1/stores", viewers, (*Server).listStores).query("all_namespaces"),
 		route("GET /v1/traffic", viewers, trafficCall((*trafficapi.Handlers).Get)).
-			query("rule", "node", "region", "window", "limit"),
+			query("rule", "node", "region", "window", "limit", "order").repeats("rule"),
 		route("GET /v1/traffic/clients", viewers, trafficCall((*trafficapi.Handlers).GetClients)).
 			query("order", "rule", "window", "limit", "q", "series", "*"),
 		route("GET /v1/traffic/decisions", viewers, trafficCall((*trafficapi.Handlers).GetDecisions)).
@@ -145,6 +146,11 @@ func route(methodAndPath string, roles []token.Role, serve handler) Route {
 
 func (r Route) query(names ...string) Route {
 	r.Query = names
+	return r
+}
+
+func (r Route) repeats(name string) Route {
+	r.repeated = name
 	return r
 }
 

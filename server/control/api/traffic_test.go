@@ -37,6 +37,62 @@ func trafficReport(t *testing.T, node string, now time.Time, requests, denied ui
 	return string(data)
 }
 
+// With more rules than the limit, callers select the order or the rules.
+func TestTrafficOfManyRulesIsSelected(t *testing.T) {
+	clock := newClock()
+	s := open(t, api.Config{Now: clock.time})
+	now := clock.time()
+	second := traffic.Second{Unix: now.Unix() - 4, Rows: []traffic.Row{{Counts: traffic.Counts{Requests: 500, Denied: 9}}}}
+	for i := range 120 {
+		row := traffic.Row{Rule: fmt.Sprintf("r%03d", i), Counts: traffic.Counts{Requests: uint64(1000 - i)}}
+		switch i {
+		case 117:
+			row.ShadowDenied = 4
+		case 118:
+			row.Denied = 2
+		case 119:
+			row.Denied = 7
+		}
+		second.Rows = append(second.Rows, row)
+	}
+	data, err := json.Marshal(traffic.Report{
+		Node: "a", Started: 1, Minute: now.Unix() - now.Unix()%60, Seconds: []traffic.Second{second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.call("POST", "/v1/traffic:report", string(data)).wants(200)
+	many := "?rule=" + strings.Join(strings.Fields(strings.Repeat("r119 ", 1001)), "&rule=")
+	for _, tt := range []struct{ query, want string }{
+		{"", "r000 r001 r002 … 100 rules and 20 more, 500 requests"},
+		{"?order=requests&limit=2", "r000 r001 … 2 rules and 118 more, 500 requests"},
+		{"?order=denied", "r119 r118 r117 … 100 rules and 20 more, 500 requests"},
+		{"?order=denied&limit=1&window=24h", "r119 … 1 rules and 119 more, 500 requests"},
+		{"?rule=r119", "r119 … 1 rules and 0 more, 881 requests"},
+		{"?rule=r119&rule=r003&rule=other", "r003 r119 … 2 rules and 0 more, 500 requests"},
+		{"?rule=r119&rule=r003&order=denied&limit=1", "r119 … 1 rules and 1 more, 500 requests"},
+	} {
+		var got traffic.Series
+		s.call("GET", "/v1/traffic"+tt.query, "").wants(200).into(&got)
+		var sum uint64
+		for _, n := range got.Total.Requests {
+			sum += n
+		}
+		text := ""
+		for _, r := range got.Rules[:min(len(got.Rules), 3)] {
+			text += r.Rule + " "
+		}
+		if text += fmt.Sprintf("… %d rules and %d more, %d requests", len(got.Rules), got.MoreRules, sum); text != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.query, text, tt.want)
+		}
+	}
+	s.call("GET", "/v1/traffic?order=cost", "").wants(400, "requests or denied")
+	s.call("GET", "/v1/traffic?window=10m&window=1h", "").wants(400, "one value")
+	s.call("GET", "/v1/traffic?rule=a&rule=%00", "").wants(400)
+	s.call("GET", "/v1/traffic/clients?rule=a&rule=b", "").wants(400, "one value")
+	s.call("GET", "/v1/traffic"+many, "").wants(400, "at most 1000 rules")
+}
+
 func TestTrafficOfAllNodesIsMerged(t *testing.T) {
 	clock := newClock()
 	s := open(t, api.Config{Now: clock.time})

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/server/telemetry/traffic/ruleorder"
 )
 
 // A SeriesQuery selects a series.
 type SeriesQuery struct {
-	Rule   string // empty for all
+	Rule   string   // only this rule, also in the total; empty for all
+	Rules  []string // only these rules, and the total of all; empty for all
+	Order  ruleorder.Order
 	Window time.Duration
 	Limit  int
 }
@@ -78,9 +82,12 @@ func (h *History) Series(q SeriesQuery, now time.Time) *Series {
 		}
 	}
 	start := end.Add(-time.Duration(count) * step)
-	cells := map[string][]Counts{}
+	cells, selected := map[string][]Counts{}, map[string]bool{Total: true}
+	for _, rule := range q.Rules {
+		selected[rule] = true
+	}
 	add := func(rule string, unix int64, c *Counts) {
-		if q.Rule != "" && rule != q.Rule || unix < start.Unix() || unix >= end.Unix() {
+		if q.Rule != "" && rule != q.Rule || len(q.Rules) > 0 && !selected[rule] || unix < start.Unix() || unix >= end.Unix() {
 			return
 		}
 		list := cells[rule]
@@ -108,7 +115,7 @@ func (h *History) Series(q SeriesQuery, now time.Time) *Series {
 	s := &Series{
 		Window: Short(q.Window), Step: Short(step), Start: start.UTC(), Rules: []RuleSeries{}, Total: columnsOf(total),
 	}
-	for _, rule := range byRequests(cells) {
+	for _, rule := range sortedRules(cells, q.Order) {
 		if len(s.Rules) == q.Limit {
 			s.MoreRules++
 			continue
@@ -118,17 +125,22 @@ func (h *History) Series(q SeriesQuery, now time.Time) *Series {
 	return s
 }
 
-// byRequests returns the rules, the one with the most requests first.
-func byRequests(cells map[string][]Counts) []string {
-	sums := make(map[string]uint64, len(cells))
-	rules := make([]string, 0, len(cells))
+// sortedRules returns the rules in an order.
+func sortedRules(cells map[string][]Counts, order ruleorder.Order) (rules []string) {
+	sums := make([]ruleorder.Sum, 0, len(cells))
 	for rule, list := range cells {
-		rules = append(rules, rule)
+		sum := ruleorder.Sum{Rule: rule}
 		for i := range list {
-			sums[rule] += list[i].Requests
+			sum.Requests += list[i].Requests
+			sum.Denied += list[i].Denied
+			sum.ShadowDenied += list[i].ShadowDenied
 		}
+		sums = append(sums, sum)
 	}
-	slices.SortFunc(rules, func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(sums, func(a, b ruleorder.Sum) int { return order.Compare(&a, &b) })
+	for i := range sums {
+		rules = append(rules, sums[i].Rule)
+	}
 	return rules
 }
 

@@ -54,11 +54,14 @@ export function onTokenRefused(then: () => void): void {
   onRefused = then;
 }
 
+/** Query parameters. One with a list of values is repeated. */
+export type Query = Record<string, string | readonly string[] | undefined>;
+
 export interface Call {
   /** A refused token does not end the session: the caller shows the error and keeps the form. */
   stay?: boolean;
   method?: string;
-  query?: Record<string, string | undefined>;
+  query?: Query;
   json?: unknown;
   yaml?: string;
   /** One JSON value per line. */
@@ -113,8 +116,8 @@ async function send(path: string, { method = "GET", query = {}, json, yaml, line
   }
 }
 
-function queryOf(query: Record<string, string | undefined>): string {
-  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined);
+function queryOf(query: Query): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (typeof value === "string" ? [value] : (value ?? [])).map((v) => [name, v]));
   return given.length === 0 ? "" : "?" + new URLSearchParams(given).toString();
 }
 

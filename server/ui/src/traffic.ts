@@ -85,14 +85,29 @@ interface Query {
   namespace: string;
   window: string;
   rule?: string | undefined;
-  /** The maximum number of rules. */
-  most?: number;
   signal?: AbortSignal;
 }
 
-export function readTraffic({ namespace, window, rule, most, signal, stay = false }: Query & { stay?: boolean }): Promise<Traffic> {
-  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule, limit: most?.toString() }, stay, ...(signal ? { signal } : {}) });
+interface TrafficQuery extends Query {
+  /** Only these rules. The total is then of all. */
+  rules?: readonly string[];
+  /** The rules to return if there are more than most: by default those with the most requests. */
+  order?: Order;
+  /** The maximum number of rules. Default 100, or that of the given rules. */
+  most?: number;
 }
+
+export function readTraffic({ namespace, window, rule, rules, order, most, signal }: TrafficQuery): Promise<Traffic> {
+  return call<Traffic>("/v1/traffic", { query: { namespace, window, rule: rules ?? rule, order, limit: most?.toString() }, ...(signal ? { signal } : {}) });
+}
+
+/** The rules that deny most, without the requests that no rule limits. */
+export function denying(traffic: Traffic, most: number): RuleSeries[] {
+  return traffic.rules.filter((r) => r.rule !== noRule).toSorted((a, b) => total(b.denied) - total(a.denied) || total(b.shadow_denied) - total(a.shadow_denied)).slice(0, most);
+}
+
+/** Stands for requests that no rule limits. */
+export const noRule = "(none)";
 
 interface ClientsQuery extends Query {
   order: Order;

@@ -5,7 +5,7 @@ import { readCurl } from "../src/curl.ts";
 import { percent } from "../src/format.ts";
 import { degradedOf } from "../src/health.ts";
 import type { FleetNode, Status } from "../src/api.ts";
-import { clientName, coarse, deniedPercent, isShortened, rateNow, seconds, shownValue, trafficOf } from "../src/traffic.ts";
+import { clientName, coarse, deniedPercent, denying, isShortened, rateNow, readTraffic, seconds, shownValue, trafficOf, type RuleSeries, type Traffic } from "../src/traffic.ts";
 
 test("rates are of the latest ten seconds, or the latest step", () => {
   assert.equal(rateNow([100, ...new Array<number>(10).fill(2)], 1), 2);
@@ -30,6 +30,28 @@ test("clients have names, and shortened secrets are recognised", () => {
   assert.equal(clientName({}), "all clients together");
   assert.equal(isShortened({ api_key: "sk_l…#5f1c09d2ab34e871" }), true);
   assert.equal(isShortened({ user: "noisy" }), false);
+});
+
+test("pages ask for the rules that they show, and for the order in which they show them", async (t) => {
+  const called: string[] = [];
+  t.mock.method(globalThis, "fetch", async (input: string) => {
+    called.push(input);
+    return new Response("{}");
+  });
+  await readTraffic({ namespace: "default", window: "10m", rules: ["a", "b&c"] });
+  await readTraffic({ namespace: "default", window: "24h", order: "denied", most: 9 });
+  await readTraffic({ namespace: "default", window: "1h", rule: "a" });
+  assert.deepEqual(called, [
+    "/v1/traffic?namespace=default&window=10m&rule=a&rule=b%26c",
+    "/v1/traffic?namespace=default&window=24h&order=denied&limit=9",
+    "/v1/traffic?namespace=default&window=1h&rule=a",
+  ]);
+});
+
+test("the rules that deny most are first, and requests without a rule are none", () => {
+  const rule = (name: string, denied: number, shadow = 0): RuleSeries => ({ rule: name, requests: [9], allowed: [9], denied: [denied], delayed: [0], shadow_denied: [shadow], degraded: [0] });
+  const traffic = { rules: [rule("(none)", 0), rule("quiet", 0), rule("trial", 0, 5), rule("strict", 2), rule("search", 3)] } as Traffic;
+  assert.deepEqual(denying(traffic, 3).map((r) => r.rule), ["search", "strict", "trial"]);
 });
 
 test("curl commands become requests", () => {

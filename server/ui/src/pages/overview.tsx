@@ -14,13 +14,10 @@ import { TopClients } from "../parts/topclients.tsx";
 import { WindowChoice } from "../parts/windowchoice.tsx";
 import { usePoll } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
-import { coarse, deniedPercent, isUnavailable, rateNow, readClients, readTraffic, seconds, total, windows, type RuleSeries, type Series, type Traffic } from "../traffic.ts";
+import { coarse, deniedPercent, denying, isUnavailable, noRule, rateNow, readClients, readTraffic, seconds, total, windows, type RuleSeries, type Series, type Traffic } from "../traffic.ts";
 
 /** The number of rules and clients shown. */
 const most = 8;
-
-/** Stands for requests that no rule limits. */
-export const noRule = "(none)";
 
 export function Overview({ session }: { session: Session }) {
   const { namespace } = session;
@@ -29,7 +26,7 @@ export function Overview({ session }: { session: Session }) {
   const state = useHealth();
   const polled = usePoll(
     async (signal) => {
-      const [traffic, clients] = await Promise.all([readTraffic({ namespace, window, signal }), readClients({ namespace, window, order: "denied", limit: 3 * most, signal })]);
+      const [traffic, clients] = await Promise.all([readTraffic({ namespace, window, order: "denied", most: most + 1, signal }), readClients({ namespace, window, order: "denied", limit: 3 * most, signal })]);
       return { traffic, clients };
     },
     JSON.stringify([namespace, window]),
@@ -78,15 +75,21 @@ export function Overview({ session }: { session: Session }) {
               name="top-rules"
               label={{ by: "rules-title" }}
               columns={columns(seconds(data.traffic.step))}
-              rows={data.traffic.rules.filter((r) => r.rule !== noRule).toSorted((a, b) => total(b.denied) - total(a.denied) || total(b.shadow_denied) - total(a.shadow_denied)).slice(0, most)}
+              rows={denying(data.traffic, most)}
               keyOf={(r) => r.rule}
               empty={<p class="muted">No requests in this time.</p>}
             />
+            {isCut(data.traffic) && <p class="muted">These are the {most} rules that deny most. Other rules have requests, too.</p>}
           </section>
         </>
       )}
     </>
   );
+}
+
+/** Whether more rules have requests than are shown. */
+function isCut({ rules, more_rules: more = 0 }: Traffic): boolean {
+  return rules.filter((r) => r.rule !== noRule).length + more > most;
 }
 
 function nameOf(window: string): string {

@@ -31,7 +31,12 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
     JSON.stringify([namespace, asked, cursor]),
   );
   const now = useNow();
-  const traffic = usePoll((signal) => readTraffic({ namespace, window: "10m", signal }), namespace).data;
+  const ids = data?.rules.map(({ rule }) => rule.id) ?? [];
+  const polled = usePoll(
+    async (signal) => (ids.length === 0 ? undefined : readTraffic({ namespace, window: "10m", rules: ids, signal })),
+    JSON.stringify([namespace, ids]),
+  );
+  const traffic = polled.data ?? (polled.error ? undefined : "loading");
 
   // Searches after a pause in typing.
   useEffect(() => {
@@ -100,16 +105,17 @@ function RuleList({ session, query }: { session: Session; query: URLSearchParams
 }
 
 /** Traffic of a rule in the last 10 minutes. */
-function trafficColumns(traffic: Traffic | undefined): Column<RuleItem>[] {
+function trafficColumns(traffic: Traffic | "loading" | undefined): Column<RuleItem>[] {
   if (!traffic) return [];
-  const step = seconds(traffic.step);
-  const of = ({ rule }: RuleItem) => traffic.rules.find((r) => r.rule === rule.id);
+  const loading = traffic === "loading";
+  const step = loading ? 1 : seconds(traffic.step);
+  const of = ({ rule }: RuleItem) => (loading ? undefined : traffic.rules.find((r) => r.rule === rule.id));
   return [
     {
       name: "Last 10 min",
       cell: (item) => {
         const series = of(item);
-        return series ? <RuleSpark of={series} /> : <span class="muted">no requests</span>;
+        return series ? <RuleSpark of={series} /> : <span class="muted">{loading ? "–" : "no requests"}</span>;
       },
     },
     {
@@ -132,7 +138,7 @@ function trafficColumns(traffic: Traffic | undefined): Column<RuleItem>[] {
   ];
 }
 
-function columns(now: number, traffic: Traffic | undefined): Column<RuleItem>[] {
+function columns(now: number, traffic: Traffic | "loading" | undefined): Column<RuleItem>[] {
   return [
     {
       name: "Rule",

@@ -79,6 +79,9 @@ func (p *program) showTop(format output.Format, figures *top.Figures, order top.
 	if err := p.Show(format, nil, []string{"RULE", "REQUESTS/S", "DENIED/S", "SHADOW/S"}, rows); err != nil {
 		return err
 	}
+	if more := figures.Traffic.MoreRules; more > 0 {
+		p.Printf("and %s\n", output.Plural(more, "more rule"))
+	}
 	p.Printf("\n")
 	header := []string{"CLIENT", "RULE", "REQUESTS", "ALLOWED", "DENIED"}
 	if err := p.Show(format, nil, header, clientRows(figures.SortedClients(order))); err != nil {

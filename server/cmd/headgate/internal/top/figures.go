@@ -45,7 +45,10 @@ type Query struct {
 // Fetch reads figures from a rules service.
 func Fetch(ctx context.Context, client *remote.Client, q Query) (*Figures, error) {
 	f := &Figures{Traffic: &traffic.Series{}, Clients: []traffic.ClientCount{}}
-	series := url.Values{"window": {q.Window.String()}}
+	series := url.Values{"window": {q.Window.String()}, "order": {string(q.Order)}}
+	if q.Search != "" { // the search may find any rule
+		series.Set("limit", "1000")
+	}
 	clients := url.Values{"window": {max(q.Window, time.Minute).String()}, "order": {string(q.Order)}}
 	if q.Rule != "" {
 		series.Set("rule", q.Rule)

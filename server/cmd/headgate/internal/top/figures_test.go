@@ -10,6 +10,30 @@ import (
 	"github.com/headgate/headgate/server/control/remote"
 )
 
+// The rules service sorts the rules, because it returns only some of many.
+func TestRulesAreRequestedInTheOrderShown(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/traffic" {
+			got = append(got, r.URL.Query().Get("order"))
+		}
+		_, _ = fmt.Fprint(w, `{}`)
+	}))
+	defer server.Close()
+	client, err := remote.New(remote.Config{URL: server.URL, Token: "hg_test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []Order{ByDenied, ByRequests} {
+		if _, err := Fetch(t.Context(), client, Query{Window: time.Minute, Order: order}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(got) != "[denied requests]" {
+		t.Errorf("got the orders %v, want denied and requests", got)
+	}
+}
+
 func TestFilterFindsTheClientsOfARule(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch q := r.URL.Query(); {

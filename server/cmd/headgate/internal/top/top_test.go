@@ -79,6 +79,19 @@ func TestTheScreenShowsNodesAndMarksShadowRules(t *testing.T) {
 	}
 }
 
+func TestTheScreenSaysHowManyRulesAreLeftOut(t *testing.T) {
+	f := someFigures()
+	f.Traffic.MoreRules = 20
+	s := screen{figures: f, order: ByDenied, width: 80, height: 24}
+	if got := s.view(); !strings.Contains(got, "\nand 20 more\n") || !strings.Contains(got, "busy") {
+		t.Errorf("got\n%s\nwant both rules and how many there are besides", got)
+	}
+	s.height = 13
+	if got := s.view(); !strings.Contains(got, " more\n\nCLIENT") {
+		t.Errorf("got\n%s\nwant how many rules do not fit", got)
+	}
+}
+
 func TestTheScreenShowsRedisServers(t *testing.T) {
 	f := someFigures()
 	for i := range 9 {

@@ -102,8 +102,9 @@ func (s *screen) addTables(add func(string, ...any)) {
 	}
 	stores := linesOf(len(s.figures.Stores), room/4)
 	nodes := linesOf(len(s.figures.Nodes), room/4)
-	rules := min(len(rates), max((room-stores-nodes)/2, 1))
-	s.addRules(add, rates[:rules])
+	more := s.figures.Traffic.MoreRules
+	rules := linesOf(len(rates)+min(more, 1), (room-stores-nodes)/2)
+	s.addRules(add, rates, more, rules)
 	add("")
 	s.addClients(add, max(room-stores-nodes-rules, 1))
 	if stores > 0 {
@@ -125,14 +126,19 @@ func shownOf(list, lines int) (shown, more int) {
 	return min(list, lines), list - min(list, lines)
 }
 
-func (s *screen) addRules(add func(string, ...any), rates []RuleRate) {
+// addRules adds rules. more is the number of rules that are not in rates.
+func (s *screen) addRules(add func(string, ...any), rates []RuleRate, more, lines int) {
 	const otherColumns = 52 // the width of the other columns and of the spaces between columns
 	ruleWidth := max(s.width-otherColumns, minNameWidth)
 	add("%-*s %9s %9s %9s  %s", ruleWidth, "RULE", "REQ/S", "DENIED/S", "SHADOW/S", "LAST SECONDS")
-	for i := range rates {
+	shown, left := shownOf(len(rates)+more, lines)
+	for i := range rates[:min(shown, len(rates))] {
 		r := &rates[i]
 		add("%-*s %9.1f %9.1f %9.1f  %s", ruleWidth, output.Truncate(output.Sanitize(r.Rule), ruleWidth), r.Requests,
 			r.Denied, r.Shadow, sparkline(r.Spark, 20))
+	}
+	if left > 0 {
+		add("and %d more", left)
 	}
 }
 

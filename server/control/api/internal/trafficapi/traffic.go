@@ -19,6 +19,8 @@ import (
 	"github.com/headgate/headgate/server/control/internal/problem"
 	"github.com/headgate/headgate/server/control/nodequery"
 	"github.com/headgate/headgate/server/telemetry/traffic"
+	"github.com/headgate/headgate/server/telemetry/traffic/fleetseries"
+	"github.com/headgate/headgate/server/telemetry/traffic/ruleorder"
 )
 
 // errTooManyNamespaces returns the problem for fleettraffic.ErrTooMany.
@@ -86,11 +88,23 @@ func (h *Handlers) Get(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := c.Number("limit", defaultRuleLimit, 1, maxLimitParam)
+	selected := c.Query["rule"]
+	if len(selected) > maxLimitParam {
+		return problem.InvalidQuery("rule", selected[maxLimitParam], "at most 1000 rules")
+	}
+	limit, err := c.Number("limit", max(defaultRuleLimit, int64(len(selected))), 1, maxLimitParam)
 	if err != nil {
 		return err
 	}
-	q := traffic.SeriesQuery{Rule: c.Query.Get("rule"), Window: window, Limit: int(limit)}
+	q := traffic.SeriesQuery{Window: window, Limit: int(limit), Order: ruleorder.Order(c.Query.Get("order"))}
+	if q.Order != "" && q.Order != ruleorder.ByRequests && q.Order != ruleorder.ByDenied {
+		return problem.InvalidQuery("order", string(q.Order), "requests or denied")
+	}
+	if len(selected) > 1 {
+		q.Rules = selected
+	} else {
+		q.Rule = c.Query.Get("rule")
+	}
 	if err := h.checkNodeWindow(window, traffic.NodeHistoryKeep); err != nil {
 		return err
 	}
@@ -128,7 +142,7 @@ func (h *Handlers) getFromNodes(c *call.Call, q traffic.SeriesQuery, node, regio
 		list = append(list, responses[i].Series)
 	}
 	statuses, failureText := poll.Statuses()
-	merged := traffic.MergeSeries(list, q.Limit)
+	merged := fleetseries.Merge(list, &q)
 	if merged == nil {
 		return problem.New(http.StatusBadGateway, "No node has responded: %s.",
 			cmp.Or(failureText, nodequery.AllSilent))
