@@ -57,6 +57,13 @@ export function stamp(time: string): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** Since when and until when rules are not enforced. A time of another day has its date. */
+export function offTimes({ since, expires }: { since: string; expires: string }, now: number): string {
+  const today = stamp(new Date(now).toISOString()).slice(0, 10);
+  const text = (time: string): string => (stamp(time).startsWith(today) ? stamp(time).slice(11, 16) : stamp(time).slice(0, 16));
+  return `It has been off since ${text(since)}, and is on again ${ago(expires, now)}, at ${text(expires)}`;
+}
+
 /** A time in the user's time zone, to the minute, for an input of type datetime-local. */
 export function localTime(at: number): string {
   return stamp(new Date(at).toISOString()).slice(0, 16).replace(" ", "T");

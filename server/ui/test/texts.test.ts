@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { clock, setClock, type WhoAmI } from "../src/api.ts";
 import { lineDiff } from "../src/linediff.ts";
 import { asFile, given, splitList } from "../src/draft.ts";
-import { ago, count, localTime, plural, rate, sentence, short, span, wait } from "../src/format.ts";
+import { ago, count, localTime, offTimes, plural, rate, sentence, short, span, wait } from "../src/format.ts";
 import { pairs } from "../src/pairs.ts";
 import { menuOf, placeOf } from "../src/route.ts";
 import { powers, start } from "../src/session.ts";
@@ -30,6 +30,13 @@ test("times are said as people do", () => {
   assert.deepEqual([-1, 0, 1500].map((ms) => plain(wait(ms))), ["never", "now", "in 1.5 s"]);
   const now = Date.parse("2026-11-15T12:00:10Z");
   assert.deepEqual(["2026-11-15T12:00:10.2Z", "2026-11-15T12:00:00.4Z", undefined, "nonsense"].map((t) => plain(ago(t, now))), ["now", "10 s ago", "–", "–"]);
+});
+
+test("a switch of enforcement says since when and until when it is off", () => {
+  const at = (hours: number): string => new Date(2026, 10, 15, hours, 5).toISOString();
+  const now = Date.parse(at(12));
+  assert.equal(plain(offTimes({ since: at(11), expires: at(13) }, now)), "It has been off since 11:05, and is on again in 1 h, at 13:05");
+  assert.equal(plain(offTimes({ since: at(-2), expires: at(26) }, now)), "It has been off since 2026-11-14 22:05, and is on again in 14 h, at 2026-11-16 02:05");
 });
 
 test("a rule is written as in a rules file, and what could be misread as JSON", () => {

@@ -10,7 +10,15 @@ import { Table, type Column } from "../parts/table.tsx";
 import { useLoad } from "../poll.ts";
 import { yaml } from "../yaml.ts";
 
-const kinds = ["rule", "client", "override", "token", "webhook", "event"];
+const kinds: readonly [string, string][] = [
+  ["rule", "rules"],
+  ["client", "clients"],
+  ["override", "overrides"],
+  ["suspension", "enforcement"],
+  ["token", "tokens"],
+  ["webhook", "webhooks"],
+  ["event", "events"],
+];
 
 /** The audit log of all namespaces of the token. */
 export function Audit() {
@@ -37,9 +45,9 @@ export function Audit() {
           }}
         >
           <option value="">everything</option>
-          {kinds.map((k) => (
-            <option key={k} value={k}>
-              {k}s
+          {kinds.map(([kind, name]) => (
+            <option key={kind} value={kind}>
+              {name}
             </option>
           ))}
         </select>

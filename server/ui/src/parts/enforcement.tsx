@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { call, type Suspension } from "../api.ts";
 import { useAttempt } from "../attempt.ts";
-import { ago, span, stamp } from "../format.ts";
+import { offTimes, span } from "../format.ts";
 import { isOwnSwitch, type State } from "../health.ts";
 import { useNow } from "../poll.ts";
 import { powers, type Session } from "../session.ts";
@@ -90,7 +90,7 @@ export function SuspensionBanner({ state, session }: { state: State; session: Se
             <strong>
               Enforcement is off: <Target of={s} shown={state.namespace} />.
             </strong>{" "}
-            Requests over limits are admitted and counted. It ends {ago(s.expires, now)}, at {stamp(s.expires).slice(11, 16)}; turned off by {s.by}
+            {offTimes(s, now)}. Requests over limits are admitted and counted. Turned off by {s.by}
             {s.note ? `: “${s.note}”` : ""}.
             {s.scope === "node" && !isOwnSwitch(state.here, s) && <OtherNode of={s} state={state} />}
           </span>
@@ -102,13 +102,13 @@ export function SuspensionBanner({ state, session }: { state: State; session: Se
   );
 }
 
-/** How to end a switch that was made on another node: only that node can. */
+/** How to end a switch that was set on another node: only that node can. */
 function OtherNode({ of, state }: { of: Suspension; state: State }) {
   const address = state.nodes.find((n) => n.id === of.node && (of.namespace === undefined || n.namespace === of.namespace))?.address ?? "URL";
   return (
     <>
       {" "}
-      It was made on that node. To end it: <code>{`headgate enforce on ${of.rule ? of.rule + " " : ""}--this-node --server ${address}`}</code>
+      It was set on that node. To end it: <code>{`headgate enforce on ${of.rule ? of.rule + " " : ""}--this-node --server ${address}`}</code>
     </>
   );
 }
