@@ -126,7 +126,8 @@ func TestMemoryIsThatOfAsManyCounters(t *testing.T) {
 		if err := MeasureCounters(t.Context(), &c, float64(counters)); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.NodeBytes.Value; got < 0.85*want || got > 1.15*want {
+		// While tables grow, the old and the new one exist for a time that depends on when goroutines run.
+		if got := c.NodeBytes.Value; got < 0.75*want || got > 1.25*want {
 			t.Errorf("%d counters: got %.1f bytes, want about %.1f", counters, got, want)
 		}
 		if got := Defaults(float64(counters)).NodeBytes.Value; got < 0.75*want || got > 1.25*want {
