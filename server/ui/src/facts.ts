@@ -72,7 +72,7 @@ function nodeProblems({ health, degraded }: NodesState, where: string): Fact[] {
     [health.behind, "warn", "with old rules"],
     [health.down, "bad", "without sync"],
   ];
-  return found.filter(([nodes]) => nodes > 0).map(([nodes, tone, what]) => ({ tone, text: `${plural(nodes, "node")} ${what}${where}`, href: "/fleet" }));
+  return found.filter(([nodes]) => nodes > 0).map(([nodes, tone, what]) => ({ tone, text: `${plural(nodes, "node")}${where} ${what}`, href: "/fleet" }));
 }
 
 /** Such as " on the node eu-2", if all switches were made on single nodes. */

@@ -124,6 +124,13 @@ export function warningsOf(here: Status | undefined): number {
   return (here?.warnings?.length ?? 0) + (here?.store.warnings?.length ?? 0);
 }
 
+/** The nodes of a page as the banner has them, so that the page does not contradict it while one of them is read again. */
+export function latestNodes(nodes: readonly FleetNode[], state: readonly FleetNode[] = []): FleetNode[] {
+  const key = (n: FleetNode): string => `${n.namespace}/${n.id}`;
+  const known = new Map(state.map((n) => [key(n), n]));
+  return nodes.map((n) => known.get(key(n)) ?? n);
+}
+
 /** The nodes whose store is unreachable. The node that serves the console knows of itself before its heartbeat does. */
 export function degradedOf(here: Status | undefined, nodes: readonly FleetNode[], now: number): NodesState["degraded"] {
   const live = nodes.filter((n) => heartbeatOf(n, now) !== "gone");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import type { Alert, FleetServer, Status, Suspension } from "../src/api.ts";
+import type { Alert, FleetNode, FleetServer, Status, Suspension } from "../src/api.ts";
 import { factsOf, problemsOf } from "../src/facts.ts";
-import { degradedOf, isOwnSwitch, serversDown, suspendedOf, type NodesState, type State } from "../src/health.ts";
+import { degradedOf, isOwnSwitch, latestNodes, serversDown, suspendedOf, type NodesState, type State } from "../src/health.ts";
 
 const health = { here: 3, late: 0, silent: 0, behind: 0, faulty: 0, down: 0 };
 const well: State = { namespace: "default", others: [], fallback: undefined, here: { store: { kind: "redis" } } as Status, nodes: [], health, degraded: undefined, timeouts: undefined, alerts: [], suspended: [], servers: [] };
@@ -32,7 +32,7 @@ test("timeouts of some calls are told apart from a store that is unreachable", (
 test("problems of other namespaces are named, and never more than fit", () => {
   const other = (namespace: string, of: Partial<NodesState>): NodesState => ({ namespace, health: { ...health, here: 2 }, degraded: undefined, timeouts: undefined, fallback: undefined, ...of });
   const degraded = { nodes: 1, of: 2, since: undefined, reason: "" };
-  assert.deepEqual(texts({ ...well, others: [other("blog", {}), other("shop", { degraded, health: { ...health, silent: 1 } })] }), ["Store unreachable on 1 of 2 nodes of shop", "1 node silent of shop"]);
+  assert.deepEqual(texts({ ...well, others: [other("blog", {}), other("shop", { degraded, health: { ...health, silent: 1 } })] }), ["Store unreachable on 1 of 2 nodes of shop", "1 node of shop silent"]);
   const good = factsOf({ ...well, others: [other("blog", {}), other("shop", {})] });
   assert.deepEqual(good.filter((f) => f.tone !== "good"), []);
   assert.ok(good.some((f) => f.text === "2 other namespaces without problems"));
@@ -62,6 +62,13 @@ test("a switch of one node is a problem of the fleet, with its node", () => {
   assert.deepEqual(texts({ ...well, suspended: [reported] }), ["Enforcement is off on the node eu-2"]);
   assert.deepEqual(texts({ ...well, suspended: [reported, { ...reported, scope: "fleet" }] }), ["Enforcement is off"]);
   assert.deepEqual(texts({ ...well, suspended: [{ ...reported, namespace: "shop" }] }), ["Enforcement is off on the node eu-2 of shop"]);
+});
+
+test("the nodes of a page are those of the banner", () => {
+  const node = (id: string, store: string, namespace = "default"): FleetNode => ({ id, namespace, store }) as FleetNode;
+  const shown = [node("a", "ok"), node("b", "ok")];
+  assert.deepEqual(latestNodes(shown, [node("b", "redis: gone"), node("a", "redis: gone", "shop")]).map((n) => n.store), ["ok", "redis: gone"]);
+  assert.deepEqual(latestNodes(shown, undefined), shown);
 });
 
 test("a primary that was replaced is down, and the store is not", () => {

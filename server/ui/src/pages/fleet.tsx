@@ -4,7 +4,7 @@ import { call, clock, type FleetNode, type Nodes } from "../api.ts";
 import { problemsOf } from "../facts.ts";
 import { Track, type RegionSum } from "../figures.ts";
 import { count, plural, span } from "../format.ts";
-import { useHealth } from "../health.ts";
+import { latestNodes, useHealth } from "../health.ts";
 import { StopEnforcing } from "../parts/enforcement.tsx";
 import { Legend } from "../parts/legend.tsx";
 import { asNode, ThisNodePanel, readThisNode, type Here } from "../parts/thisnode.tsx";
@@ -51,6 +51,7 @@ export function Fleet({ session }: { session: Session }) {
     return { nodes, revision: fleet.value.revision, regions: mine.update(nodes, clock()), here: seen.status === "fulfilled" ? seen.value : undefined };
   };
   const polled = usePoll(read, key);
+  const state = useHealth();
   const [suspending, setSuspending] = useState(false);
   const now = useNow();
   const data = polled.data;
@@ -89,7 +90,7 @@ export function Fleet({ session }: { session: Session }) {
             <Regions regions={data.regions} alone={!who} />
           )}
           {data.here && !who && <ThisNodePanel here={data.here} alone />}
-          {data.nodes.length > 0 && <NodeTables nodes={data.nodes} track={mine} now={now} alone={!who} />}
+          {data.nodes.length > 0 && <NodeTables nodes={latestNodes(data.nodes, state?.nodes)} track={mine} now={now} alone={!who} />}
           {data.here && who && <ThisNodePanel here={data.here} alone={false} />}
           {data.nodes.length > 0 && <Legend />}
         </>
