@@ -16,6 +16,8 @@ type bugs struct {
 	slowClocks   bool // nodes measure the age of leases with a slow clock, so they use units after their expiry
 	deafNewcomer bool // for two seconds, nodes that join do not read the notes of other nodes
 	partialTakes bool // Redis, or a node, takes the first limit of a request that the second denies
+
+	start func(*world) // called at the start of the traffic
 }
 
 // A slowClock runs at half the speed of the clock of its host.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -51,8 +50,7 @@ type heldLease struct {
 }
 
 // newInvariants checks the promises of a world from now on.
-func newInvariants(t *testing.T, w *world) *invariants {
-	t.Helper()
+func newInvariants(w *world) *invariants {
 	s := w.scenario
 	i := &invariants{
 		world: w, excess: make(map[*request][]int64), keys: make(map[string]counterOf), leased: make(map[counterOf]int64),
@@ -66,14 +64,13 @@ func newInvariants(t *testing.T, w *world) *invariants {
 	}
 	w.check, w.judged, w.leased, w.returned = i.check, i.measure, i.grant, i.giveBack
 	if w.variant.Mode == rules.Lease {
-		i.findKeys(t)
+		i.findKeys()
 	}
 	return i
 }
 
 // findKeys finds out which key belongs to each client.
-func (i *invariants) findKeys(t *testing.T) {
-	t.Helper()
+func (i *invariants) findKeys() {
 	w := i.world
 	recorder := &keyRecorder{Limiter: w.fallback}
 	recorders := map[rules.Consistency]headgate.Limiter{rules.Lease: recorder}
@@ -82,14 +79,14 @@ func (i *invariants) findKeys(t *testing.T) {
 		Shared: true, Modes: recorders, Global: recorders,
 	})
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // a violation
 	}
 	for client := range uint64(w.scenario.Traffic[0].Clients) {
 		r := i.request(client)
 		r.user = r.userName()
 		var v engine.Verdict
 		if err := e.DecideWith(context.Background(), r, engine.DecideOptions{HasCost: true, Cost: 1}, &v); err != nil {
-			t.Fatal(err)
+			panic(err) // a violation
 		}
 		for limit, key := range recorder.keys {
 			i.keys[key] = counterOf{r.client, limit}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,22 +60,81 @@ func sweep(t *testing.T, seed int, planted bugs) (violation string) {
 	return violationOf(t, randomScenario(t, seed), planted)
 }
 
-// violationOf runs a scenario and returns the first violation of an invariant, or "".
+// The bounds of a seed. Most have less than 100,000 events, which take less than a second.
+const (
+	maxEvents   = 100_000_000
+	maxRealTime = 5 * time.Minute
+)
+
+// violationOf runs a scenario and returns the first violation of an invariant, or "". A panic is a violation too, and so
+// is a scenario that does not end.
 func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 	t.Helper()
+	return boundedViolation(t, s, planted, maxEvents, maxRealTime)
+}
+
+// boundedViolation runs a scenario in a goroutine of its own, which it leaves if it takes too long.
+func boundedViolation(
+	t *testing.T, s *scenario.Scenario, planted bugs, events int64, realTime time.Duration,
+) string {
+	t.Helper()
+	named := func(format string, args ...any) string {
+		return fmt.Sprintf("seed %d: ", s.Seed) + fmt.Sprintf(format, args...) + "\n" + replayCommand(s.Seed)
+	}
+	done := make(chan string, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- named("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		violation := runChecked(t, s, planted, events)
+		if strings.Contains(violation, tooMany) {
+			violation = named("%s", violation)
+		}
+		done <- violation
+	}()
+	select {
+	case violation := <-done:
+		return violation
+	case <-time.After(realTime):
+		return named(tooSlow+" %v", realTime)
+	}
+}
+
+// tooSlow and tooMany are parts of the violations of scenarios that do not end.
+const (
+	tooSlow = "it has not ended after a real time of"
+	tooMany = "it has not ended after"
+)
+
+// replayCommand returns the command that runs the scenario of a seed again.
+func replayCommand(seed int) string {
+	return fmt.Sprintf("replay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d", seed)
+}
+
+// runChecked runs a scenario and returns the first violation of an invariant, or "".
+func runChecked(t *testing.T, s *scenario.Scenario, planted bugs, events int64) string {
 	v := s.Variants()[0]
 	w, err := newPlantedWorld(s, v, 0, planted)
 	if err != nil {
-		t.Fatalf("seed %d: %v", s.Seed, err)
+		return fmt.Sprintf("start: %v", err)
 	}
+	panicked := true
 	defer func() {
+		if panicked {
+			return // its nodes may be in any state
+		}
 		if err := w.close(); err != nil {
 			t.Errorf("seed %d: close: %v", s.Seed, err)
 		}
 	}()
-	i := newInvariants(t, w)
+	i := newInvariants(w)
 	w.startTraffic(nil)
 	w.startFaults()
+	if planted.start != nil {
+		planted.start(w)
+	}
 	if mode := v.Mode.String(); mode == "async" || mode == "gossip" {
 		w.loop.After(s.Traffic[0].Until+convergesAfter(s), i.readLevels)
 		w.loop.After(s.Traffic[0].Until+convergesAfter(s)+ledgerLookup, i.readLevels)
@@ -87,12 +147,47 @@ func violationOf(t *testing.T, s *scenario.Scenario, planted bugs) string {
 		}
 	})
 	for w.loop.Step(s.Duration) && i.violation == "" && w.err == nil {
+		if w.loop.Events() > events {
+			i.violated(tooMany+" %d events", events)
+		}
 	}
+	panicked = false
 	if w.err != nil {
 		return w.err.Error()
 	}
 	i.atEnd()
 	return i.violation
+}
+
+// Neither a panic nor an endless loop of a seed ends the sweep without naming the seed.
+func TestSeedThatPanicsOrDoesNotEndIsNamed(t *testing.T) {
+	t.Parallel()
+	blocked := make(chan struct{})
+	t.Cleanup(func() { close(blocked) })
+	for want, start := range map[string]func(*world){
+		"panic: planted": func(w *world) { w.loop.After(time.Second, func() { panic("planted") }) },
+		"panic: on a node": func(w *world) {
+			w.loop.After(time.Second, func() { w.nodes[0].host.Run(func() { panic("on a node") }) })
+		},
+		tooMany + " 100000 events": func(w *world) {
+			var again func()
+			again = func() { w.loop.After(0, again) }
+			again()
+		},
+		tooSlow: func(w *world) { w.loop.After(time.Second, func() { <-blocked }) },
+	} {
+		bound := time.Minute
+		if want == tooSlow {
+			bound = time.Second
+		}
+		got := boundedViolation(t, randomScenario(t, 7), bugs{start: start}, 100_000, bound)
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if !strings.Contains(got, "-sim.seed=7") {
+			t.Errorf("got %q, want the command that replays seed 7", got)
+		}
+	}
 }
 
 // ledgerLookup is longer than a node waits for what its peers consumed of a key.
@@ -123,8 +218,10 @@ func TestSoakSweepHoldsInvariants(t *testing.T) {
 	for seed := first; seed <= last && failures < *maxFailures; seed++ {
 		if violation := sweep(t, seed, bugs{}); violation != "" {
 			failures++
-			t.Errorf("seed %d: %s\nreplay it: go test ./server/sim -run TestSoakSweep -sim.seed=%d\n%s", seed, violation, seed,
-				describe(t, shrink(t, randomScenario(t, seed), bugs{})))
+			t.Errorf("seed %d: %s\n%s", seed, violation, replayCommand(seed))
+			if !strings.Contains(violation, tooSlow) { // each smaller scenario may take as long
+				t.Error(describe(t, shrink(t, randomScenario(t, seed), bugs{})))
+			}
 		}
 	}
 }
