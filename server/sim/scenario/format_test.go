@@ -39,6 +39,20 @@ func TestAFormattedScenarioIsTheSame(t *testing.T) {
 	}
 }
 
+func TestSeedZeroIsNotTheDefault(t *testing.T) {
+	for line, want := range map[string]int{"": 1, "seed: 0": 0, "seed: 1": 1, "seed: 7": 7} {
+		text := "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\n" + line
+		s, err := scenario.Parse("x.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := scenario.Parse("x.yaml", scenario.Format(s))
+		if err != nil || s.Seed != want || again.Seed != want {
+			t.Errorf("%q: got the seed %d, formatted %d, error %v, want %d", line, s.Seed, again.Seed, err, want)
+		}
+	}
+}
+
 func TestFaultsNameNodesThatHaveJoined(t *testing.T) {
 	const text = "duration: 1m\nnodes: 2\nlimits: [10/s]\ntraffic: [{ rate: 5 }]\n" +
 		"faults: [{ kind: crash, at: %s, nodes: [3] }, { kind: join, at: 10s, count: 2 }]"

@@ -17,7 +17,7 @@ type Scenario struct {
 	Name string `field:"name"`
 	// Description tells readers what the scenario shows.
 	Description string `field:"description"`
-	// Seed determines everything random. Default 1.
+	// Seed determines everything random. A file without it has the seed 1.
 	Seed int `field:"seed"`
 	// Duration is the simulated time.
 	Duration time.Duration `field:"duration"`
@@ -199,13 +199,15 @@ func Load(path string) (*Scenario, error) {
 	return Parse(path, data)
 }
 
+const defaultSeed = 1
+
 // Parse parses a scenario in YAML or JSON. The error is a *source.Error. It lists all problems with their lines.
 func Parse(name string, data []byte) (*Scenario, error) {
 	f, err := source.Read(name, data)
 	if err != nil {
 		return nil, err
 	}
-	s := &Scenario{}
+	s := &Scenario{Seed: defaultSeed}
 	problems := append(newCodec().Decode(f, s), zeros(f.Root)...)
 	if len(problems) == 0 {
 		s.setDefaults(name)

@@ -36,7 +36,6 @@ const defaultDelay = 250 * time.Microsecond
 func (s *Scenario) setDefaults(file string) {
 	base := filepath.Base(file)
 	s.Name = cmp.Or(s.Name, strings.TrimSuffix(base, filepath.Ext(base)))
-	s.Seed = cmp.Or(s.Seed, 1)
 	s.Nodes = cmp.Or(s.Nodes, 1)
 	s.Balance = cmp.Or(s.Balance, RoundRobin)
 	s.SampleOneIn, s.Groups = cmp.Or(s.SampleOneIn, 1), cmp.Or(s.Groups, 1)
