@@ -106,17 +106,17 @@ func (w *world) slotsOf(f *scenario.Fault) []int {
 	return slots
 }
 
-// restart stops nodes, and starts them again after the given time, without their memory. Their requests in flight are
-// not decided.
+// restart stops nodes, and starts them again after the given time, without their memory. A node with several such faults
+// starts after all of them. Requests in flight are not decided.
 func (w *world) restart(slots []int, after time.Duration) {
 	for _, slot := range slots {
-		if w.nodes[slot] == nil {
-			continue
+		if w.nodes[slot] != nil {
+			w.result.Unserved += w.nodes[slot].inFlight
+			w.fail(w.stopNode(slot))
 		}
-		w.result.Unserved += w.nodes[slot].inFlight
-		w.fail(w.stopNode(slot))
+		w.crashes[slot]++
 		w.loop.After(after, func() {
-			if w.nodes[slot] == nil {
+			if w.crashes[slot]--; w.crashes[slot] == 0 {
 				w.fail(w.startNode(slot))
 			}
 		})

@@ -130,3 +130,39 @@ faults: [{ kind: crash, at: 10s, nodes: [0] }]
 		}
 	}
 }
+
+// A node is down until the last of its crashes has ended, whichever began first.
+func TestOverlappingCrashesKeepANodeDown(t *testing.T) {
+	t.Parallel()
+	w := startWorld(t, `
+duration: 1m
+nodes: 2
+limits: [10/s]
+modes: [local]
+traffic: [{ rate: 1 }]
+faults:
+  - { kind: crash, at: 10s, for: 5s, nodes: [0] }
+  - { kind: crash, at: 12s, for: 15s, nodes: [0] }
+  - { kind: node-clock, at: 14s, by: 1s, nodes: [0] }
+  - { kind: crash, at: 30s, for: 10s, nodes: [0, 1] }
+  - { kind: crash, at: 31s, for: 1s, nodes: [1] }
+`)
+	for _, c := range []struct {
+		at   time.Duration
+		want []bool // which nodes run
+	}{
+		{9 * time.Second, []bool{true, true}},
+		{13 * time.Second, []bool{false, true}},
+		{20 * time.Second, []bool{false, true}},
+		{28 * time.Second, []bool{true, true}},
+		{35 * time.Second, []bool{false, false}},
+		{41 * time.Second, []bool{true, true}},
+	} {
+		w.run(c.at)
+		for slot, want := range c.want {
+			if got := w.nodes[slot] != nil; got != want {
+				t.Errorf("node %d after %v: got running %t, want %t", slot, c.at, got, want)
+			}
+		}
+	}
+}

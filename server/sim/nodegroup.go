@@ -17,7 +17,7 @@ type nodeGroup struct {
 // addSlot adds a place for a node of a region.
 func (w *world) addSlot(region int) int {
 	slot := len(w.nodes)
-	w.nodes = append(w.nodes, nil)
+	w.nodes, w.crashes = append(w.nodes, nil), append(w.crashes, 0)
 	var ahead time.Duration
 	if most := int64(w.scenario.ClockSkew); most > 0 {
 		ahead = time.Duration(w.skew.Int64N(2*most+1) - most)

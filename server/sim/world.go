@@ -32,6 +32,7 @@ type world struct {
 	rules        *match.Set
 	fallback     headgate.Limiter // the local store of nodes that have no counters in their own memory
 	nodes        []*node          // by slot; nil while a node is down
+	crashes      []int            // by slot: the number of faults that keep the node down
 	clocks       []time.Duration  // by slot: the time by which the clock of the node is ahead
 	skew         *rand.Rand
 	byName       map[string]*node
