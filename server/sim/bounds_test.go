@@ -152,6 +152,15 @@ func countsLikeOracle(s *scenario.Scenario) bool {
 	return !hasOutage(s) && s.Regions == nil && !hasWindows(s.Limits[0])
 }
 
+// drained returns how many units drain in the age of updates.
+func drained(s *scenario.Scenario) int64 {
+	most := 0.0
+	for _, l := range s.Limits {
+		most = max(most, unitsIn(l, updateAge(s)))
+	}
+	return int64(most)
+}
+
 // isPlain reports whether clients send more than a bucket admits all the time, so that it is never full. With a second
 // limit, the first one is full at times.
 func isPlain(s *scenario.Scenario) bool {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/server/sim/scenario"
 )
@@ -36,6 +37,7 @@ type draft struct {
 	until   int // end of the traffic, in ms
 	joined  int // number of nodes that join
 	faults  []string
+	lasts   time.Duration // in virtual time, until debts are repaid
 }
 
 // randomScenario returns a scenario that depends on a seed alone. Requests over an unreachable store are denied, so that
@@ -54,14 +56,14 @@ func randomScenario(t *testing.T, seed int) *scenario.Scenario {
 	d.addFaults()
 	text := fmt.Sprintf(`
 seed: %d
-duration: 20s
+duration: %v
 nodes: %d
 modes: [%s]
 on_failure: closed
 redis: { shards: %d }
 network: { delay: %dus, distribution: exponential }
 %s%s%sfaults:
-%s`, seed, d.nodes, d.mode, d.shards, 100+d.IntN(900), regions, limits, traffic, strings.Join(d.faults, ""))
+%s`, seed, d.lasts, d.nodes, d.mode, d.shards, 100+d.IntN(900), regions, limits, traffic, strings.Join(d.faults, ""))
 	if d.mode == "lease" {
 		text += fmt.Sprintf("lease_ttl: %dms\n", []int{20, 50, 100}[d.IntN(3)])
 	}
@@ -94,7 +96,9 @@ func (d *draft) limits() (limits, traffic string) {
 	case "sliding-window", "sliding-buckets":
 		limits = fmt.Sprintf("judge_by: %s\n", algorithm)
 	}
+	d.lasts = 20 * time.Second
 	if d.IntN(3) == 0 { // a request needs both, and either is denied first
+		d.lasts *= 2 // clients that honour Retry-After repeat requests for four windows
 		longer := fmt.Sprintf("%d/4s %s", max(cost, count*3/2), algorithm)
 		both := []string{limit, longer}
 		if d.IntN(2) == 0 {
