@@ -21,7 +21,8 @@ func zeros(root *source.Node) []source.Problem {
 	if traffic := root.Field("traffic"); traffic != nil {
 		for i, n := range traffic.Items {
 			path := fmt.Sprintf("traffic[%d]", i)
-			z.refuse(n, path, "1 or more", "clients", "cost", "speed")
+			z.refuse(n, path, "1 or more", "clients", "cost")
+			z.refuse(n, path, "a factor above 0, as in 10", "speed")
 			z.refuse(n, path, aTime, "until", "period", "on", "off", "client_on", "client_off")
 			z.refuse(n.Field("retry"), path+".retry", "1 or more", "attempts")
 			z.refuse(n.Field("retry"), path+".retry", aTime, "wait")

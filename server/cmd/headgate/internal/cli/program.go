@@ -26,8 +26,8 @@ type Program struct {
 const (
 	ExitOK      = 0
 	ExitFailure = 1 // an error, or lint or test rejected the rules
-	// ExitDiffers means that files differ from the rules service (rules diff), or that requests were late (bench --virtual
-	// and bench --ramp).
+	// ExitDiffers means that files differ from the rules service (rules diff), that requests failed or were not sent (bench
+	// load), or that a step took another time than the limit implies (bench ramp).
 	ExitDiffers     = 2
 	ExitDenied      = 3   // check, explain: the request is denied
 	ExitInterrupted = 130 // Ctrl-C ended the command

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 	"github.com/headgate/headgate/server/loadgen"
 	"github.com/headgate/headgate/server/loadgen/target"
+	"github.com/headgate/headgate/server/plan"
 )
 
 // maxRateName is the value of --rate for the highest possible rate.
@@ -81,7 +81,7 @@ answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ct
 	flags := c.Flags()
 	flags.StringArrayVar(&f.addresses, "target", []string{target.Memory}, "`TARGET` to send to; can be given twice")
 	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of each client, where no rule of the target applies")
-	flags.StringVar(&f.rate, "rate", "1000", "requests per second, or max: `N`")
+	flags.StringVar(&f.rate, "rate", "1000", "requests per second, such as 20k, or max: `N`")
 	flags.DurationVar(&f.options.Duration, "duration", 10*time.Second, "send requests for this `TIME`")
 	flags.IntVar(&f.options.Connections, "connections", loadgen.DefaultConnections, "keep at most `N` requests in flight")
 	flags.IntVar(&f.options.Clients, "clients", loadgen.DefaultClients, "spread requests over `N` clients")
@@ -124,8 +124,8 @@ func (f *loadFlags) runs(ctx context.Context) (runs []*loadgen.Run, closeAll fun
 		return nil, closeAll, fmt.Errorf("--limit %s: bench load cannot measure concurrency limits; want a limit such as 100/s", f.limit)
 	}
 	if f.rate != maxRateName {
-		if f.options.Rate, err = strconv.ParseFloat(f.rate, 64); err != nil || !(f.options.Rate > 0) { // also refuses NaN
-			return nil, closeAll, fmt.Errorf("--rate %s: want a number of requests per second, or max", f.rate)
+		if f.options.Rate, err = plan.ParseNumber(f.rate); err != nil || f.options.Rate == 0 {
+			return nil, closeAll, fmt.Errorf("--rate %s: want a number of requests per second such as 500 or 20k, or max", f.rate)
 		}
 	}
 	for _, address := range f.addresses {

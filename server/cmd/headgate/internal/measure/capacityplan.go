@@ -47,7 +47,12 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan of what was
   headgate plan --dau 1M --rps 2k --peak 10k --limit 100/s --mode async -o json
   headgate plan --dau 100M --rps 1M --peak 3M --calibrate --redis redis://127.0.0.1:6379`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.plan(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("calibrate-time") && !f.calibrate {
+				return errors.New("--calibrate-time is the time of measurements: want --calibrate too")
+			}
+			return p.plan(c.Context(), f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.clients, "dau", "1M", "clients that are active in a day: `N`, such as 100M")

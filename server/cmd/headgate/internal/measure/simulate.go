@@ -67,6 +67,9 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until 
 			if !slices.Contains(figureNames(), o.figure) {
 				return fmt.Errorf("--figure %q: want one of %s", o.figure, strings.Join(figureNames(), ", "))
 			}
+			if c.Flags().Changed("figure") && o.svg == "" {
+				return errors.New("--figure is the figure of a picture: want --svg too")
+			}
 			if err := checkWritable(o.html, o.svg); err != nil {
 				return err
 			}
@@ -118,6 +121,9 @@ func (o *simulateOptions) choose(s *scenario.Scenario) error {
 // only returns a list with the item that has the given name. It returns an error with the name of the flag if there is
 // no such item.
 func only[T fmt.Stringer](flag, name string, list []T) ([]T, error) {
+	if len(list) == 0 {
+		return nil, fmt.Errorf("--%s %q: the scenario compares no %ss: want a list in its field %ss", flag, name, flag, flag)
+	}
 	i := slices.IndexFunc(list, func(item T) bool { return item.String() == name })
 	if i < 0 {
 		return nil, fmt.Errorf("--%s %q: want one of the %ss of the scenario: %v", flag, name, flag, list)
