@@ -113,8 +113,11 @@ func (d *draft) limits() (limits, traffic string) {
 		more += fmt.Sprintf(", on: %dms, off: %dms", 20+d.IntN(200), 20+d.IntN(300))
 	}
 	if d.IntN(4) == 0 {
-		more += fmt.Sprintf(", retry: { attempts: %d, wait: %dms, honour_retry_after: %v }", 2+d.IntN(3), 10+d.IntN(200),
-			d.IntN(2) == 0)
+		attempts, wait := 2+d.IntN(3), fmt.Sprintf("wait: %dms", 10+d.IntN(200))
+		if d.IntN(2) == 0 {
+			wait = "honour_retry_after: true"
+		}
+		more += fmt.Sprintf(", retry: { attempts: %d, %s }", attempts, wait)
 	}
 	traffic = fmt.Sprintf("traffic: [{ rate: %d, clients: 3, cost: %d, until: %dms%s }]\n", max(rate, 3), cost, d.until, more)
 	return limits, traffic

@@ -49,6 +49,20 @@ func TestBadInputIsRefusedWithItsLine(t *testing.T) {
 			"zipf", "duration: 1m\nlimits: [10/s]\ntraffic:\n  - { rate: 5, zipf: 0.9 }",
 			"x.yaml:4:22: traffic[0].zipf: 0.9: want an exponent above 1",
 		},
+		{
+			"period without diurnal", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, period: 10s }]",
+			"x.yaml:3:30: traffic[0].period: 10s: want pattern: diurnal",
+		},
+		{
+			"two waits",
+			"duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, retry: { wait: 1s, honour_retry_after: true } }]",
+			"traffic[0].retry.wait: 1s: want one of wait and honour_retry_after",
+		},
+		{
+			"a fault of Redis without Redis",
+			"duration: 1m\nlimits: [10/s]\nmodes: [local]\ntraffic: [{ rate: 5 }]\nfaults: [{ kind: failover, at: 1s }]",
+			"faults[0].kind: failover: want a mode that uses Redis",
+		},
 		{"cost", "duration: 1m\nlimits: [10/s]\ntraffic: [{ rate: 5, cost: 11 }]", "at most 10"},
 		{
 			"mode cannot", "duration: 1m\nlimits: [10/m sliding-log]\nmodes: [lease]\ntraffic: [{ rate: 5 }]",

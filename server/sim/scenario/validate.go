@@ -59,7 +59,9 @@ func (s *Scenario) setDefaults(file string) {
 		t.Clients = cmp.Or(t.Clients, 1)
 		t.Cost = cmp.Or(t.Cost, 1)
 		t.Until = cmp.Or(t.Until, s.Duration)
-		t.Period = cmp.Or(t.Period, s.Duration)
+		if t.Pattern == Diurnal {
+			t.Period = cmp.Or(t.Period, s.Duration)
+		}
 		if t.Log != "" {
 			if !filepath.IsAbs(t.Log) {
 				t.Log = filepath.Join(filepath.Dir(file), t.Log)
@@ -68,7 +70,9 @@ func (s *Scenario) setDefaults(file string) {
 		}
 		if t.Retry != nil {
 			t.Retry.Attempts = cmp.Or(t.Retry.Attempts, 3)
-			t.Retry.Wait = cmp.Or(t.Retry.Wait, 100*time.Millisecond)
+			if !t.Retry.Honour {
+				t.Retry.Wait = cmp.Or(t.Retry.Wait, 100*time.Millisecond)
+			}
 		}
 	}
 	for i := range s.Faults {
@@ -197,6 +201,7 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	p.add(t.Zipf == 0 || t.Zipf > 1, path+".zipf", fmt.Sprint(t.Zipf), "an exponent above 1, as in 1.1")
 	p.add(t.Zipf == 0 || t.Clients > 1 || t.Log != "", path+".zipf", fmt.Sprint(t.Zipf), "clients, as in clients: 1000")
 	p.add(t.Peak == 0 || t.Pattern == Diurnal, path+".peak", fmt.Sprint(t.Peak), "pattern: diurnal")
+	p.add(t.Period == 0 || t.Pattern == Diurnal, path+".period", t.Period.String(), "pattern: diurnal")
 	p.add(t.Pattern != Diurnal || t.Peak >= t.Rate && t.Peak <= MaxRate, path+".peak", fmt.Sprint(t.Peak),
 		"a peak of at least the rate, up to 100M")
 	p.add((t.On > 0) == (t.Off > 0), path+".on", "one of on and off", "both or none")
@@ -219,6 +224,8 @@ func (s *Scenario) validateSource(p *problems, t *Source, path string) {
 	if t.Retry != nil {
 		p.add(t.Retry.Attempts >= 2 && t.Retry.Attempts <= 1000, path+".retry.attempts", strconv.Itoa(t.Retry.Attempts),
 			"2 to 1000")
+		p.add(!t.Retry.Honour || t.Retry.Wait == 0, path+".retry.wait", t.Retry.Wait.String(),
+			"one of wait and honour_retry_after")
 	}
 }
 
@@ -263,6 +270,8 @@ func (s *Scenario) validateFault(p *problems, f *Fault, path string) {
 	only(len(f.Regions) > 0, "regions", Crash, NodeClock, Join, RedisDown, Failover, RedisClock, RegionPartition)
 	only(f.Global, "global", RedisDown, Failover, RedisClock)
 	only(f.Between, "between_regions", Slow, Lossy)
+	p.add(f.Kind != RedisDown && f.Kind != Failover && f.Kind != RedisClock || s.usesRedis(), path+".kind", string(f.Kind),
+		"a mode that uses Redis: exact, lease or async")
 	s.validateFaultRegions(p, f, path)
 	switch f.Kind {
 	case Join:
