@@ -102,7 +102,7 @@ func Defaults(counters float64) Constants {
 			Constant{"work of a further limit on a node", 0.1, "of a decision", benchLoad + ", 1 to 4 limits"},
 		},
 		InRedis: NodeSpeed{
-			Constant{"decisions of a node in Redis", 31_000, "/s", benchLoad + " with Redis, 64 in flight"},
+			Constant{"decisions of a node in Redis", 28_000, "/s", benchLoad + " with Redis: 23k to 39k"},
 			Constant{"work of a further limit in Redis", 0.4, "of a decision", benchLoad + ": processor time, 1 to 4 limits"},
 		},
 		ShardCalls: Constant{"calls per Redis shard", 121_200, "/s", results + "Redis, 64 goroutines, 8248 ns each"},
