@@ -10,7 +10,7 @@ import (
 // rate of the limit. It is a Pair whose Time is called the anchor: at that time the bucket held Units, and at a later
 // time t it holds exactly Units − rate·(t − Time). To stay exact, the anchor moves only by times in which whole units
 // drain. The anchor of an empty bucket moves to the current time. Last is the time of the latest take, charge or
-// refund.
+// refund, or of a later denial that denyBucket records.
 
 // slide moves the anchor of b forward by whole periods of the rate, until it is less than one period before now.
 // Exactly r.units drain in a period of r.micros. The anchor of an empty bucket moves to now. An anchor after now does
@@ -41,6 +41,24 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 		}
 	}
 	return b, drained
+}
+
+// denyBucket returns b after a denied take at now. moved and drained are the results of slide. Last becomes the time of
+// the denial if the key is in debt, or if fewer units count now than at Last. Otherwise a change of limit would apply
+// the new rate to time in which the key was denied under the old one. Other denials change nothing: most are of one unit
+// while the bucket is full, and need no write.
+//
+// The anchor stays, so that denials round nothing and add no capacity if the clock goes back afterwards.
+func (p *Plan) denyBucket(b, moved Pair, drained, now int64) Pair {
+	if now <= b.Last {
+		return b
+	}
+	level := moved.Units - drained
+	if level > p.capacity || b.Units > level && b.Units-p.rate.unitsIn(b.Last-b.Time, b.Units) > level {
+		b.Last = now
+		return b
+	}
+	return moved
 }
 
 // drainsNothing reports whether it is known without a division that no unit drains in the elapsed time. This is the
@@ -94,17 +112,16 @@ func (p *Plan) describeBucket(d *headgate.Decision, b Pair, drained, now, n int6
 
 // giveBucket gives back n units that were taken at the time at, except those that have drained since. The drained part
 // is usually not a whole number of units. giveBucket subtracts from n the units that drained in whole periods of the
-// rate, and accounts for the rest of the time by moving the anchor. If now is before b.Last, it uses b.Last instead,
-// because units that had drained by then must not be given back.
+// rate, and accounts for the rest of the time by moving the anchor. If now is before b.Last, units that had drained by
+// b.Last are not given back either.
 //
 // takenUnder is the plan under which the units were taken. If its rate is faster than that of p, giveBucket assumes
 // that the units drained at the faster rate all the time, because it does not know when the limit changed.
 func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
-	now = max(now, b.Last)
 	b, _ = b.slide(p.rate, now)
 	now = max(now, b.Time)
-	b.Last = now
-	age := max(0, now-at)
+	b.Last = max(now, b.Last)
+	age := max(0, b.Last-at)
 	if p.rate.unitsIn(age, n) >= n {
 		return b // all of them have drained
 	}
@@ -123,12 +140,12 @@ func (p *Plan) giveBucket(b Pair, takenUnder *Plan, now, n, at int64) Pair {
 	}
 	b.Units -= n - drained
 	b.Time += rest
-	if b.Time > now { // move the anchor back by a whole period and add its units: the level stays the same
+	if b.Time > b.Last { // move the anchor back by a whole period and add its units: the level stays the same
 		b.Time -= p.rate.micros
 		b.Units += p.rate.units
 	}
-	if b.Units <= 0 || p.rate.unitsIn(now-b.Time, b.Units) >= b.Units {
-		return Pair{Time: now, Last: now}
+	if b.Units <= 0 || p.rate.unitsIn(max(0, now-b.Time), b.Units) >= b.Units {
+		return Pair{Time: now, Last: b.Last}
 	}
 	return b
 }

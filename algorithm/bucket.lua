@@ -2,7 +2,7 @@
 -- the time of the latest decision, that time minus the anchor, and the units: 23 bytes, or 32 if the numbers are large.
 
 local function packBucket(a, b, time, units, last)
-	if a < 65536 and b < 1099511627776 and units < 16777216 then
+	if a < 65536 and b < 1099511627776 and units < 16777216 and last - time < 1099511627776 then
 		return struct.pack('>BI2I5I7I5I3', 98, a, b, last, last - time, units)
 	end
 	return struct.pack('>BI6I6I7I6I6', 66, a, b, last, last - time, units)
@@ -53,6 +53,12 @@ local function slide(time, units, last, now, rateUnits, rateMicros)
 	return time, units, drained
 end
 
+-- levelAt returns the level at the time of the latest decision, rounded up.
+local function levelAt(time, units, last, rateUnits, rateMicros)
+	local _, held, drained = slide(time, units, last, last, rateUnits, rateMicros)
+	return held - drained
+end
+
 -- carryBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was in
 -- it then, rounded up; or an empty one, if it has drained by now.
 local function carryBucket(time, units, last, now, rateUnits, rateMicros)
@@ -61,8 +67,7 @@ local function carryBucket(time, units, last, now, rateUnits, rateMicros)
 		last = math.max(now, last)
 		return last, 0, last
 	end
-	local _, held, drained = slide(time, units, last, last, rateUnits, rateMicros)
-	return last, held - drained, last
+	return last, levelAt(time, units, last, rateUnits, rateMicros), last
 end
 
 -- giveBucket is in bucketgive.lua, which only scripts that give back include: Redis creates every function for each
@@ -107,15 +112,23 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 	elseif op == 'place' then
 		time, units, last = c, n, c
 	else
-		local drained
+		local anchor, before, drained = time, units
 		time, units, drained = slide(time, units, last, now, a, b)
 		if op == 'charge' then
 			units = units + math.min(n, math.max(0, capacity * 11 - (units - drained))) -- a debt of ten capacities
 		elseif units + n - capacity - drained > 0 then
 			if op ~= 'look' then
 				local life = math.ceil(math.max(0, math.min(time - now + units * b / a, 9007199254740992)) / 1000)
-				if carried then
-					redis.call('SET', key, found, 'PX', life + slack)
+				local level, state = units - drained, carried and found
+				if now > last and (level > capacity or before > level and levelAt(anchor, before, last, a, b) > level) then
+					-- The denial counts as the latest decision: see denyBucket. The value has no room for 9 years since the anchor.
+					if now - anchor >= 281474976710656 then
+						anchor, before = time, units
+					end
+					state = packBucket(a, b, anchor, before, now)
+				end
+				if state then
+					redis.call('SET', key, state, 'PX', life + slack)
 				elseif redis.call('PTTL', key) < life then
 					-- It may have been written under a limit with a shorter period. A denied key must not expire before it is allowed.
 					redis.call('PEXPIRE', key, life + slack)

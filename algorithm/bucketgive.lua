@@ -21,10 +21,10 @@ end
 -- giveBucket gives back n units that were taken at the time at, less the part of them that has drained since. They were
 -- taken under the rate ownUnits/ownMicros. If that is faster than the bucket's rate, it says how many are left.
 giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros, ownUnits, ownMicros)
-	now = math.max(now, last)
 	time, units = slide(time, units, last, now, rateUnits, rateMicros)
 	now = math.max(now, time)
-	local held = math.max(0, now - at)
+	last = math.max(now, last)
+	local held = math.max(0, last - at)
 	local periods, rest = scale(held, 1, rateMicros)
 	local gone = periods * rateUnits
 	if ownUnits ~= rateUnits or ownMicros ~= rateMicros then
@@ -32,7 +32,7 @@ giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros, ownU
 		local drained, part = scale(short, ownUnits, ownMicros)
 		drained = drained + whole * ownUnits
 		if drained >= n then
-			return time, units, now
+			return time, units, last
 		end
 		local ownGone, ownRest = asMuchAs(rateUnits, rateMicros, drained, part, ownMicros)
 		if ownGone > gone or ownGone == gone and ownRest > rest then
@@ -40,20 +40,20 @@ giveBucket = function(time, units, last, now, n, at, rateUnits, rateMicros, ownU
 		end
 	end
 	if gone >= n or gone + scale(rest, rateUnits, rateMicros) >= n then
-		return time, units, now
+		return time, units, last
 	end
 	units = units - (n - gone)
 	time = time + rest
-	if time > now then
+	if time > last then
 		time, units = time - rateMicros, units + rateUnits
 	end
 	if units <= 0 then
-		return now, 0, now
+		return now, 0, last
 	end
 	local elapsed
-	periods, elapsed = scale(now - time, 1, rateMicros)
+	periods, elapsed = scale(math.max(0, now - time), 1, rateMicros)
 	if periods * rateUnits + scale(elapsed, rateUnits, rateMicros) >= units then
-		return now, 0, now
+		return now, 0, last
 	end
-	return time, units, now
+	return time, units, last
 end

@@ -31,12 +31,11 @@ func floorTo(t, step int64) int64 {
 
 // takeWindow takes n units if they are allowed, and reports whether it took them.
 func (p *Plan) takeWindow(w Pair, now, n int64) (Pair, bool) {
-	w, _ = p.advanceWindow(w, now)
-	if w.Units+n > p.capacity {
+	advanced, _ := p.advanceWindow(w, now)
+	if advanced.Units += n; advanced.Units > p.capacity {
 		return w, false
 	}
-	w.Units += n
-	return w, true
+	return advanced, true
 }
 
 func (p *Plan) decideWindow(w Pair, now, n int64) headgate.Decision {

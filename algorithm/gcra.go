@@ -10,11 +10,11 @@ func (gcra) lua() luaIncludes { return tokenBucket{}.lua() }
 // takeGCRA takes n units if now is late enough, and reports whether it took them. The earliest time is the theoretical
 // arrival time after the take, minus the time in which the capacity drains.
 func (p *Plan) takeGCRA(b Pair, now, n int64) (Pair, bool) {
-	b, _ = b.slide(p.rate, now)
-	if excess := b.Units + n - p.capacity; excess > 0 && b.Time+p.rate.timeFor(excess) > now {
-		return b, false
+	moved, drained := b.slide(p.rate, now)
+	if excess := moved.Units + n - p.capacity; excess > 0 && moved.Time+p.rate.timeFor(excess) > now {
+		return p.denyBucket(b, moved, drained, now), false
 	}
-	b.Units += n
-	b.Last = max(now, b.Last)
-	return b, true
+	moved.Units += n
+	moved.Last = max(now, moved.Last)
+	return moved, true
 }

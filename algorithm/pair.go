@@ -42,11 +42,14 @@ func (p *Plan) LevelPair(s Pair, now int64) int64 {
 }
 
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
-// taken.
+// taken. After a denial, the Pair needs to be stored only if its Last is now: see [Plan.DenyPair].
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	if p.kind == KindBucket && s.Units > 0 && p.drainsNothing(now-s.Time) {
 		// gcra compares times, but while nothing has drained, comparing levels gives the same result.
 		if s.Units+n > p.capacity {
+			if s.Units > p.capacity { // in debt: see denyBucket
+				s.Last = max(s.Last, now)
+			}
 			return s, false
 		}
 		s.Units += n
@@ -61,6 +64,17 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	default:
 		return p.takeBucket(s, now, n)
 	}
+}
+
+// DenyPair returns the Pair after a take that was denied at now for any reason. It differs from s in Last if the denial
+// counts as the latest decision when the limit changes: if the key of a bucket is in debt, or if fewer whole units count
+// than at the latest decision. Otherwise, it has the same effect as s, which need not be replaced.
+func (p *Plan) DenyPair(s Pair, now int64) Pair {
+	if p.kind == KindWindow {
+		return s
+	}
+	moved, drained := s.slide(p.rate, now)
+	return p.denyBucket(s, moved, drained, now)
 }
 
 // DescribeTaken returns the decision about n units that TakePair took at now. s is the Pair that TakePair returned.
@@ -139,9 +153,14 @@ func (pairSteps) decide(p *Plan, s State, now, n int64) headgate.Decision {
 }
 
 func (pairSteps) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	pair, ok := p.TakePair(PairOf(s), now, n)
+	before := PairOf(s)
+	pair, ok := p.TakePair(before, now, n)
 	if !ok {
-		return s, p.DecidePair(pair, now, n)
+		d := p.DecidePair(pair, now, n)
+		if pair.Last != before.Last {
+			s = p.StateOf(pair, s)
+		}
+		return s, d
 	}
 	return p.StateOf(pair, s), p.DescribeTaken(pair, now, n)
 }

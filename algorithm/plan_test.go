@@ -145,6 +145,9 @@ func stepBoth(t *testing.T, h *history, pair algorithm.Pair) (algorithm.Pair, he
 		after, ok := h.plan.TakePair(pair, h.now, n)
 		if !ok {
 			got = h.plan.DecidePair(pair, h.now, n)
+			if after.Last != pair.Last {
+				pair = after
+			}
 			break
 		}
 		pair = after

@@ -10,11 +10,11 @@ func (tokenBucket) lua() luaIncludes {
 
 // takeBucket takes n units if the bucket has room for them, and reports whether it took them.
 func (p *Plan) takeBucket(b Pair, now, n int64) (Pair, bool) {
-	b, drained := b.slide(p.rate, now)
-	if b.Units+n-drained > p.capacity {
-		return b, false
+	moved, drained := b.slide(p.rate, now)
+	if moved.Units+n-drained > p.capacity {
+		return p.denyBucket(b, moved, drained, now), false
 	}
-	b.Units += n
-	b.Last = max(now, b.Last)
-	return b, true
+	moved.Units += n
+	moved.Last = max(now, moved.Last)
+	return moved, true
 }

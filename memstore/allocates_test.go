@@ -5,6 +5,7 @@ package memstore
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -29,6 +30,13 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 			}
 			if got := testing.AllocsPerRun(100, decide); got != 0 {
 				t.Errorf("%s: %s allocates %v times, want 0", limit, what, got)
+			}
+		}
+		if _, err := s.Charge(ctx, headgate.Check{Key: "alice", Limit: b.Limit(), Cost: 30}); err == nil {
+			inDebt := func() { clock.advance(time.Millisecond); b.Allow("alice") }
+			inDebt()
+			if got := testing.AllocsPerRun(100, inDebt); got != 0 {
+				t.Errorf("%s: a denial in debt allocates %v times, want 0", limit, got)
 			}
 		}
 		i := 0

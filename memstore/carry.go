@@ -19,14 +19,10 @@ func (op *operation) shift(state algorithm.State) int64 { return state.Offset(op
 // that limit is brief (see layouts), the consumption is unknown and the result is empty.
 func (s *Store) convertPair(op *operation, tagWord, word uint64) algorithm.Pair {
 	w, pair, shift := s.readEntry(op, tagWord, word)
-	switch {
-	case w == nil:
+	if w == nil {
 		return algorithm.Pair{}
-	case w.plan.StateFormat() == op.plan.StateFormat():
-		return pair
 	}
-	at, units := w.consumed(pair, op.now-shift)
-	return algorithm.Pair{Time: at + shift, Units: units, Last: at + shift}
+	return op.plan.CarryPair(&w.plan, pair, shift, op.now)
 }
 
 // convertState converts the state of an entry to the plan.
@@ -35,14 +31,10 @@ func (s *Store) convertState(op *operation, tagWord, word uint64) algorithm.Stat
 		return op.plan.StateOf(op.plan.clampLast(op.unseal(word), op.now), nil)
 	}
 	w, pair, shift := s.readEntry(op, tagWord, word)
-	switch {
-	case w == nil || pair.Units == 0:
+	if w == nil || pair.Units == 0 {
 		return nil
-	case w.plan.StateFormat() == op.plan.StateFormat():
-		return op.plan.StateOf(pair, nil)
 	}
-	at, units := w.consumed(pair, op.now-shift)
-	return op.plan.NewState(at+shift, units)
+	return op.plan.Carry(w.plan.StateOf(pair, nil), shift, op.now)
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
@@ -53,20 +45,7 @@ func (s *Store) readEntry(op *operation, tagWord, word uint64) (w *layoutPlan, p
 		return nil, pair, 0
 	}
 	shift = w.plan.Offset(op.key) - op.lag
-	pair = w.unseal(op.tag(), word, op.storeTime())
-	return w, w.clampLast(pair, op.now-shift), shift
-}
-
-// consumed is algorithm.Plan.ConsumedPair for a pair whose Last is rounded up to a grain (see layout). It returns the
-// units consumed at the beginning of the grain. They start to drain at the end of the grain, so none is lost by
-// rounding.
-func (w *layoutPlan) consumed(pair algorithm.Pair, now int64) (at, units int64) {
-	last := pair.Last
-	pair.Last = max(pair.Time, last-w.grainMask)
-	if at, units = w.plan.ConsumedPair(pair, now); units > 0 {
-		at = last
-	}
-	return at, units
+	return w, w.clampLast(w.unseal(op.tag(), word, op.storeTime()), op.now-shift), shift
 }
 
 // convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, and if it

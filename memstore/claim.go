@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"runtime"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
@@ -24,6 +25,13 @@ func (e *slot) waitUnclaimed() uint64 {
 			return state
 		}
 		pause(spins)
+	}
+}
+
+// pause lets other goroutines run after some spins, so that the holder of an entry can finish.
+func pause(spins int) {
+	if spins > 8 {
+		runtime.Gosched()
 	}
 }
 

@@ -17,6 +17,8 @@ type part struct {
 	next      algorithm.Pair // the pair after an allowed take
 	hasRecord bool           // the key has a record
 
+	needsRecord bool // the denial changes the pair, which then does not fit an entry
+
 	record        []int64  // the key's record, valid until records are moved
 	words         int64    // the length of the state in the record
 	pinned        bool     // the record cannot be evicted
@@ -130,6 +132,7 @@ func (s *Store) tryPart(p *part, d *headgate.Decision) {
 	next, ok := p.plan.TakePair(p.pair, p.now, p.units)
 	if !ok {
 		*d = p.plan.DecidePair(p.pair, p.now, p.units)
+		p.needsRecord = next.Last != p.pair.Last
 		return
 	}
 	p.next = next
@@ -206,6 +209,6 @@ func (s *Store) restorePart(p *part, allowed bool) {
 	}
 	p.unpin(record)
 	if !allowed {
-		s.lookupAndDecide(sh, &p.operation, p.units) // records the denial
+		p.takeInPlace(record) // records the denial
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -248,6 +246,11 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 			if err := s.lockAndConvert(&op); err != nil {
 				return err
 			}
+		case needsRecord:
+			if *d, err = s.takeByRecord(&op); err != nil { // no room: the denial is not recorded
+				*d = p.DecidePair(pair, op.now, n)
+			}
+			return nil
 		}
 		op.setTime(s.nowInRange())
 	}
@@ -306,6 +309,7 @@ const (
 	keyAbsent     // the key was not found; without the shard's lock, its entry may just have moved
 	clockJumped   // the clock has jumped so far that the entry may not be readable at the operation's time
 	layoutChanged // the entry has the layout of another limit
+	needsRecord   // the denial changes the pair (see algorithm.Plan.DenyPair), which then does not fit a word
 )
 
 // takeCompact takes n units from an entry without a lock, by a compare-and-swap. It returns the pair after an allowed
@@ -329,14 +333,20 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			if tagWord&layoutMask != p.id {
 				return algorithm.Pair{}, layoutChanged
 			}
-			pair, ok := p.TakePair(p.unseal(tag, word, now), now, n)
+			pair := p.unseal(tag, word, now)
+			last := pair.Last
+			pair, ok := p.TakePair(pair, now, n)
 			if !ok {
-				if word&deniedBit != 0 { // the denial is already recorded, unless the slot has another key by now
+				denial := takeDenied
+				if pair.Last != last {
+					denial = needsRecord
+				}
+				if word&deniedBit != 0 { // the bit is already set, unless the slot has another key by now
 					if atomic.LoadUint64(&e.state) == word {
-						return pair, takeDenied
+						return pair, denial
 					}
 				} else if atomic.CompareAndSwapUint64(&e.state, word, word|deniedBit) {
-					return pair, takeDenied
+					return pair, denial
 				}
 				continue
 			}
@@ -348,13 +358,6 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 			}
 		}
 		pause(spins)
-	}
-}
-
-// pause lets other goroutines run after some spins, so that the holder of an entry can finish.
-func pause(spins int) {
-	if spins > 8 {
-		runtime.Gosched()
 	}
 }
 
@@ -376,7 +379,7 @@ func (s *Store) takeAbsent(op *operation) (headgate.Decision, error) {
 		return op.plan.DescribeTaken(pair, op.now, op.units), nil
 	case takeDenied:
 		return op.plan.DecidePair(pair, op.now, op.units), nil
-	case clockJumped, layoutChanged:
+	case clockJumped, layoutChanged, needsRecord:
 		return headgate.Decision{}, errRetry
 	}
 	g, err := s.segmentWithRoom(op)
@@ -388,6 +391,3 @@ func (s *Store) takeAbsent(op *operation) (headgate.Decision, error) {
 	g.add(op.tagWord(), op.seal(pair))
 	return op.plan.DescribeTaken(pair, op.now, op.units), nil
 }
-
-// newLease returns a random lease ID, within the 53 bits that every store can represent.
-func newLease() uint64 { return rand.Uint64()>>11 | 1 }

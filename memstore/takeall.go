@@ -258,5 +258,10 @@ func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Dec
 			*d = s.decidePart(p, 0) // without the cost, which is not taken
 		}
 	}
+	for i := range parts { // without memory for a record, the denial is not recorded
+		if p := &parts[i]; p.needsRecord && s.moveToRecord(&s.shards[p.shard()], &p.operation) == nil {
+			p.takeInPlace(s.shards[p.shard()].records.lookup(p.hash))
+		}
+	}
 	return dst, nil
 }

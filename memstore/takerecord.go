@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -146,3 +147,6 @@ func (s *Store) moveToRecord(sh *shard, op *operation) error {
 	op.storeState(record, state, op.plan.Decide(state, op.now, 0).ResetAfter)
 	return nil
 }
+
+// newLease returns a random lease ID, within the 53 bits that every store can represent.
+func newLease() uint64 { return rand.Uint64()>>11 | 1 }

@@ -71,8 +71,8 @@ func tagOf(hash uint64) uint64 {
 // the same number of bits share a layout.
 //
 // The word of a bucket has Pair.Time, and the time from Pair.Time to Pair.Last in multiples of a grain. The fewer bits
-// the units need, the finer the grain is. Last is rounded up. So after a change of limit, units may start to drain
-// later than they should, by less than the time in which one unit drains.
+// the units need, the finer the grain is. Last is rounded up, by less than the time in which one unit drains: after a
+// change of limit, the new rate applies from the end of the grain on.
 type layout struct {
 	id        uint64 // in the tag words of its entries
 	salt      uint64 // with the tag, seals the state words

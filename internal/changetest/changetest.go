@@ -45,6 +45,7 @@ type Options struct {
 // Seen counts the events of histories.
 type Seen struct {
 	Steps, Changes, Denied, Allowed, Blurred int
+	InDebt                                   int // denials of keys in debt
 }
 
 // Add adds the counts of other histories.
@@ -54,6 +55,7 @@ func (s *Seen) Add(other Seen) {
 	s.Denied += other.Denied
 	s.Allowed += other.Allowed
 	s.Blurred += other.Blurred
+	s.InDebt += other.InDebt
 }
 
 // A takenUnits is the units taken by one decision.
@@ -73,7 +75,7 @@ func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand
 	h.most = h.least
 	if o.Blur != nil {
 		h.most = oracle.NewFor(key, h.limit)
-		h.most.Blur = o.Blur
+		h.least.Blur, h.most.Blur, h.most.Most = o.Blur, o.Blur, true
 	}
 	return h
 }
@@ -96,10 +98,13 @@ func Run(ctx context.Context, steps int, newHistory func(run uint64) *History) (
 }
 
 // CheckVariety returns an error if the histories prove too little, because too few steps changed a limit, were
-// denied or were allowed.
+// denied, were denied in debt or were allowed.
 func (s *Seen) CheckVariety() error {
 	if least := max(1, s.Steps/10); s.Changes < least || s.Denied < least || s.Allowed < least {
 		return fmt.Errorf("%+v: want at least %d changes, denials and allowed takes", *s, least)
+	}
+	if least := max(1, s.Steps/20); s.InDebt < least {
+		return fmt.Errorf("%+v: want at least %d denials in debt", *s, least)
 	}
 	return nil
 }
@@ -253,6 +258,9 @@ func (h *History) take(ctx context.Context, n int64) error {
 		h.seen.Allowed++
 	} else {
 		h.seen.Denied++
+		if n > 0 && d.Remaining < 0 {
+			h.seen.InDebt++
+		}
 	}
 	if h.blurred {
 		return h.compareBounds(d, n)
@@ -278,8 +286,8 @@ func (h *History) compareBounds(d headgate.Decision, n int64) error {
 		h.least.Force(now, n)
 		h.most.Force(now, n)
 	} else if n > 0 && !never {
-		h.least.Settle(now)
-		h.most.Settle(now)
+		h.least.Deny(now)
+		h.most.Deny(now)
 	}
 	least, most := h.least.Take(now, 0, 0), h.most.Take(now, 0, 0)
 	if d.Remaining > least.Remaining || d.Remaining < most.Remaining {
@@ -289,7 +297,11 @@ func (h *History) compareBounds(d headgate.Decision, n int64) error {
 }
 
 func (h *History) charge(ctx context.Context) error {
-	n := min(h.cost(), headgate.MaxCount)
+	n := h.cost()
+	if h.rng.IntN(3) == 0 {
+		n *= 1 + h.rng.Int64N(headgate.MaxDebt) // into a deep debt
+	}
+	n = min(n, headgate.MaxCount)
 	h.logf("charge %d", n)
 	h.recordWrite()
 	c := h.check(n)

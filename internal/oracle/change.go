@@ -10,6 +10,9 @@ import (
 // latest decision under the old limit count as taken at that time. A part of a unit counts as a whole unit. If all of
 // them have expired under the old limit at the first decision under the new one, nothing counts as consumed.
 //
+// Under a bucket, a denied take is a decision, too, if the key is in debt or if fewer units count than at the decision
+// before.
+//
 // No conversion is needed if both limits count in the same way: buckets of the same rate, windows with the same
 // borders, and logs, whose entries have their own times.
 
@@ -27,6 +30,7 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 	if countAlike(o.written, o.limit) {
 		if b, ok := o.usage.(*bucket); ok {
 			b.rescale(o.written, o.limit)
+			o.blur()
 			o.written = o.limit
 		}
 		return o.usage, o.latest
@@ -39,9 +43,12 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 		return log.since(then - o.written.Period.Microseconds()), o.latest
 	}
 	units, at := o.usage.used(o.written, then), o.latest
-	if o.Blur != nil {
-		if blur := o.Blur(o.written); blur > 0 {
-			units, at = units+1, min(at+blur, max(at, now))
+	if blur := o.blur(); blur > 0 || o.denied > at {
+		last := min(max(at, o.denied)+blur, max(at, now)) // the latest time that the store may have
+		if o.Most {
+			at = last
+		} else {
+			units = o.usage.used(o.written, o.clock(o.written, last))
 		}
 	}
 	if o.limit.Algorithm == headgate.SlidingLog {
@@ -56,9 +63,36 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 func (o *Oracle) settle(now int64) usage {
 	u, latest := o.viewAndLatest(now)
 	if o.limit.Algorithm != headgate.Concurrency {
+		if !countAlike(o.written, o.limit) {
+			o.denied, o.late = 0, 0
+		}
 		o.usage, o.written, o.latest = u, o.limit, latest
 	}
 	return u
+}
+
+// blur returns how many microseconds after the latest decision the store may store as its time. Limits that count alike
+// may have different ones; a store that has not converted the state yet has that of an earlier limit.
+func (o *Oracle) blur() int64 {
+	if o.Blur != nil {
+		o.late = max(o.late, o.Blur(o.written))
+	}
+	return o.late
+}
+
+// recordDenial records that a take was denied at now. u is the consumption.
+func (o *Oracle) recordDenial(u usage, now int64) {
+	if !isBucket(o.limit) {
+		return
+	}
+	switch used := u.used(o.limit, now); {
+	case used > o.limit.Capacity():
+		o.latest, o.late = now, 0
+	case o.blur() > 0:
+		o.denied = now // if the store's time of the latest decision is late, as many units may count then as now
+	case used < u.used(o.limit, o.latest):
+		o.latest = now
+	}
 }
 
 // countAlike reports whether two limits, neither of concurrency, count consumption in the same way.

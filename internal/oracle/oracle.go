@@ -17,12 +17,15 @@ type Oracle struct {
 	limit, written headgate.Limit
 	usage          usage
 	held           usage // concurrency slots are not consumption, and are counted separately
-	latest         int64 // time of the last take, charge or give
+	latest         int64 // time of the last take, charge or give, or of a later denial that counts as a decision
+	denied         int64 // time of the last denial that a store with blurred times may have recorded
+	late           int64 // see blur
 
 	// Blur returns how many microseconds after the latest decision under a limit a store may store as its time. Nil
-	// means exact times. If the result is not 0, a change of limit adds it to the time, and adds a unit to the
-	// consumption.
+	// means exact times. If the result is not 0, a change of limit keeps the least consumption that the store may keep,
+	// or the most if Most is true.
 	Blur func(headgate.Limit) int64
+	Most bool
 }
 
 // usage is the history of a key as an algorithm counts it.
@@ -83,6 +86,9 @@ func (o *Oracle) Take(now, n int64, lease uint64) headgate.Decision {
 		d.Allowed = true
 	default:
 		d.RetryAfter = o.until(u, now, capacity-n)
+		if n > 0 {
+			o.recordDenial(u, now)
+		}
 	}
 	if d.Allowed && n > 0 {
 		if o.limit.Algorithm == headgate.LeakyBucket {
@@ -99,8 +105,8 @@ func (o *Oracle) Force(now, n int64) {
 	o.add(o.settle(now), now, n, 0)
 }
 
-// Settle puts the current limit in force, like a denied take.
-func (o *Oracle) Settle(now int64) { o.settle(now) }
+// Deny denies a take at now that the limit could allow at another time.
+func (o *Oracle) Deny(now int64) { o.recordDenial(o.settle(now), now) }
 
 // Fits reports whether n units would be allowed at now.
 func (o *Oracle) Fits(now, n int64) bool {
@@ -152,7 +158,7 @@ func (o *Oracle) add(u usage, now, n int64, lease uint64) headgate.Receipt {
 	if o.limit.Algorithm == headgate.Concurrency {
 		return headgate.Receipt{At: at, Units: n, Lease: lease}
 	}
-	o.latest = now
+	o.latest, o.late = now, 0
 	return headgate.Receipt{At: at, Units: n}
 }
 

@@ -88,7 +88,7 @@ func (s *Store) TakeAll(
 	for i, c := range checks {
 		a, d := s.open(c, now), &dst[before+i]
 		switch {
-		case allowed:
+		case allowed, takes && !d.Allowed:
 			*d = a.take(c.Cost)
 		case d.Allowed:
 			*d = a.plan.Decide(a.state(), a.now, 0)
