@@ -4,9 +4,8 @@ import (
 	"github.com/headgate/headgate/server/fleet/internal/quota"
 )
 
-// When the limit of a bucket changes, consumed units stay consumed. They drain at the old rate until the time of the
-// latest decision under the old limit, and at the new rate after that. At this time, the level is rounded up to a whole
-// unit. See lastDecision.
+// When the limit of a bucket changes, consumed units stay consumed. They drain at the old rate until the latest decision
+// (see record.deny), and at the new rate after that. At that time, the level is rounded up to a whole unit.
 
 // applyLimit makes a record count under the plan p, and advances it to the time now. A record whose key was denied is
 // not evicted until the key has drained.
@@ -52,7 +51,7 @@ func (l *Ledger) changePlan(r *record, p *quota.Plan, offset int64, now moment) 
 // changeRate makes a bucket drain at the rate of its new plan, starting from its latest decision.
 func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 	at := r.time(now)
-	last := r.lastDecision(at)
+	last := min(r.changedAt, at)
 	if observed := r.extra.observed; observed != nil {
 		observed.level -= old.DrainedOf(max(0, observed.level), last-observed.observedAt)
 		observed.observedAt = max(last, observed.observedAt)
@@ -71,15 +70,4 @@ func (l *Ledger) changeRate(r *record, old *quota.Plan, now moment) {
 	if r.extra.local != nil {
 		r.extra.local.ChangePlan(quota.PlanChange{Plan: l.localPlan(r.plan), LastDecision: last, Now: at})
 	}
-}
-
-// lastDecision returns the time from which a bucket drains at the new rate when its limit changes. This is the time
-// when the level last changed. If the bucket has a debt that peers caused, the time of a later denial is used.
-// Otherwise the new rate would also apply to the time in which the debt caused denials under the old limit.
-func (r *record) lastDecision(now int64) int64 {
-	last := r.changedAt
-	if r.debt.deepest > 0 {
-		last = max(last, r.requestedAt)
-	}
-	return min(last, now)
 }

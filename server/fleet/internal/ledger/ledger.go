@@ -343,7 +343,7 @@ func (l *Ledger) take(sh *shard, req *request, now moment, d *headgate.Decision)
 			r.applyExtraCounters(d, 0, at) // 0 units, because tryTake has charged them to these counters
 		}
 	} else {
-		r.status.denied = true
+		r.deny(req.units, now)
 		l.queueLookup(sh, r)
 	}
 	d.Degraded = req.allowance.Degraded

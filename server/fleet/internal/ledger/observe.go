@@ -36,7 +36,9 @@ func (l *Ledger) Observe(c *headgate.Check, k *ObservedKey, d *headgate.Decision
 		r.status.denied = false
 		return
 	}
-	r.status.denied = !d.Allowed
+	if r.status.denied = false; !d.Allowed {
+		r.deny(c.Cost, now)
+	}
 	l.queueLookup(sh, r)
 }
 

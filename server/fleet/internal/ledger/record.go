@@ -20,7 +20,7 @@ type record struct {
 	total       int64 // consumed by this node since sent.start
 	delivered   int64 // the part of total that was sent
 	requestedAt int64 // when units were last requested
-	changedAt   int64 // when usage last changed
+	changedAt   int64 // when usage last changed, or a later denial; see deny
 	pending     int64 // pending units
 	status      recordStatus
 	index       recordIndex
@@ -253,6 +253,14 @@ func (r *record) includePending(d *headgate.Decision, n int64) {
 	d.ResetAfter += pendingTime
 	if !d.Allowed && d.RetryAfter != headgate.Never {
 		d.RetryAfter += pendingTime
+	}
+}
+
+// deny records a denial of n units.
+func (r *record) deny(n int64, now moment) {
+	r.status.denied = true
+	if at := r.time(now); n <= r.plan.Capacity() && r.usage.Deny(r.plan, at) {
+		r.changedAt = at
 	}
 }
 

@@ -162,7 +162,7 @@ func (r *record) consumedAt(c *quota.Counter, p *quota.Plan, now moment) (at, un
 	if c.Level(p, at) == 0 {
 		return at, 0
 	}
-	at = r.lastDecision(at)
+	at = min(r.changedAt, at)
 	return at, c.Level(p, at)
 }
 

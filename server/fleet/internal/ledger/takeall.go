@@ -145,7 +145,9 @@ func (l *Ledger) peek(req *request, now moment) headgate.Decision {
 func (l *Ledger) denyWithOthers(req *request, d *headgate.Decision, now moment) {
 	sh := l.shardOf(&req.key)
 	if r := sh.records[req.key]; r != nil {
-		r.status.denied = r.status.denied || !d.Allowed
+		if !d.Allowed {
+			r.deny(req.units, now)
+		}
 		l.noteRequest(sh, r, now)
 		l.queueLookup(sh, r)
 	}

@@ -142,6 +142,21 @@ func (c *Counter) Take(p *Plan, at, n int64, lease uint64, d *headgate.Decision)
 	return d.Allowed
 }
 
+// Deny records that a take was denied, and reports whether this counts as the latest decision when the limit changes.
+// See [algorithm.Plan.DenyPair].
+func (c *Counter) Deny(p *Plan, at int64) bool {
+	if !p.IsPair() {
+		return false
+	}
+	before := c.pair()
+	after := p.DenyPair(before, at)
+	if after.Last == before.Last {
+		return false
+	}
+	c.setPair(after)
+	return true
+}
+
 // Charge takes n units regardless of the limit, into a bounded debt.
 func (c *Counter) Charge(p *Plan, at, n int64) (d headgate.Decision) {
 	if p.IsPair() {
