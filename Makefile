@@ -228,6 +228,10 @@ release-snapshot: need-go ## Build archives, packages, image, formula, SBOMs and
 release-test: need-go ## Test the release tool; install, run, upgrade and remove the Debian package on a copy of this system (as root)
 	cd tools/release && $(alone) go vet ./... && HEADGATE_RELEASE_TEST=1 $(alone) $(GO_TEST) -count=1 -timeout 20m $(GOTEST_FLAGS) ./...
 
+.PHONY: debian-test
+debian-test: need-go ## Install what tests need on a bare Debian 12 in a temporary directory, and test there (as root)
+	tools/debian-test
+
 .PHONY: clean
 clean: ## Remove what builds, profiles and coverage leave behind
 	rm -rf bin dist .cache server/ui/.unit
