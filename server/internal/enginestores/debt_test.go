@@ -39,19 +39,21 @@ func TestAChangedLimitKeepsADebtThatWasDenied(t *testing.T) {
 				if err := b.on(request, engine.DecideOptions{}).Settle(context.Background(), charged); err != nil {
 					t.Fatal(err)
 				}
+				last := time.Duration(0) // of the denials before the last one
 				for at := tt.step; at < tt.denied; at += tt.step {
+					last = at
 					b.Advance(tt.step)
 					if v := b.on(request, engine.DecideOptions{}); v.Action.Passes() {
 						t.Fatalf("passed after %v, in debt", at)
 					}
 				}
-				b.Advance(tt.denied - (tt.denied-1)/tt.step*tt.step)
+				b.Advance(tt.denied - last)
 				if v := b.on(request, engine.DecideOptions{}); v.Action.Passes() {
 					t.Fatal("passed before the change, in debt")
 				}
 				rule.Limits = limits(tt.to)
 				b.put(rule)
-				want := rule.Limits[0].Limit.Capacity() - tt.level
+				want := rule.Limits[0].Capacity() - tt.level
 				left := remaining(t, b.Engine, request)["a:1"]
 				if mode == rules.Lease { // it asks the store once a second for a client that is denied
 					from := headgate.MustParseLimit(tt.from)
