@@ -42,7 +42,7 @@ func (p *Plan) LevelPair(s Pair, now int64) int64 {
 }
 
 // TakePair returns the Pair after taking n units, which are at least 1 and at most the capacity, and whether they were
-// taken. After a denial, the Pair needs to be stored only if its Last is now: see [Plan.DenyPair].
+// taken. After a denial, the Pair needs to be stored only if its Last differs from that of s: see [Plan.DenyPair].
 func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	if p.kind == KindBucket && s.Units > 0 && p.drainsNothing(now-s.Time) {
 		// gcra compares times, but while nothing has drained, comparing levels gives the same result.
