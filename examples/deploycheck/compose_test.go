@@ -43,8 +43,8 @@ func TestComposeFileLoads(t *testing.T) {
 			if v.Type != types.VolumeTypeBind {
 				continue
 			}
-			if info, err := os.Stat(v.Source); err != nil || info.IsDir() || !v.ReadOnly {
-				t.Errorf("%s mounts %s (%v), want a file that exists, read-only", name, v.Source, err)
+			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
+				t.Errorf("%s mounts %s (%v), want a file or a folder that exists, read-only", name, v.Source, err)
 			}
 		}
 		for network := range s.Networks {
@@ -107,9 +107,12 @@ func TestComposeServicesFindEachOther(t *testing.T) {
 	}
 	grafana := p.Services["grafana"]
 	path := dashboards.Providers[0].Options.Path
-	inPath := func(v types.ServiceVolumeConfig) bool { return strings.HasPrefix(v.Target, path+"/") }
-	if !slices.ContainsFunc(grafana.Volumes, inPath) {
-		t.Errorf("no dashboard is mounted under %s", path)
+	mounted := slices.IndexFunc(grafana.Volumes, func(v types.ServiceVolumeConfig) bool { return v.Target == path })
+	if mounted < 0 {
+		t.Fatalf("no folder is mounted at %s", path)
+	}
+	if files, err := filepath.Glob(filepath.Join(grafana.Volumes[mounted].Source, "*.json")); err != nil || len(files) == 0 {
+		t.Errorf("no dashboard is in %s (%v)", grafana.Volumes[mounted].Source, err)
 	}
 	store := p.Services["headgate"].Environment["HEADGATE_STORE"]
 	for host := range strings.SplitSeq(strings.TrimPrefix(*store, "redis-cluster://"), ",") {

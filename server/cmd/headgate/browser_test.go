@@ -120,10 +120,16 @@ func browse[T any](b *browser, action chromedp.Action[T]) T {
 	return result
 }
 
-// open loads a page.
+// open loads a page. A node that gets no core in time does not serve the console for a while.
 func (b *browser) open(path string) {
 	b.t.Helper()
-	browse(b, chromedp.Navigate(b.base+path))
+	await.NoError(b.t, "the console of a node that is overloaded", func() error {
+		browse(b, chromedp.Navigate(b.base+path))
+		if ask[bool](b, `document.body?.innerText.includes("is overloaded and does not serve the console") ?? false`) {
+			return errors.New("the node does not serve it yet")
+		}
+		return nil
+	})
 }
 
 // ask returns the value of a JavaScript expression.
