@@ -95,8 +95,8 @@ func timeOfAll(tabs map[string]*browser, what, expression string) time.Duration 
 	return time.Since(began)
 }
 
-// sendEvery sends requests to a gateway until the returned function is called.
-func sendEvery(t *testing.T, interval time.Duration, gateway string, paths ...string) (stop func()) {
+// every calls f at once and then in an interval, until f returns an error or the returned function is called.
+func every(t *testing.T, interval time.Duration, f func(ctx context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -104,18 +104,11 @@ func sendEvery(t *testing.T, interval time.Duration, gateway string, paths ...st
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
-			for _, path := range paths {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+gateway+path, http.NoBody)
-				if err != nil {
+			if err := f(ctx); err != nil {
+				if ctx.Err() == nil {
 					t.Error(err)
-					return
 				}
-				if response, err := http.DefaultClient.Do(request); err == nil {
-					_ = response.Body.Close()
-				} else if ctx.Err() == nil {
-					t.Errorf("GET %s: %v", path, err)
-					return
-				}
+				return
 			}
 			select {
 			case <-ctx.Done():
@@ -128,6 +121,25 @@ func sendEvery(t *testing.T, interval time.Duration, gateway string, paths ...st
 		cancel()
 		group.Wait()
 	}
+}
+
+// sendEvery sends requests to a gateway until the returned function is called.
+func sendEvery(t *testing.T, interval time.Duration, gateway string, paths ...string) (stop func()) {
+	t.Helper()
+	return every(t, interval, func(ctx context.Context) error {
+		for _, path := range paths {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+gateway+path, http.NoBody)
+			if err != nil {
+				return err
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return fmt.Errorf("GET %s: %w", path, err)
+			}
+			_ = response.Body.Close()
+		}
+		return nil
+	})
 }
 
 // Some calls of a store time out, too few to open its circuit. Every page has the banner before any alert fires, no page
@@ -182,25 +194,8 @@ func keepBusy(t *testing.T, redis *redistest.Server) (stop func()) {
 	t.Helper()
 	const script = `local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
 local e = now() + 45000 while now() < e do end`
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			if _, err := redis.Do("EVAL", script, "0"); err != nil && ctx.Err() == nil {
-				t.Errorf("EVAL: %v", err)
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
+	return every(t, 500*time.Millisecond, func(context.Context) error {
+		_, err := redis.Do("EVAL", script, "0")
+		return err
 	})
-	return func() {
-		cancel()
-		group.Wait()
-	}
 }
