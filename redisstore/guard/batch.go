@@ -164,8 +164,7 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	if outcome != admission.Admitted {
 		return b.notAdmitted(s, outcome, queueWait)
 	}
-	storeFailed := false
-	defer func() { s.queue.Leave(storeFailed) }()
+	defer s.queue.Leave()
 	if queued && g.denials != nil {
 		if i, d, denied := g.learnedDenial(b.pending, 0, admission.Wake{}); denied {
 			b.decisions[b.group[i]] = d
@@ -201,7 +200,6 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	case starved:
 		return b.notAdmitted(s, admission.Overloaded, slowCall)
 	default:
-		storeFailed = true
 		g.failTurns(b.pending)
 		return b.applyPolicies()
 	}

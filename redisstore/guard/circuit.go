@@ -55,6 +55,9 @@ func (c *circuit) setClosed(now time.Time) {
 	c.open.Store(false)
 }
 
+// failing reports whether the last call failed.
+func (c *circuit) failing() bool { return c.failuresInRow.Load() > 0 }
+
 // report records the result of a call, and reports whether the circuit should open. generation is that of the circuit
 // when the call began. If the circuit has changed since, the call is ignored, because it says nothing about the shard
 // now.

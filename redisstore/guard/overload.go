@@ -33,7 +33,7 @@ func (g *Guard) refuseOverloaded(s *shard, reason string) error {
 
 // busy reports whether a shard works, but this process is too busy to send calls or to read responses.
 func (g *Guard) busy(s *shard) bool {
-	return s.circuit.failuresInRow.Load() == 0 &&
+	return !s.circuit.failing() &&
 		(s.queue.Waiting() > 0 || g.calls.HasUnread(s.name) || g.calls.HasExtended(s.name))
 }
 

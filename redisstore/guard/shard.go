@@ -32,7 +32,8 @@ type failure struct {
 }
 
 func (g *Guard) newShard(name string) *shard {
-	return &shard{name: name, circuit: newCircuit(g.clock), queue: admission.NewQueue(g.clock)}
+	c := newCircuit(g.clock)
+	return &shard{name: name, circuit: c, queue: admission.NewQueue(g.clock, c.failing)}
 }
 
 // openCircuit opens the circuit of a shard and starts to probe the shard. It does nothing if the circuit has changed

@@ -146,7 +146,7 @@ func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err erro
 	reason := slowCall
 	switch outcome {
 	case admission.Admitted:
-		defer func() { o.shard.queue.Leave(r == failed || r == rejected) }()
+		defer o.shard.queue.Leave()
 		r, err = g.call(ctx, o, queued)
 	case admission.Canceled:
 		return canceled, ctx.Err()

@@ -82,7 +82,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		}
 		g.releaseTurns(checks)
 		g.startWait(&w)
-		s.queue.Suspend()
+		s.queue.Leave()
 		var wake admission.Wake
 		var outcome admission.Outcome
 		if waiter == nil {

@@ -43,10 +43,10 @@ const (
 // queue, where the deadline has not begun, or are refused.
 type Queue struct {
 	clock   clock.Clock
+	failing func() bool  // reports whether the last call failed because of the store
 	limit   atomic.Int64 // how many decisions may be active
 	active  atomic.Int64
 	waiting atomic.Int64
-	failing atomic.Bool  // the last decision failed because of the store
 	best    atomic.Int64 // duration of the quickest recent call in ns; 0 before the first call
 
 	mu          sync.Mutex
@@ -66,9 +66,10 @@ type queued struct {
 	stopped bool // until has been moved because this process was stopped
 }
 
-// NewQueue returns an empty queue with the limit MinActive.
-func NewQueue(clk clock.Clock) *Queue {
-	q := &Queue{clock: clk}
+// NewQueue returns an empty queue with the limit MinActive. failing reports whether the last call failed because of the
+// store.
+func NewQueue(clk clock.Clock, failing func() bool) *Queue {
+	q := &Queue{clock: clk, failing: failing}
 	q.limit.Store(MinActive)
 	return q
 }
@@ -88,24 +89,18 @@ func (q *Queue) admit() bool {
 	}
 }
 
-// Leave ends an admitted decision and admits the next request. After a failure it admits none: if the store is down,
-// the circuit opens in a moment, and queued requests should not have to wait for a deadline before that.
-func (q *Queue) Leave(failed bool) {
-	if q.failing.Load() != failed {
-		q.failing.Store(failed)
-	}
+// Leave ends an admitted decision, or one that waits for other callers until it calls Resume, and admits the next
+// request. The result of a call must be known to failing before.
+func (q *Queue) Leave() {
 	q.active.Add(-1)
-	if !failed && q.waiting.Load() > 0 {
+	if q.waiting.Load() > 0 {
 		q.mu.Lock()
 		q.advance()
 		q.mu.Unlock()
 	}
 }
 
-// Suspend ends an admitted decision that waits for other callers, until it calls Resume.
-func (q *Queue) Suspend() { q.Leave(false) }
-
-// Resume admits a decision again that called Suspend, even if that exceeds the limit.
+// Resume admits a decision again that called Leave, even if that exceeds the limit.
 func (q *Queue) Resume() { q.active.Add(1) }
 
 // Waiting returns the number of requests in the queue.
@@ -142,9 +137,15 @@ func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
 	return outcome
 }
 
-// advance admits requests from the queue. mu is held.
+// advance admits requests from the queue. While calls fail it admits one at a time: if the store is down, the circuit
+// opens in a moment, and queued requests should not have to wait for a deadline before that. mu is held.
 func (q *Queue) advance() {
 	for q.first != nil && q.admit() {
+		// A decision that has made room reported the result of its call before.
+		if q.failing() && q.active.Load() > 1 {
+			q.active.Add(-1)
+			return
+		}
 		q.removeAfter(nil, Admitted)
 	}
 }
@@ -209,9 +210,7 @@ func (q *Queue) sweep() {
 		}
 		r = next
 	}
-	if !q.failing.Load() || q.active.Load() == 0 {
-		q.advance()
-	}
+	q.advance()
 	q.armed = false
 	q.arm()
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // A queue that admits no more, with a request that waits.
-func crowdedQueue(t *testing.T) *Queue {
+func crowdedQueue(t *testing.T, failing func() bool) *Queue {
 	t.Helper()
-	q := NewQueue(clock.System)
+	q := NewQueue(clock.System, failing)
 	for q.Enter() {
 	}
 	left := make(chan struct{})
@@ -42,7 +42,7 @@ func TestLimitFollowsTheStoresOwnTime(t *testing.T) {
 		{"store has become slow", 60 * time.Microsecond, 12 * time.Millisecond, maxMinimum, maxMinimum},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			q := crowdedQueue(t)
+			q := crowdedQueue(t, func() bool { return false })
 			q.Adjust(test.quickest, deadline)
 			for range 1000 {
 				q.Adjust(test.took, deadline)
@@ -51,5 +51,19 @@ func TestLimitFollowsTheStoresOwnTime(t *testing.T) {
 				t.Errorf("limit %d, want %d to %d", got, test.min, test.max)
 			}
 		})
+	}
+}
+
+func TestQueuedRequestsDoNotFollowFailedCalls(t *testing.T) {
+	q := crowdedQueue(t, func() bool { return true })
+	for range MinActive - 1 {
+		q.Leave()
+		if got := q.Waiting(); got != 1 {
+			t.Fatalf("got %d waiting, want 1 while calls are active", got)
+		}
+	}
+	q.Leave()
+	if got := q.Waiting(); got != 0 {
+		t.Errorf("got %d waiting, want 0 when no call is active", got)
 	}
 }
