@@ -1,19 +1,19 @@
 -- Asks Headgate about a request, and leaves its response in variables: txn.headgate_status, unset if there is no response.
 
-local token = nil -- that of --api-token-file
--- HAProxy's HTTP client repeats a call up to three times if it has no response in time. So it asks the proxy headgate of
--- haproxy.cfg, which always responds: it gives up on Headgate when that does not respond to checks.
+local token = nil -- the token of --api-token-file
+-- HAProxy's HTTP client repeats a call up to three times if it gets no response in time. So it calls the proxy headgate of
+-- haproxy.cfg, which always responds: with an error when Headgate does not respond to checks.
 local address = "abns@headgate"
 -- HAProxy's HTTP client crashes when it is given more header lines than tune.max_http_hdr (101), its own included.
-local most_lines = 90
+local max_lines = 90
 
 local function first(headers, name)
 	local values = headers and headers[name]
 	return values and values[0]
 end
 
--- HAProxy's own response when Headgate is unreachable is an error of a server, and no problem in JSON. A response of Headgate to
--- a request that it cannot parse is an error of the client. That must not count as unreachable, or clients could bypass limits.
+-- HAProxy's own response, when Headgate is unreachable, is a 5xx that is not a problem document. Headgate's response to a malformed
+-- request is a 4xx. It must not count as unreachable, or clients could bypass limits with malformed requests.
 local function is_from_headgate(response)
 	return response.status == 200 or first(response.headers, "content-type") == "application/problem+json"
 end
@@ -34,19 +34,19 @@ local function refuse(txn)
 	txn:set_var("txn.headgate_body", '{"type":"about:blank","title":"Bad Request","status":400}')
 end
 
--- Headers of the connection and of the body, and those that only a proxy may send.
-local left_out = {
+-- Headers of the connection and of the body, and headers that only a proxy may send.
+local omitted = {
 	["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["keep-alive"] = true, ["upgrade"] = true,
 	["te"] = true, ["expect"] = true, ["host"] = true, ["accept-encoding"] = true,
 	["x-forwarded-host"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true, ["x-forwarded-for"] = true,
 	["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-url"] = true, ["x-headgate-token"] = true,
 }
 
--- headers_of returns the client's header, and how many lines it has.
-local function headers_of(came)
+-- client_headers returns the client's headers without the omitted ones, and the number of lines.
+local function client_headers(received)
 	local headers, lines = {}, 0
-	for name, values in pairs(came) do
-		if not left_out[name] then
+	for name, values in pairs(received) do
+		if not omitted[name] then
 			headers[name] = {}
 			for i = 0, #values do
 				table.insert(headers[name], values[i])
@@ -58,17 +58,17 @@ local function headers_of(came)
 end
 
 core.register_action("headgate", { "http-req" }, function(txn)
-	local came = txn.http:req_get_headers()
-	local headers, lines = headers_of(came)
-	if lines > most_lines then
+	local received = txn.http:req_get_headers()
+	local headers, lines = client_headers(received)
+	if lines > max_lines then
 		refuse(txn)
 		return
 	end
-	local forwarded = first(came, "x-forwarded-for")
+	local forwarded = first(received, "x-forwarded-for")
 	headers["x-forwarded-for"] = { (forwarded and forwarded .. ", " or "") .. txn.f:src() }
 	headers["x-forwarded-method"] = { txn.f:method() }
 	headers["x-forwarded-uri"] = { txn.f:pathq() }
-	headers["x-forwarded-host"] = { first(came, "host") or "" }
+	headers["x-forwarded-host"] = { first(received, "host") or "" }
 	if token then
 		headers["x-headgate-token"] = { token }
 	end

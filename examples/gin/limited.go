@@ -14,9 +14,9 @@ func limited(limit func(http.Handler) http.Handler) gin.HandlerFunc {
 		limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			passed = true
 			c.Request = r
-			under := c.Writer
-			c.Writer = &through{ResponseWriter: under, w: w}
-			defer func() { c.Writer = under }()
+			ginWriter := c.Writer
+			c.Writer = &writer{ResponseWriter: ginWriter, w: w}
+			defer func() { c.Writer = ginWriter }()
 			c.Next()
 			c.Writer.WriteHeaderNow()
 		})).ServeHTTP(c.Writer, c.Request)
@@ -26,24 +26,24 @@ func limited(limit func(http.Handler) http.Handler) gin.HandlerFunc {
 	}
 }
 
-// through is gin's writer on top of the middleware's writer, which adds its header fields.
-type through struct {
+// A writer is gin's writer, except that it writes to the middleware's writer, which adds header fields.
+type writer struct {
 	gin.ResponseWriter
 	w http.ResponseWriter
 }
 
-func (t *through) WriteHeaderNow() {
-	if !t.Written() {
-		t.w.WriteHeader(t.Status())
-		t.ResponseWriter.WriteHeaderNow()
+func (w *writer) WriteHeaderNow() {
+	if !w.Written() {
+		w.w.WriteHeader(w.Status())
+		w.ResponseWriter.WriteHeaderNow()
 	}
 }
 
-func (t *through) Write(p []byte) (int, error)       { return t.w.Write(p) }
-func (t *through) WriteString(s string) (int, error) { return io.WriteString(t.w, s) }
+func (w *writer) Write(p []byte) (int, error)       { return w.w.Write(p) }
+func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.w, s) }
 
-func (t *through) Flush() {
-	if f, ok := t.w.(http.Flusher); ok {
+func (w *writer) Flush() {
+	if f, ok := w.w.(http.Flusher); ok {
 		f.Flush()
 	}
 }

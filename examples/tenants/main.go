@@ -1,4 +1,4 @@
-// Command tenants shares the limits of tenants among processes through Redis, and serves on while Redis is unreachable.
+// Command tenants shares the limits of tenants between processes through Redis, and keeps serving while Redis is unreachable.
 package main
 
 import (

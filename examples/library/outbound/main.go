@@ -11,14 +11,14 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// A polite transport waits for the limit of each host before it sends a request.
-type polite struct {
+// A limitedTransport waits for the limit of each host before it sends a request.
+type limitedTransport struct {
 	limit *headgate.Bound
 	next  http.RoundTripper
 }
 
 // RoundTrip waits until the request may be sent, or its context ends.
-func (p polite) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := p.limit.Wait(r.Context(), r.URL.Host); err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func (p polite) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func newClient(limiter headgate.Limiter) *http.Client {
-	return &http.Client{Transport: polite{
+	return &http.Client{Transport: limitedTransport{
 		limit: headgate.MustBind(limiter, headgate.MustParseLimit("5/s burst 1")), next: http.DefaultTransport,
 	}}
 }
