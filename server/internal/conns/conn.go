@@ -156,19 +156,19 @@ func (c *Conn) SetAddr(addr netip.Addr) error {
 	if c.peer == nil {
 		return nil // the connection was removed
 	}
-	to := s.peer(Network(addr))
-	if to == c.peer {
+	newPeer := s.peer(Network(addr))
+	if newPeer == c.peer {
 		return nil
 	}
-	if to.conns.Len() >= s.options.PerAddress && !s.reclaim(to, now) {
-		s.removeIfEmpty(to)
+	if newPeer.conns.Len() >= s.options.PerAddress && !s.reclaim(newPeer, now) {
+		s.removeIfEmpty(newPeer)
 		s.counts.Refused++
-		s.recordRefusal(addressFull, to.addr, to.conns.Len())
+		s.recordRefusal(addressFull, newPeer.addr, newPeer.conns.Len())
 		return ErrTooMany
 	}
 	if c.peer != nil { // the connection was not removed while reclaim had released the mutex
 		s.leavePeer(c)
-		s.joinPeer(c, s.peer(to.addr))
+		s.joinPeer(c, s.peer(newPeer.addr))
 	}
 	return nil
 }

@@ -127,25 +127,25 @@ func (c *Conns) Admit(nc net.Conn, exempt bool) *Conn {
 	conn := &Conn{Conn: nc, conns: c, opened: c.now()}
 	conn.state.Store(uint32(Unused))
 	c.mu.Lock()
-	from := &c.exempt
+	p := &c.exempt
 	if !exempt {
-		from = c.peer(addr)
+		p = c.peer(addr)
 	}
-	reason := c.makeRoom(from, conn.opened)
+	reason := c.makeRoom(p, conn.opened)
 	if reason != notRefused {
-		c.removeIfEmpty(from)
+		c.removeIfEmpty(p)
 		c.counts.Refused++
-		c.recordRefusal(reason, addr, from.conns.Len())
+		c.recordRefusal(reason, addr, p.conns.Len())
 		c.mu.Unlock()
 		c.refuse(nc)
 		return nil
 	}
 	if !exempt {
-		from = c.peer(addr) // again, because the peer may have been removed while c.mu was released
+		p = c.peer(addr) // again, because the peer may have been removed while c.mu was released
 	}
 	c.open++
 	c.counts.Accepted++
-	c.link(conn, from)
+	c.link(conn, p)
 	c.mu.Unlock()
 	return conn
 }
@@ -179,15 +179,15 @@ func (c *Conns) removeIfEmpty(p *peer) {
 }
 
 // link adds a connection. c.mu is held.
-func (c *Conns) link(conn *Conn, to *peer) {
+func (c *Conns) link(conn *Conn, p *peer) {
 	conn.inAll = c.all.PushBack(conn)
-	c.joinPeer(conn, to)
+	c.joinPeer(conn, p)
 }
 
 // joinPeer adds a connection to those of an address. c.mu is held.
-func (c *Conns) joinPeer(conn *Conn, to *peer) {
-	conn.peer = to
-	conn.inPeer = to.conns.PushBack(conn)
+func (c *Conns) joinPeer(conn *Conn, p *peer) {
+	conn.peer = p
+	conn.inPeer = p.conns.PushBack(conn)
 }
 
 // unlink removes a connection. c.mu is held.

@@ -22,14 +22,14 @@ const retryAfter = 100 * time.Millisecond
 
 // makeRoom makes room for one more connection of a peer, and takes a descriptor for it. If this is impossible, it
 // returns the reason, otherwise notRefused. c.mu is held, but may be released during the call.
-func (c *Conns) makeRoom(from *peer, now time.Duration) refusal {
-	if from != &c.exempt && from.conns.Len() >= c.options.PerAddress && !c.reclaim(from, now) {
+func (c *Conns) makeRoom(p *peer, now time.Duration) refusal {
+	if p != &c.exempt && p.conns.Len() >= c.options.PerAddress && !c.reclaim(p, now) {
 		return addressFull
 	}
-	if c.open >= c.options.Max && (!c.reclaimAny(from, now) || c.open >= c.options.Max) {
+	if c.open >= c.options.Max && (!c.reclaimAny(p, now) || c.open >= c.options.Max) {
 		return listenerFull
 	}
-	if !c.takeDescriptor() && (!c.reclaimAny(from, now) || !c.takeDescriptor()) {
+	if !c.takeDescriptor() && (!c.reclaimAny(p, now) || !c.takeDescriptor()) {
 		return noDescriptors
 	}
 	return notRefused
@@ -63,15 +63,14 @@ func (c *Conns) reclaim(p *peer, now time.Duration) bool {
 	return false
 }
 
-// reclaimAny closes some connections of peers that have more connections than the peer to, and reports whether it has
-// closed any. It closes denied connections first, then unused, then idle ones. Within each kind, it closes those of the
+// reclaimAny closes some connections of peers that have more connections than p, and reports whether it has closed any. It closes denied connections first, then unused, then idle ones. Within each kind, it closes those of the
 // peers with the most connections first. c.mu is held, but may be released during the call.
-func (c *Conns) reclaimAny(to *peer, now time.Duration) bool {
+func (c *Conns) reclaimAny(p *peer, now time.Duration) bool {
 	if now-c.reclaimFailed < retryAfter {
 		return false
 	}
-	minWeight := to.conns.Len() + 1
-	if to == &c.exempt {
+	minWeight := p.conns.Len() + 1
+	if p == &c.exempt {
 		minWeight = 1
 	}
 	limit := c.batch()

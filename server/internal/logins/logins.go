@@ -58,7 +58,7 @@ type Failure struct {
 	Denied bool `json:"denied,omitempty"`
 }
 
-// A Kind is the kind of a wrong token. Kinds are counted separately.
+// A Kind is the kind of a wrong token. Kinds are counted separately: the value is a prefix of the counter key.
 type Kind string
 
 const (

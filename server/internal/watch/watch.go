@@ -77,7 +77,7 @@ func start(ctx context.Context, w *watcher, path string) error {
 	} else {
 		defer func() { _ = w.notify.Close() }()
 	}
-	w.follow()
+	w.updateSteps()
 	w.seen = w.fingerprint()
 	w.changed()
 	w.run(ctx)
@@ -107,18 +107,18 @@ func (w *watcher) run(ctx context.Context) {
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
 	defer settled.Stop()
-	var first time.Time // time of the first unreported change; zero if there is none
-	inPlace := false    // one of the changes was a write to a file
+	var firstChange time.Time // time of the first unreported change; zero if there is none
+	inPlace := false          // one of the changes was a write to a file
 	wait := func() {
 		now := time.Now()
-		if first.IsZero() {
-			first = now
+		if firstChange.IsZero() {
+			firstChange = now
 		}
 		settle := w.options.Settle
 		if inPlace {
 			settle = w.options.SettleInPlace
 		}
-		settled.Reset(min(settle, max(0, maxWaits*settle-now.Sub(first))))
+		settled.Reset(min(settle, max(0, maxWaits*settle-now.Sub(firstChange))))
 	}
 	for {
 		select {
@@ -143,13 +143,13 @@ func (w *watcher) run(ctx context.Context) {
 			}
 			w.options.Logger.Warn("file watch failed", "file", w.path, "err", err)
 		case <-settled.C:
-			first, inPlace = time.Time{}, false
-			w.follow()
+			firstChange, inPlace = time.Time{}, false
+			w.updateSteps()
 			w.seen = w.fingerprint()
 			w.changed()
 		case <-poll.C:
-			w.follow()
-			if w.fingerprint() != w.seen && first.IsZero() {
+			w.updateSteps()
+			if w.fingerprint() != w.seen && firstChange.IsZero() {
 				inPlace = true // the file may have been written in place
 				wait()
 			}
@@ -157,8 +157,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// follow updates w.steps to the current paths of the files, and watches the directories of these paths.
-func (w *watcher) follow() {
+// updateSteps updates w.steps to the current paths of the files, and watches the directories of these paths.
+func (w *watcher) updateSteps() {
 	w.steps, w.dir = make(map[string]bool), ""
 	steps(w.path, w.steps)
 	if w.isDir {
@@ -203,15 +203,15 @@ const maxLinks = 40
 // steps adds the steps of a path to found. A change of a step may change the target of the path. The steps are the
 // symbolic links on the path and the file at its end. A missing file is a step too, because it may be created.
 func steps(path string, found map[string]bool) {
-	at := string(filepath.Separator)
+	dir := string(filepath.Separator)
 	if volume := filepath.VolumeName(path); volume != "" {
-		at = volume + at
+		dir = volume + dir
 	}
-	rest := strings.Split(strings.TrimPrefix(path, at), string(filepath.Separator))
+	rest := strings.Split(strings.TrimPrefix(path, dir), string(filepath.Separator))
 	for links := 0; len(rest) > 0; {
-		next := filepath.Join(at, rest[0])
+		next := filepath.Join(dir, rest[0])
 		rest = rest[1:]
-		if next == at {
+		if next == dir {
 			continue
 		}
 		info, err := os.Lstat(next)
@@ -220,7 +220,7 @@ func steps(path string, found map[string]bool) {
 			return
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
-			at = next
+			dir = next
 			continue
 		}
 		found[next] = true
@@ -229,12 +229,12 @@ func steps(path string, found map[string]bool) {
 			return
 		}
 		if filepath.IsAbs(target) {
-			at = filepath.VolumeName(target) + string(filepath.Separator)
-			target = strings.TrimPrefix(target, at)
+			dir = filepath.VolumeName(target) + string(filepath.Separator)
+			target = strings.TrimPrefix(target, dir)
 		}
 		rest = append(strings.Split(target, string(filepath.Separator)), rest...)
 	}
-	found[at] = true
+	found[dir] = true
 }
 
 // entries returns the files in the directory, sorted by name. It returns none if a single file is watched.

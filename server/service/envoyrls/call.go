@@ -60,7 +60,7 @@ const maxPooledBytes = 64 << 10
 
 // free returns the call to the pool. It must not be used afterwards.
 func (c *rateLimitCall) free() {
-	if cap(c.request.buf) > maxPooledBytes || cap(c.keys) > maxPooledBytes || cap(c.reply.out) > maxPooledBytes {
+	if cap(c.request.buf) > maxPooledBytes || cap(c.keys) > maxPooledBytes || cap(c.reply.encoded) > maxPooledBytes {
 		return
 	}
 	calls.Put(c)
@@ -99,12 +99,12 @@ func (c *rateLimitCall) hits(i int) int64 {
 type reply struct {
 	call    *rateLimitCall
 	overall code
-	out     []byte
+	encoded []byte
 }
 
 // MarshalWire appends the reply and frees the call, so it must be called only once.
 func (r *reply) MarshalWire(dst []byte) ([]byte, error) {
-	dst = append(dst, r.out...)
+	dst = append(dst, r.encoded...)
 	r.call.free()
 	return dst, nil
 }
@@ -115,7 +115,7 @@ func (r *reply) UnmarshalWire([]byte) error { return errUnsupported }
 // write encodes the statuses. headers is the index of the status for the RateLimit headers, -1 for none.
 func (c *rateLimitCall) write(overall code, headers int) {
 	c.reply.overall = overall
-	out := grpcwire.AppendVarint(c.reply.out[:0], 1, uint64(overall))
+	out := grpcwire.AppendVarint(c.reply.encoded[:0], 1, uint64(overall))
 	for i := range c.statuses {
 		out = c.statuses[i].append(out)
 	}
@@ -129,22 +129,22 @@ func (c *rateLimitCall) write(overall code, headers int) {
 		out = appendHeader(out, "RateLimit-Remaining", number(int64(s.remaining)))
 		out = appendHeader(out, "RateLimit-Reset", number(s.seconds()))
 	}
-	c.reply.out = out
+	c.reply.encoded = out
 }
 
 // tightest returns the index of the status for the RateLimit headers. It is the last status that denies or, if none
 // does, the first status with the fewest hits remaining. It is -1 if no descriptor has a limit.
 func (c *rateLimitCall) tightest() int {
-	at := -1
+	index := -1
 	for i := range c.statuses {
 		s := &c.statuses[i]
 		switch {
 		case s.current == nil:
-		case s.denies, at < 0, !c.statuses[at].denies && s.remaining < c.statuses[at].remaining:
-			at = i
+		case s.denies, index < 0, !c.statuses[index].denies && s.remaining < c.statuses[index].remaining:
+			index = i
 		}
 	}
-	return at
+	return index
 }
 
 // untilNextWindow returns the time until the end of the current window. Windows are aligned with the clock.

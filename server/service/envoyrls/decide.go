@@ -161,11 +161,11 @@ func (s *Server) counterOf(c *rateLimitCall, i int) *counter {
 // dropReplaced drops limits that other limits of the request replace.
 func (c *rateLimitCall) dropReplaced() {
 	for i := range c.outcomes {
-		by := c.outcomes[i].limit
-		if by == nil {
+		replacing := c.outcomes[i].limit
+		if replacing == nil {
 			continue
 		}
-		for _, name := range by.replaces {
+		for _, name := range replacing.replaces {
 			for j := range c.outcomes {
 				if l := c.outcomes[j].limit; l != nil && !l.unlimited && l.name == name {
 					c.outcomes[j].replaced = true
@@ -230,10 +230,10 @@ func (s *Server) queryStore(ctx context.Context, c *rateLimitCall) error {
 // eachCounter calls do for each index in list, which must not be empty, and waits for all calls. Calls for different
 // keys are concurrent; calls for the same key are made in the order of the request.
 func (c *rateLimitCall) eachCounter(list []int, keys string, do func(i int)) {
-	for at, i := range list {
+	for n, i := range list {
 		out := &c.outcomes[i]
 		out.next, out.hasEarlier = -1, false
-		for _, j := range list[:at] { // a short list, limited by Limits.Descriptors
+		for _, j := range list[:n] { // a short list, limited by Limits.Descriptors
 			earlier := &c.outcomes[j]
 			if earlier.next < 0 && keys[earlier.key.from:earlier.key.to] == keys[out.key.from:out.key.to] {
 				earlier.next, out.hasEarlier = i, true

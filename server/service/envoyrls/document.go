@@ -100,7 +100,7 @@ type sourceFile struct {
 }
 
 // readFiles reads the files of a configuration. ignored has the names of other files in its directory.
-func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
+func readFiles(path string) (files []sourceFile, ignored []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
@@ -111,31 +111,31 @@ func readFiles(path string) (texts []sourceFile, ignored []string, err error) {
 			return nil, nil, err
 		}
 	}
-	texts = make([]sourceFile, 0, len(names))
+	files = make([]sourceFile, 0, len(names))
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, sourceFile{name, data})
+		files = append(files, sourceFile{name, data})
 	}
-	return texts, ignored, nil
+	return files, ignored, nil
 }
 
 // parseFiles parses all files, even after an error, so that the error lists the problems of all files.
-func parseFiles(texts []sourceFile) ([]*Document, error) {
-	docs := make([]*Document, 0, len(texts))
-	var failed []error
-	for _, t := range texts {
-		doc, err := Parse(t.name, t.data)
+func parseFiles(files []sourceFile) ([]*Document, error) {
+	docs := make([]*Document, 0, len(files))
+	var errs []error
+	for _, f := range files {
+		doc, err := Parse(f.name, f.data)
 		if err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 			continue
 		}
 		docs = append(docs, doc)
 	}
-	if failed != nil {
-		return nil, errors.Join(failed...)
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	return docs, nil
 }
@@ -225,28 +225,28 @@ func parseBool(word string) (bool, error) {
 }
 
 // decodeDescriptors accepts only a list. A single descriptor without a list is probably a mistake.
-func decodeDescriptors(d *source.Decoder, n *source.Node, path string, into *[]Descriptor) {
+func decodeDescriptors(d *source.Decoder, n *source.Node, path string, descriptors *[]Descriptor) {
 	if n.Kind != source.List {
 		d.Refuse(n, path, n.Kind.String(), "a list of descriptors, as in [{ key: user, rate_limit: … }]")
 		return
 	}
-	*into = make([]Descriptor, len(n.Items))
+	*descriptors = make([]Descriptor, len(n.Items))
 	for i, item := range n.Items {
-		at := path + "[" + strconv.Itoa(i) + "]"
+		itemPath := path + "[" + strconv.Itoa(i) + "]"
 		if item.Kind != source.Map {
-			d.Refuse(item, at, item.Kind.String(), "a descriptor, as in { key: user, rate_limit: … }")
+			d.Refuse(item, itemPath, item.Kind.String(), "a descriptor, as in { key: user, rate_limit: … }")
 			continue
 		}
-		d.Fields(item, at, &(*into)[i])
+		d.Fields(item, itemPath, &(*descriptors)[i])
 	}
 }
 
-func decodeMetadata(d *source.Decoder, n *source.Node, path string, into *structpb.Struct) {
+func decodeMetadata(d *source.Decoder, n *source.Node, path string, metadata *structpb.Struct) {
 	if n.Kind != source.Map {
 		d.Refuse(n, path, n.Kind.String(), "a mapping, as in { service: search }")
 		return
 	}
-	into.Fields = fieldsOf(n)
+	metadata.Fields = fieldsOf(n)
 }
 
 func fieldsOf(n *source.Node) map[string]*structpb.Value {

@@ -17,7 +17,7 @@ const (
 // appendKey appends the counter key of a descriptor. nodes are the matches of its entries; there are none if the
 // request states the limit. multiplier is the number of units in the limit's period.
 func appendKey(dst []byte, domain string, entries []entry, nodes []*node, suffix byte, multiplier uint32) []byte {
-	at := len(dst)
+	start := len(dst)
 	dst = append(dst, keyPrefix...)
 	dst = appendText(dst, domain)
 	for i := range entries {
@@ -32,9 +32,9 @@ func appendKey(dst []byte, domain string, entries []entry, nodes []*node, suffix
 	if multiplier > 1 {
 		dst = binary.AppendUvarint(dst, uint64(multiplier))
 	}
-	if len(dst)-at > headgate.MaxKeyBytes {
-		sum := sha256.Sum256(dst[at:])
-		dst = append(append(dst[:at], hashedKeyPrefix...), sum[:]...)
+	if len(dst)-start > headgate.MaxKeyBytes {
+		sum := sha256.Sum256(dst[start:])
+		dst = append(append(dst[:start], hashedKeyPrefix...), sum[:]...)
 	}
 	return dst
 }

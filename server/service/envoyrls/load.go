@@ -17,19 +17,19 @@ var errNoFiles = errors.New("no configuration: want a file with the extension .y
 func (s *Server) load() error {
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()
-	texts, ignored, err := readFiles(s.config.Path)
+	files, ignored, err := readFiles(s.config.Path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	if len(texts) == 0 {
+	if len(files) == 0 {
 		return fmt.Errorf("%s: %w", s.config.Path, errNoFiles)
 	}
-	if s.table.Load() != nil && slices.EqualFunc(texts, s.loadedFiles, sourceFile.equal) {
+	if s.table.Load() != nil && slices.EqualFunc(files, s.loadedFiles, sourceFile.equal) {
 		s.lastError = ""
 		s.logIgnored(ignored)
 		return nil
 	}
-	docs, err := parseFiles(texts)
+	docs, err := parseFiles(files)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
@@ -41,7 +41,7 @@ func (s *Server) load() error {
 	s.table.Store(t)
 	s.detailed.clear()
 	s.counts.loads.Add(1)
-	s.lastError, s.loadedFiles = "", texts
+	s.lastError, s.loadedFiles = "", files
 	s.config.Logger.Info("rate limit configuration loaded",
 		"path", s.config.Path, "domains", len(t.domains), "limits", len(t.limits))
 	s.logIgnored(ignored)
@@ -74,8 +74,8 @@ func namesWithin(names []string, maxBytes int) []string {
 	return names
 }
 
-func (t sourceFile) equal(other sourceFile) bool {
-	return t.name == other.name && bytes.Equal(t.data, other.data)
+func (f sourceFile) equal(other sourceFile) bool {
+	return f.name == other.name && bytes.Equal(f.data, other.data)
 }
 
 // refuse counts and logs an invalid configuration. It does not log the same error twice in a row.

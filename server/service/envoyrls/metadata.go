@@ -50,7 +50,7 @@ func (c *rateLimitCall) appendMetadata() error {
 	if err != nil { // unreachable: keys and values were checked for UTF-8
 		return grpcstatus.Errorf(codes.Internal, "write dynamic_metadata: %v", err)
 	}
-	c.reply.out = grpcwire.AppendText(c.reply.out, 6, data)
+	c.reply.encoded = grpcwire.AppendText(c.reply.encoded, 6, data)
 	return nil
 }
 
@@ -86,16 +86,16 @@ func (o *override) String() string {
 
 // merge adds the fields of from to into, except those that into already has. Mappings that both have are merged
 // recursively.
-func merge(into, from *structpb.Struct) {
-	for name, value := range from.GetFields() {
-		existing, found := into.Fields[name]
+func merge(dst, src *structpb.Struct) {
+	for name, value := range src.GetFields() {
+		existing, found := dst.Fields[name]
 		switch {
 		case !found && value.GetStructValue() != nil: // copy it, because the original belongs to the configuration
 			inner := &structpb.Struct{Fields: map[string]*structpb.Value{}}
 			merge(inner, value.GetStructValue())
-			into.Fields[name] = structpb.NewStructValue(inner)
+			dst.Fields[name] = structpb.NewStructValue(inner)
 		case !found:
-			into.Fields[name] = value
+			dst.Fields[name] = value
 		case existing.GetStructValue() != nil && value.GetStructValue() != nil:
 			merge(existing.GetStructValue(), value.GetStructValue())
 		}

@@ -84,7 +84,7 @@ func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 	if err := s.queryStore(ctx, c); err != nil {
 		return err
 	}
-	s.decideRules(ctx, c)
+	s.decideRuleChecks(ctx, c)
 	overall := s.buildStatuses(c)
 	var failed error
 	for i := range c.outcomes {
@@ -112,23 +112,23 @@ func (s *Server) decideByRules(ctx context.Context, c *rateLimitCall) error {
 	return s.write(c, overall)
 }
 
-// decideRules decides the descriptors for which the request states no limit. Equal descriptors are decided in the order
-// of the request, others concurrently if the store is remote.
-func (s *Server) decideRules(ctx context.Context, c *rateLimitCall) {
+// decideRuleChecks decides the descriptors for which the request states no limit. Equal descriptors are decided in the
+// order of the request, others concurrently if the store is remote.
+func (s *Server) decideRuleChecks(ctx context.Context, c *rateLimitCall) {
 	switch {
 	case s.storeBorrowsKeys || len(c.ruleChecks) == 1:
 		for _, i := range c.ruleChecks {
-			s.decideRule(ctx, c, i)
+			s.decideRuleCheck(ctx, c, i)
 		}
 	case len(c.ruleChecks) > 1:
 		for _, i := range c.ruleChecks {
 			c.buildKey(i, ruleSuffix, 0)
 		}
-		c.eachCounter(c.ruleChecks, string(c.keys), func(i int) { s.decideRule(ctx, c, i) })
+		c.eachCounter(c.ruleChecks, string(c.keys), func(i int) { s.decideRuleCheck(ctx, c, i) })
 	}
 }
 
-func (s *Server) decideRule(ctx context.Context, c *rateLimitCall, i int) {
+func (s *Server) decideRuleCheck(ctx context.Context, c *rateLimitCall, i int) {
 	r, d := c.ruleOutcomes[i], &c.request.descriptors[i]
 	r.subject = subject{domain: c.request.domain, entries: c.entries(i)}
 	options := engine.DecideOptions{Cost: c.outcomes[i].hits, HasCost: d.hasHits || c.request.hits > 0}

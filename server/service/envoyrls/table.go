@@ -66,11 +66,11 @@ const (
 func compile(docs []*Document, merge bool) (*table, error) {
 	t := &table{domains: make(map[string]*level, len(docs))}
 	first := make(map[string]*Document, len(docs))
-	var failed []error
+	var errs []error
 	for _, d := range docs {
 		other := first[d.Domain]
 		if other != nil && !merge {
-			failed = append(failed, d.refuse("domain", rules.Quote(d.Domain),
+			errs = append(errs, d.refuse("domain", rules.Quote(d.Domain),
 				"each domain in one file, or merge_domains: true; "+other.location("domain")+" has the same domain"))
 			continue
 		}
@@ -78,11 +78,11 @@ func compile(docs []*Document, merge bool) (*table, error) {
 			first[d.Domain], t.domains[d.Domain] = d, &level{}
 		}
 		if err := t.fill(t.domains[d.Domain], d, d.Descriptors, ""); err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 		}
 	}
-	if failed != nil {
-		return nil, errors.Join(failed...)
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	return t, nil
 }
@@ -114,9 +114,9 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 	}
 	for i := range list {
 		d := &list[i]
-		here := path + d.label()
-		at := entry{d.Key, d.Value}
-		if l.exact[at] != nil { // within one document, validate has refused it
+		label := path + d.label()
+		key := entry{d.Key, d.Value}
+		if l.exact[key] != nil { // within one document, validate has refused it
 			return doc.refuse("descriptors["+strconv.Itoa(i)+"]", d.label(),
 				"each key and value once in a domain; another file has the same")
 		}
@@ -125,11 +125,11 @@ func (t *table) fill(l *level, doc *Document, list []Descriptor, path string) er
 			n.pattern = d.label()
 		}
 		if r := d.rateLimit(); r != nil {
-			n.limit = t.newLimit(d, r, doc.Domain, here)
+			n.limit = t.newLimit(d, r, doc.Domain, label)
 		}
-		l.exact[at] = n
+		l.exact[key] = n
 		l.addPattern(d.Key, d.Value, n)
-		if err := t.fill(&n.level, doc, d.Descriptors, here+"."); err != nil {
+		if err := t.fill(&n.level, doc, d.Descriptors, label+"."); err != nil {
 			return err
 		}
 	}

@@ -43,28 +43,28 @@ func (c *problemList) descriptors(path string, list []Descriptor) {
 	seen := make(map[entry]int, len(list))
 	for i := range list {
 		d := &list[i]
-		at := path + "[" + strconv.Itoa(i) + "]"
+		itemPath := path + "[" + strconv.Itoa(i) + "]"
 		if d.Key == "" {
-			c.add(at+".key", "", "the key of an entry, not empty")
+			c.add(itemPath+".key", "", "the key of an entry, not empty")
 		} else if first, twice := seen[entry{d.Key, d.Value}]; twice {
 			line, _ := c.file.Locate(path + "[" + strconv.Itoa(first) + "]")
-			c.add(at, "a second "+d.label(), "each key and value once in a list; line "+strconv.Itoa(line)+" has the same")
+			c.add(itemPath, "a second "+d.label(), "each key and value once in a list; line "+strconv.Itoa(line)+" has the same")
 		} else {
 			seen[entry{d.Key, d.Value}] = i
 		}
 		if d.ShareThreshold && !strings.Contains(d.label(), wildcard) {
-			c.add(at+".share_threshold", "true", "a key or value that contains *, whose matches share the limit")
+			c.add(itemPath+".share_threshold", "true", "a key or value that contains *, whose matches share the limit")
 		}
 		if d.Limit != nil {
 			if d.RateLimit != nil {
-				c.add(at+".limit", d.Limit.String(), "either this or rate_limit")
+				c.add(itemPath+".limit", d.Limit.String(), "either this or rate_limit")
 			}
-			c.limit(at+".limit", d.Limit)
+			c.limit(itemPath+".limit", d.Limit)
 		}
 		if d.RateLimit != nil {
-			c.rateLimit(at+".rate_limit", d.RateLimit)
+			c.rateLimit(itemPath+".rate_limit", d.RateLimit)
 		}
-		c.descriptors(at+".descriptors", d.Descriptors)
+		c.descriptors(itemPath+".descriptors", d.Descriptors)
 	}
 }
 
@@ -98,12 +98,12 @@ func (c *problemList) rateLimit(path string, r *RateLimit) {
 			10))
 	}
 	for i, replaced := range r.Replaces {
-		at := path + ".replaces[" + strconv.Itoa(i) + "].name"
+		itemPath := path + ".replaces[" + strconv.Itoa(i) + "].name"
 		switch replaced.Name {
 		case "":
-			c.add(at, "", "the name of another limit")
+			c.add(itemPath, "", "the name of another limit")
 		case r.Name:
-			c.add(at, rules.Quote(r.Name), "the name of another limit, not of this one")
+			c.add(itemPath, rules.Quote(r.Name), "the name of another limit, not of this one")
 		}
 	}
 }

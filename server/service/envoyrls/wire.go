@@ -82,8 +82,8 @@ func (r *request) readDescriptor(in grpcwire.Reader) error {
 		r.tooMany = "descriptors"
 		return in.Err()
 	}
-	at := int32(len(r.entries))
-	r.descriptors = append(r.descriptors, descriptor{from: at, to: at})
+	start := int32(len(r.entries))
+	r.descriptors = append(r.descriptors, descriptor{from: start, to: start})
 	d := &r.descriptors[len(r.descriptors)-1]
 	for tag := in.Next(); tag != 0 && r.tooMany == ""; tag = in.Next() {
 		switch tag {

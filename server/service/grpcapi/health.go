@@ -28,7 +28,7 @@ const maxWatches = 16
 
 var errWatches = status.Error(codes.ResourceExhausted, "too many watches on this connection: want at most 16")
 
-func newHealthServer(s *health.Server, stopping context.Context) *healthServer { //nolint:revive // it is kept
+func newHealthServer(s *health.Server, stopping context.Context) *healthServer { //nolint:revive // the server stores it
 	return &healthServer{Server: s, stopping: stopping, watches: map[net.Addr]int{}}
 }
 

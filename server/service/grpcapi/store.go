@@ -72,11 +72,11 @@ func handleDo(srv any, ctx context.Context, decode func(any) error, _ grpc.Unary
 	}
 	results := make([][]byte, len(c.request.Operations))
 	s.parallel(len(results), func(i int) {
-		d := s.storeCalls.Get().(*storeCall)
-		d.out = d.out[:0]
-		d.do(ctx, &c.request.Operations[i])
-		results[i] = append([]byte(nil), d.out...)
-		d.release()
+		part := s.storeCalls.Get().(*storeCall)
+		part.out = part.out[:0]
+		part.do(ctx, &c.request.Operations[i])
+		results[i] = append([]byte(nil), part.out...)
+		part.release()
 	})
 	for _, result := range results {
 		c.out = append(c.out, result...)

@@ -243,7 +243,7 @@ func TestFieldsCanBeTurnedOff(t *testing.T) {
 func TestFurtherPathsAreServed(t *testing.T) {
 	also := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	a := newAPI(t, "rules: []", httpapi.Config{
-		Token: token(t), Also: map[string]http.Handler{"/json": also},
+		Token: token(t), OtherHandlers: map[string]http.Handler{"/json": also},
 	})
 	a.wants(t, http.StatusTeapot, "", "POST", "/json", "")
 	a.wants(t, 404, "nothing at", "GET", "/jsonx", "")
@@ -252,13 +252,13 @@ func TestFurtherPathsAreServed(t *testing.T) {
 func TestBadSettingsAreRefused(t *testing.T) {
 	e := newAPI(t, "rules: []", httpapi.Config{}).engine
 	for want, c := range map[string]httpapi.Config{
-		"no Engine":                {},
-		"MaxBody 1: want":          {Engine: e, MaxBody: 1},
-		"MaxBatch -1: want":        {Engine: e, MaxBatch: -1},
-		"Parallel 5000: want":      {Engine: e, Parallel: 5000},
-		"MaxBuffered 1: want":      {Engine: e, MaxBuffered: 1},
-		"Jitter -1s":               {Engine: e, Fields: httplimit.Fields{Jitter: -time.Second}},
-		`Also "/openapi.json": wa`: {Engine: e, Also: map[string]http.Handler{"/openapi.json": http.NotFoundHandler()}},
+		"no Engine":                         {},
+		"MaxBody 1: want":                   {Engine: e, MaxBody: 1},
+		"MaxBatch -1: want":                 {Engine: e, MaxBatch: -1},
+		"Parallel 5000: want":               {Engine: e, Parallel: 5000},
+		"MaxBuffered 1: want":               {Engine: e, MaxBuffered: 1},
+		"Jitter -1s":                        {Engine: e, Fields: httplimit.Fields{Jitter: -time.Second}},
+		`OtherHandlers "/openapi.json": wa`: {Engine: e, OtherHandlers: map[string]http.Handler{"/openapi.json": http.NotFoundHandler()}},
 	} {
 		if _, err := httpapi.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -46,8 +46,8 @@ type Config struct {
 	// some dozens for a remote store. Above 1, decisions of one batch about the same client may be made in any order.
 	// Default 1.
 	Parallel int
-	// Also has handlers for other paths. They must check tokens themselves.
-	Also map[string]http.Handler
+	// OtherHandlers has handlers for other paths. They must check tokens themselves.
+	OtherHandlers map[string]http.Handler
 	// Tracer traces calls. Default nil: none are traced.
 	Tracer *traces.Tracer
 	// Logger logs internal errors, at most one per second, and calls of untrusted proxies. Default slog.Default().
@@ -78,9 +78,9 @@ func (c *Config) validate() error {
 	if c.MaxBuffered < int64(c.MaxBody) {
 		return fmt.Errorf("httpapi: MaxBuffered %d: want at least MaxBody, which is %d", c.MaxBuffered, c.MaxBody)
 	}
-	for path := range c.Also {
+	for path := range c.OtherHandlers {
 		if _, served := routes[path]; served || path == "" || path[0] != '/' {
-			return fmt.Errorf("httpapi: Also %q: want a path such as /json that this package does not serve", path)
+			return fmt.Errorf("httpapi: OtherHandlers %q: want a path such as /json that this package does not serve", path)
 		}
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())

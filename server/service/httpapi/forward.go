@@ -38,7 +38,7 @@ type originalRequest struct {
 
 // forwardAuth serves GET /v1/forward-auth. Proxies that forward the client's method may use any method.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
-	denied := deniedStatus(r.URL.RawQuery)
+	denialStatus := parseDenialStatus(r.URL.RawQuery)
 	d := s.decisions.Get().(*decision)
 	defer s.releaseDecision(d)
 	d.request = http.Request{Method: r.Method, Host: r.Host, URL: r.URL, Header: r.Header, RemoteAddr: r.RemoteAddr}
@@ -50,7 +50,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	err := s.identify(r, d)
 	span.End()
 	if err != nil {
-		fail(w, replaceStatus(w, http.StatusBadRequest, denied), err.Error())
+		fail(w, replaceStatus(w, http.StatusBadRequest, denialStatus), err.Error())
 		return
 	}
 	s.warnOfConcurrency()
@@ -58,7 +58,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 		s.respondError(w, r, err)
 		return
 	}
-	s.respondProxy(w, r, d, denied)
+	s.respondProxy(w, r, d, denialStatus)
 }
 
 // identify reads the attributes of the proxy's client.
@@ -92,9 +92,9 @@ func (s *Server) admit(call, request *http.Request) error {
 	return nil
 }
 
-// deniedStatus parses a query such as status=403, which sets the status for denials. It returns 0 for any other query,
-// because some proxies, for example Caddy, append the client's query.
-func deniedStatus(query string) int {
+// parseDenialStatus parses a query such as status=403, which sets the status for denials. It returns 0 for any other
+// query, because some proxies, for example Caddy, append the client's query.
+func parseDenialStatus(query string) int {
 	switch query {
 	case "status=401", "status=403", "status=429", "status=503":
 		status, _ := strconv.Atoi(query[len("status="):]) // cannot fail for these queries
@@ -141,16 +141,16 @@ func (s *Server) restoreRequest(d *decision) error {
 		return err
 	}
 	if fullURL != "" {
-		at, rest, err := splitURL(fullURL)
+		urlHost, urlTarget, err := splitURL(fullURL)
 		switch {
 		case err != nil:
 			return err
-		case host != "" && !strings.EqualFold(host, at):
+		case host != "" && !strings.EqualFold(host, urlHost):
 			return conflict(originalURL, forwardedHost)
-		case target != "" && target != rest:
+		case target != "" && target != urlTarget:
 			return conflict(originalURL, forwardedURI)
 		}
-		host, target = at, rest
+		host, target = urlHost, urlTarget
 	}
 	if host != "" {
 		r.Host = host
@@ -235,7 +235,7 @@ func splitURL(fullURL string) (host, rest string, err error) {
 }
 
 // respondProxy responds with the verdict, after its delay.
-func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decision, denied int) {
+func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decision, denialStatus int) {
 	v := &d.verdict
 	h := w.Header()
 	retryAfter := s.setFields(h, d, s.config.Now())
@@ -251,7 +251,7 @@ func (s *Server) respondProxy(w http.ResponseWriter, r *http.Request, d *decisio
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	status := replaceStatus(w, v.Status, denied)
+	status := replaceStatus(w, v.Status, denialStatus)
 	respondProblem(w, status, httplimit.AppendProblem(nil, v, status, retryAfter))
 }
 

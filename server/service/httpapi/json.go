@@ -108,7 +108,7 @@ func (r *jsonReader) takeObjectStart(want string) error {
 
 // readName returns the name of the next member of an object and its position, and consumes the colon. more is false at
 // the end of the object.
-func (r *jsonReader) readName(first bool) (name string, at int, more bool, err error) {
+func (r *jsonReader) readName(first bool) (name string, pos int, more bool, err error) {
 	switch {
 	case r.take('}'):
 		return "", 0, false, nil
@@ -116,7 +116,7 @@ func (r *jsonReader) readName(first bool) (name string, at int, more bool, err e
 		return "", 0, false, r.unexpected(`"," or "}"`)
 	}
 	r.skipSpace()
-	at = r.pos
+	pos = r.pos
 	if r.peek() != '"' {
 		return "", 0, false, r.unexpected("the name of a field in quotes")
 	}
@@ -126,7 +126,7 @@ func (r *jsonReader) readName(first bool) (name string, at int, more bool, err e
 	if !r.take(':') {
 		return "", 0, false, r.unexpected(`":"`)
 	}
-	return name, at, true, nil
+	return name, pos, true, nil
 }
 
 // checkEnd checks that nothing follows.

@@ -57,10 +57,10 @@ func (p *problem) append(dst []byte) []byte {
 // badBody returns the problem of a body that cannot be parsed.
 func badBody(text string, err error) problem {
 	p := problem{status: http.StatusBadRequest, detail: err.Error()}
-	var at *jsonError
-	if errors.As(err, &at) {
-		p.line, p.column = position(text, at.pos)
-		p.detail = fmt.Sprintf("%d:%d: %s", p.line, p.column, at.Error())
+	var bad *jsonError
+	if errors.As(err, &bad) {
+		p.line, p.column = position(text, bad.pos)
+		p.detail = fmt.Sprintf("%d:%d: %s", p.line, p.column, bad.Error())
 	}
 	return p
 }

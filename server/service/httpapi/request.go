@@ -32,9 +32,9 @@ const (
 )
 
 // add adds a field and reports whether it is new.
-func (f *fieldSet) add(which fieldSet) bool {
-	added := *f&which == 0
-	*f |= which
+func (f *fieldSet) add(field fieldSet) bool {
+	added := *f&field == 0
+	*f |= field
 	return added
 }
 
@@ -51,7 +51,7 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 	}
 	q.from = int32(len(c.attributes))
 	for first := true; ; first = false {
-		name, at, more, err := r.readName(first)
+		name, pos, more, err := r.readName(first)
 		if err != nil {
 			return err
 		}
@@ -77,13 +77,13 @@ func (c *apiCall) readRequest(r *jsonReader, q *request) error {
 			}
 			q.cost, err = r.readInteger(headgate.MaxCount)
 		default:
-			return &jsonError{at, "unknown field " + strconv.Quote(name), "ruleId, client, attributes or cost"}
+			return &jsonError{pos, "unknown field " + strconv.Quote(name), "ruleId, client, attributes or cost"}
 		}
 		if err != nil {
 			return err
 		}
 		if !added {
-			return repeated(name, at)
+			return repeated(name, pos)
 		}
 	}
 	q.to = int32(len(c.attributes))
@@ -98,8 +98,8 @@ func optional(r *jsonReader, want string) (string, error) {
 	return r.readString(want)
 }
 
-func repeated(name string, at int) error {
-	return &jsonError{at, "field " + strconv.Quote(name) + " is given twice", "it once"}
+func repeated(name string, pos int) error {
+	return &jsonError{pos, "field " + strconv.Quote(name) + " is given twice", "it once"}
 }
 
 func (q *request) readClient(r *jsonReader) error {
@@ -110,26 +110,26 @@ func (q *request) readClient(r *jsonReader) error {
 		return err
 	}
 	for first := true; ; first = false {
-		name, at, more, err := r.readName(first)
+		name, pos, more, err := r.readName(first)
 		if err != nil || !more {
 			return err
 		}
-		var which fieldSet
-		var into *string
+		var field fieldSet
+		var target *string
 		switch name {
 		case "userId":
-			which, into = hasUser, &q.user
+			field, target = hasUser, &q.user
 		case "clientIP":
-			which, into = hasIP, &q.ip
+			field, target = hasIP, &q.ip
 		case "apiKey":
-			which, into = hasKey, &q.key
+			field, target = hasKey, &q.key
 		default:
-			return &jsonError{at, "unknown field " + strconv.Quote(name), "userId, clientIP or apiKey"}
+			return &jsonError{pos, "unknown field " + strconv.Quote(name), "userId, clientIP or apiKey"}
 		}
-		if !q.present.add(which) {
-			return repeated(name, at)
+		if !q.present.add(field) {
+			return repeated(name, pos)
 		}
-		if *into, err = optional(r, "a string"); err != nil {
+		if *target, err = optional(r, "a string"); err != nil {
 			return err
 		}
 	}
@@ -143,17 +143,17 @@ func (c *apiCall) readAttributes(r *jsonReader, q *request) error {
 		return err
 	}
 	for first := true; ; first = false {
-		name, at, more, err := r.readName(first)
+		name, pos, more, err := r.readName(first)
 		if err != nil || !more {
 			return err
 		}
 		earlier := c.attributes[q.from:]
 		if len(earlier) == identity.MaxAttributes {
-			return &jsonError{at, "too many attributes", "at most " + strconv.Itoa(identity.MaxAttributes)}
+			return &jsonError{pos, "too many attributes", "at most " + strconv.Itoa(identity.MaxAttributes)}
 		}
 		for i := range earlier {
 			if earlier[i].name == name {
-				return repeated(name, at)
+				return repeated(name, pos)
 			}
 		}
 		value, err := optional(r, "a string")
@@ -205,7 +205,7 @@ func (c *apiCall) readLease() (lease string, err error) {
 	}
 	found := false
 	for first := true; ; first = false {
-		name, at, more, err := r.readName(first)
+		name, pos, more, err := r.readName(first)
 		switch {
 		case err != nil:
 			return "", err
@@ -218,9 +218,9 @@ func (c *apiCall) readLease() (lease string, err error) {
 			}
 			return lease, nil
 		case name != "leaseId":
-			return "", &jsonError{at, "unknown field " + strconv.Quote(name), "leaseId"}
+			return "", &jsonError{pos, "unknown field " + strconv.Quote(name), "leaseId"}
 		case found:
-			return "", repeated(name, at)
+			return "", repeated(name, pos)
 		}
 		found = true
 		if lease, err = r.readString("the leaseId of a decision in quotes"); err != nil {

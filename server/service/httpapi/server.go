@@ -123,7 +123,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	route, found := routes[r.URL.Path]
 	switch {
 	case !found:
-		if handler := s.config.Also[r.URL.Path]; handler != nil {
+		if handler := s.config.OtherHandlers[r.URL.Path]; handler != nil {
 			handler.ServeHTTP(w, r)
 			return
 		}

@@ -9,7 +9,7 @@ import (
 // serveTraced calls serve within a span.
 func (s *Server) serveTraced(w http.ResponseWriter, r *http.Request) {
 	name := r.Method
-	if _, served := routes[r.URL.Path]; served || s.config.Also[r.URL.Path] != nil {
+	if _, served := routes[r.URL.Path]; served || s.config.OtherHandlers[r.URL.Path] != nil {
 		name += " " + r.URL.Path // only known paths, so that clients cannot create any number of span names
 	}
 	ctx, span := s.config.Tracer.StartHTTP(r, name, true)

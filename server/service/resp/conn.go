@@ -183,12 +183,12 @@ func ignoreNormalEnd(err error) error {
 // executeAll executes the complete commands in w.in[:n] and sends their replies. It stores the bytes of an incomplete
 // command in c.partial. The error is a protocolError or a write error.
 func (c *conn) executeAll(w *workspace, n int) (err error) {
-	b, at := w.in[:n], 0
+	b, pos := w.in[:n], 0
 	e := &w.executor
 	executed := false
 	for !c.closing {
 		var size int
-		w.args, size, err = c.server.sizeLimits.parse(b[at:], w.args[:0])
+		w.args, size, err = c.server.sizeLimits.parse(b[pos:], w.args[:0])
 		if err == nil && !c.authenticated && len(w.args) > maxUnauthenticatedArgs {
 			err = errUnauthenticated
 		}
@@ -200,7 +200,7 @@ func (c *conn) executeAll(w *workspace, n int) (err error) {
 		if size == 0 {
 			break
 		}
-		at += size
+		pos += size
 		if len(w.args) == 0 {
 			continue
 		}
@@ -215,7 +215,7 @@ func (c *conn) executeAll(w *workspace, n int) (err error) {
 	}
 	w.pipeline.decideAll(e)
 	if err == nil {
-		err = c.keepPartial(b[at:], executed, e)
+		err = c.keepPartial(b[pos:], executed, e)
 	}
 	if e.commandCount == 1 && c.server.yields {
 		// Let other connections execute their commands first. Then all replies are sent together, and a client program that

@@ -185,8 +185,8 @@ func (n *Node) openAPI() (protocolServer, error) {
 	api, err := httpapi.New(httpapi.Config{
 		Engine: n.engine, Identifier: n.identity, Token: n.service.token, Logins: n.logins, Fields: n.config.ResponseFields(),
 		MaxBody: int(settings.MaxBody), MaxBatch: settings.MaxBatch, Parallel: n.batchParallelism(),
-		Also:   map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
-		Tracer: n.tracer, Logger: log,
+		OtherHandlers: map[string]http.Handler{"/json": envoy, "/healthcheck": envoy}, // they check the token themselves
+		Tracer:        n.tracer, Logger: log,
 	})
 	if err != nil {
 		return nil, err
