@@ -221,9 +221,11 @@ type Clients struct {
 	Clients []ClientRow `json:"clients"`
 }
 
-// A ClientRow is a client with its counts and, if they were asked for, its series.
+// A ClientRow is a client with its counts and, if they were asked for, its series. Hash stands for the client's counters
+// under the rule; it is the same on all nodes with the same secret.
 type ClientRow struct {
 	ClientCount
+	Hash   string        `json:"hash"`
 	Series *ClientSeries `json:"series,omitempty"`
 }
 
@@ -281,7 +283,9 @@ func (h *History) Clients(q ClientsQuery, now time.Time) *Clients {
 		slices.SortStableFunc(list, func(a, b ClientCount) int { return cmp.Compare(a.denialRank(), b.denialRank()) })
 	}
 	for _, c := range list[:min(len(list), q.Limit)] {
-		result.Clients = append(result.Clients, ClientRow{c, series.of(clientRule{c.Client, c.Rule})})
+		result.Clients = append(result.Clients, ClientRow{
+			c, h.options.Namer.HashOf(c.Rule + "\n" + string(c.Client)), series.of(clientRule{c.Client, c.Rule}),
+		})
 	}
 	return result
 }

@@ -47,9 +47,16 @@ function failureOf({ namespace, degraded, timeouts, fallback }: NodesState, show
 export function headingOf({ namespace, unreachable, ended, nodes, of, since, until, fallback }: Failure): string {
   const inside = namespace === undefined ? "" : ` of the namespace ${short(namespace)}`;
   const where = of > 1 || nodes > 1 ? ` on ${nodes} of ${of} nodes${inside}` : inside && ` on the node${inside}`;
-  if (ended && until) return `Failed open${since ? ` from ${stamp(since).slice(11, 19)}` : ""} until ${stamp(until).slice(11, 19)}${where}`;
+  if (ended && until) return `Failed open${period(since, until)}${where}`;
   const what = (fallback?.open_rule_count ?? 0) > 0 || !unreachable ? "Failing open" : "Store unreachable";
   return `${what}${since ? ` since ${stamp(since).slice(11, 16)}` : ""}${where}`;
+}
+
+/** Such as " from 12:03:10 until 12:03:14", or " at 12:03:10" within a second. */
+function period(since: string | undefined, until: string): string {
+  const [from, to] = [since && stamp(since).slice(11, 19), stamp(until).slice(11, 19)];
+  if (from === to) return ` at ${to}`;
+  return from ? ` from ${from} until ${to}` : ` until ${to}`;
 }
 
 /** The error of a store without the name of a package and the system's own words, which the log has. */

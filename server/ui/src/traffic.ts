@@ -32,8 +32,10 @@ export interface ClientTraffic {
   requests: number;
   allowed: number;
   denied: number;
-  /** The true number of requests is smaller than requests by at most this. */
+  /** The true number of requests differs from requests by at most this. */
   error?: number;
+  /** Stands for the counters of the client under the rule. */
+  hash?: string;
   /** The rule is a shadow rule: denied requests passed. */
   shadow?: boolean;
   series?: ClientSeries;

@@ -80,7 +80,8 @@ test("the banner says what fails, and never more nodes than there are", () => {
   assert.deepEqual(headings({ degraded, timeouts, fallback }), ["Failing open since H:M on 3 of 3 nodes"]);
   assert.deepEqual(headings({ degraded: { ...degraded, nodes: 2 }, timeouts, fallback }), ["Failing open since H:M on 3 of 3 nodes"]);
   assert.deepEqual(headings({ timeouts, fallback }), ["Failing open since H:M on 2 of 3 nodes"]);
-  assert.deepEqual(headings({ timeouts: { ...timeouts, until: since }, fallback }), ["Failed open from H:M:S until H:M:S on 2 of 3 nodes"]);
+  assert.deepEqual(headings({ timeouts: { ...timeouts, until: since }, fallback }), ["Failed open at H:M:S on 2 of 3 nodes"]);
+  assert.deepEqual(headings({ timeouts: { ...timeouts, until: "2030-01-01T00:00:04Z" }, fallback }), ["Failed open from H:M:S until H:M:S on 2 of 3 nodes"]);
   assert.equal(failuresOf({ ...well, timeouts })[0]?.reason, "some calls of the store time out");
 });
 

@@ -96,7 +96,7 @@ function ClientLookup({ session }: { session: Session }) {
       <div class="page-head">
         <h1 tabIndex={-1}>Clients</h1>
         <p class="muted lead">
-          Look up one client by its whole name: its limits and what remains, its requests and the last decisions about it. No limit is consumed. If you know a part of the name, look that up, too, or use the search below.
+          A client's limits and what remains, its requests over time, and the last decisions about it. No limit is consumed. If you only know a part of a name, use the search below.
         </p>
       </div>
       <ClientTabs registered={false} />

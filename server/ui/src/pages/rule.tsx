@@ -201,7 +201,7 @@ function DeleteRule({ namespace, item, onStale, onClose, onDone }: Deleting) {
   };
   return (
     <Confirm title={`Delete the rule ${id}?`} yes={`Delete ${id}`} no="Keep it" onYes={remove} onDone={onDone} onClose={onClose} goes>
-      <p>It then limits no requests, on any node of {namespace}. Its history is kept.</p>
+      <p>Every node of the namespace {namespace} then stops applying it, within a second. Its history is kept.</p>
       <Diff text={lineDiff(yaml(item.rule), "")} />
       <NoteField id="delete-note" note={note} onChange={setNote} />
     </Confirm>

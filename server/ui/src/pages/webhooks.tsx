@@ -27,7 +27,7 @@ export function Webhooks({ namespace }: { namespace: string }) {
       <div class="page-head">
         <h1 tabIndex={-1}>Webhooks</h1>
         {data && <p class="summary">{plural(data.webhooks.length, "webhook")}</p>}
-        <p class="muted lead">URLs that receive signed requests about changes of the rules of {namespace}, and about its alerts.</p>
+        <p class="muted lead">URLs that receive a signed request for each rule change or alert in the namespace {namespace}.</p>
       </div>
       {!creating && (
         <div class="toolbar">

@@ -44,7 +44,16 @@ export function HotKeys({ session }: { session: Session }) {
 
 function columns(requests: number): Column<ClientTraffic>[] {
   return [
-    { name: "Client", cell: ({ client }) => (Object.keys(client).length === 0 ? <span class="muted">all clients together</span> : <Pairs of={Object.entries(client)} />) },
+    {
+      name: "Key",
+      means: "The hash of the rule and its client, and the client as the setting traffic.clients shows it",
+      cell: ({ client, hash }) => (
+        <>
+          <code>{hash ?? "–"}</code>
+          <span class="row-note">{Object.keys(client).length === 0 ? "all clients together" : <Pairs of={Object.entries(client)} />}</span>
+        </>
+      ),
+    },
     { name: "Rule", cell: ({ rule }) => <a href={"/rules/" + encodeURIComponent(rule)}>{rule}</a> },
     { name: "Requests", num: true, full: (c) => count(c.requests), cell: (c) => `${rate(c.requests / windowSeconds)}/s` },
     { name: "Share of all requests", num: true, cell: (c) => percent(deniedPercent(requests, Math.min(requests, c.requests))) },

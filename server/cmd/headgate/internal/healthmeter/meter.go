@@ -14,8 +14,8 @@ import (
 const (
 	// window is the time over which rates are averages, and for how long the last request without a limit is reported.
 	window = 10 * time.Second
-	// quiet is the time after which there are no such requests any more. It is a little shorter than two intervals of
-	// callers that observe twice a second.
+	// quiet is the minimum time after which there are no such requests any more. It is a little shorter than two intervals
+	// of callers that observe twice a second.
 	quiet = 900 * time.Millisecond
 	// minElapsed is the minimum time by which counts are divided for a rate, so that one request is no high rate.
 	minElapsed = time.Second
@@ -36,10 +36,11 @@ var _ Metrics = (*telemetry.Metrics)(nil)
 // A Meter computes the statistics of heartbeats. The zero value is ready to use. A Meter is safe for concurrent use.
 type Meter struct {
 	mu       sync.Mutex
-	degraded bool      // the store was degraded at the last reading
-	readings []reading // those of the last window, the oldest first
-	since    time.Time // when requests without a limit began; zero if there are none
-	last     time.Time // the reading that has counted the last one of them
+	degraded bool          // the store was degraded at the last reading
+	readings []reading     // those of the last window, the oldest first
+	since    time.Time     // when requests without a limit began; zero if there are none
+	last     time.Time     // the reading that has counted the last one of them
+	gap      time.Duration // the longest time between two of them
 
 	callsAt time.Time
 	calls   telemetry.Distribution // at callsAt
@@ -75,12 +76,12 @@ func (m *Meter) observe(metrics Metrics, degraded bool, now time.Time) Phase {
 	m.degraded = degraded
 	if n := len(m.readings); n > 0 && !recovered && current.unlimited > m.readings[n-1].unlimited {
 		if m.since.IsZero() {
-			m.since = m.readings[n-1].at
+			m.since, m.last = m.readings[n-1].at, now
 		}
-		m.last = now
+		m.gap, m.last = max(m.gap, now.Sub(m.last)), now
 	}
 	if recovered || now.Sub(m.last) > window {
-		m.since, m.last = time.Time{}, time.Time{}
+		m.since, m.last, m.gap = time.Time{}, time.Time{}, 0
 	}
 	if recovered {
 		m.readings = nil
@@ -106,7 +107,11 @@ func (m *Meter) read(metrics Metrics, now time.Time) reading {
 	return current
 }
 
-func (m *Meter) ended(now time.Time) bool { return !m.since.IsZero() && now.Sub(m.last) >= quiet }
+// ended reports whether there are no requests without a limit any more. If they come now and then, it waits for twice
+// their longest gap, so that it does not change with each of them.
+func (m *Meter) ended(now time.Time) bool {
+	return !m.since.IsZero() && now.Sub(m.last) >= max(quiet, 2*m.gap)
+}
 
 // Stats returns the statistics for a heartbeat. It also observes, as Observe does.
 func (m *Meter) Stats(metrics Metrics, degraded bool, now time.Time) control.HealthStats {
@@ -126,7 +131,12 @@ func (m *Meter) Stats(metrics Metrics, degraded bool, now time.Time) control.Hea
 	if m.since.IsZero() {
 		return stats
 	}
-	seconds := max(now.Sub(base.at), minElapsed).Seconds()
+	end := now
+	if m.ended(now) {
+		end = m.last
+		stats.UnlimitedUntil = end.UTC()
+	}
+	seconds := max(end.Sub(base.at), minElapsed).Seconds()
 	for rule, n := range grown(base.open, current.open) {
 		stats.FailingOpen = append(stats.FailingOpen, control.RuleRate{Rule: rule, PerSecond: float64(n) / seconds})
 	}
@@ -136,9 +146,6 @@ func (m *Meter) Stats(metrics Metrics, degraded bool, now time.Time) control.Hea
 	stats.FailingOpenRules = len(stats.FailingOpen)
 	stats.UnlimitedPerSecond = float64(current.unlimited-base.unlimited) / seconds
 	stats.UnlimitedSince = m.since.UTC()
-	if m.ended(now) {
-		stats.UnlimitedUntil = m.last.UTC()
-	}
 	return stats
 }
 

@@ -84,7 +84,7 @@ func TestTimeoutsAreReportedUntilTheyEnd(t *testing.T) {
 	if got := tick(0); !got.Ended {
 		t.Error("got no end after a second without such requests")
 	}
-	if got, want := text(m.Stats(c, false, now), start), "3.6/s a 3.6 b 1.8 since 5s until 15s"; got != want {
+	if got, want := text(m.Stats(c, false, now), start), "4.0/s a 4.0 b 2.0 since 5s until 15s"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := tick(1); got.Ended || got.Since != start.Add(5*time.Second) {
@@ -94,6 +94,31 @@ func TestTimeoutsAreReportedUntilTheyEnd(t *testing.T) {
 		tick(0)
 	}
 	if got, want := text(m.Stats(c, false, now), start), "0.0/s"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// One call in four seconds times out: after the second one, the failure goes on until there was none for eight seconds.
+func TestRareTimeoutsAreOneFailure(t *testing.T) {
+	start := time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
+	var m Meter
+	c := newCounters()
+	got := ""
+	for i := range 60 {
+		if i%8 == 1 && i < 40 {
+			c.add(map[string]uint64{"a": 1}, 1)
+		}
+		switch phase := m.Observe(c, false, start.Add(time.Duration(i)*500*time.Millisecond)); {
+		case phase.Since.IsZero():
+			got += "."
+		case phase.Ended:
+			got += "e"
+		default:
+			got += "f"
+		}
+	}
+	const fails = "ffffffff"
+	if want := ".ffeeeeee" + fails + fails + fails + fails + fails + "eeeee" + "......"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
