@@ -56,9 +56,9 @@ const maxLoggedPath = 256
 func (ex *exchange) logLine(r *http.Request, o *Observation) accesslog.Line {
 	info := &ex.request
 	line := accesslog.Line{
-		At: ex.g.clock.at(ex.began), Took: o.Took, Method: r.Method, Host: info.host, Path: info.path, Protocol: r.Proto,
-		Route: o.Route, Upstream: o.Upstream, Status: o.Status, Sent: o.Sent, Retries: o.Retries, Aborted: o.Aborted,
-		Err: o.Err,
+		Time: ex.g.clock.at(ex.began), Duration: o.Duration, Method: r.Method, Host: info.host, Path: info.path,
+		Protocol: r.Proto, Route: o.Route, Upstream: o.Upstream, Status: o.Status, Sent: o.Sent, Retries: o.Retries,
+		Aborted: o.Aborted, Err: o.Err,
 	}
 	if info.id != nil {
 		line.ID = info.id[0]

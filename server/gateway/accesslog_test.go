@@ -151,8 +151,8 @@ func TestObserveIsCalledForEveryRequest(t *testing.T) {
 	await.True(t, "all are over", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == 4 })
 	retries := 0
 	for i, o := range seen {
-		if o.Took <= 0 {
-			t.Errorf("%d took %v", i, o.Took)
+		if o.Duration <= 0 {
+			t.Errorf("%d took %v", i, o.Duration)
 		}
 		retries += o.Retries
 	}

@@ -96,7 +96,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 // established.
 func (g *Gateway) stopAccepting() {
 	for _, ls := range g.listeners {
-		if err := ls.bounded.stopSoon(); err != nil {
+		if err := ls.bounded.finishAccepting(); err != nil {
 			g.config.Logger.Warn("close listener", "address", ls.config.Address, "err", err)
 		}
 	}

@@ -49,13 +49,13 @@ type requestInfo struct {
 
 // forwarding describes the attempts to reach an upstream.
 type forwarding struct {
-	fields   []upstream.Field // headers that the gateway sets, instead of changing those of the request
-	upstream *upstreamServer  // of the last attempt
-	retries  int
-	took     time.Duration  // the time that upstreams took
-	unsent   bool           // no upstream has received any part of the request
-	fault    error          // why the request was not served, for the log
-	tunnel   *tunnel.Tunnel // nil unless the connection was upgraded
+	fields       []upstream.Field // headers that the gateway sets, instead of changing those of the request
+	upstream     *upstreamServer  // of the last attempt
+	retries      int
+	upstreamTime time.Duration  // the time that upstreams took
+	unsent       bool           // no upstream has received any part of the request
+	fault        error          // why the request was not served, for the log
+	tunnel       *tunnel.Tunnel // nil unless the connection was upgraded
 }
 
 // responseState is the progress of the response.

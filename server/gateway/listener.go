@@ -102,8 +102,8 @@ const (
 // A deadliner is a listener that can set a deadline for Accept, such as *net.TCPListener.
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// stopSoon makes Accept return the connections that are already established, and then net.ErrClosed.
-func (l *boundedListener) stopSoon() error {
+// finishAccepting makes Accept return the connections that are already established, and then net.ErrClosed.
+func (l *boundedListener) finishAccepting() error {
 	d, ok := l.Listener.(deadliner)
 	if !ok {
 		return l.Close()

@@ -87,7 +87,7 @@ func (ex *exchange) send(w http.ResponseWriter, r *http.Request) {
 		} else {
 			outcome, err = ex.sendTraced(ctx, w, r, s)
 		}
-		f.took += ex.g.clock.Now() - began
+		f.upstreamTime += ex.g.clock.Now() - began
 		if !isUnsent(err) {
 			f.unsent = false
 		}

@@ -19,11 +19,11 @@ type Observation struct {
 	Status int
 	// Sent is the number of bytes of the body that were sent to the client.
 	Sent int64
-	// Took is the duration of the request.
-	Took time.Duration
-	// UpstreamTook is the total duration of all attempts to forward the request, including the time to copy the response
-	// to the client. It is 0 if no upstream was tried.
-	UpstreamTook time.Duration
+	// Duration is the duration of the request.
+	Duration time.Duration
+	// UpstreamDuration is the total duration of all attempts to forward the request, including the time to copy the
+	// response to the client. It is 0 if no upstream was tried.
+	UpstreamDuration time.Duration
 	// Retries is the number of upstreams that were tried after the first.
 	Retries int
 	// Upgraded reports whether the connection was upgraded, Aborted whether the response was cut off.
@@ -201,8 +201,8 @@ func (g *Gateway) record(ex *exchange, r *http.Request) {
 func (g *Gateway) observe(ex *exchange, r *http.Request, logged bool) {
 	o := &ex.observation
 	*o = Observation{
-		Status: ex.response.status, Sent: ex.response.sent, Took: g.clock.Now() - ex.began,
-		UpstreamTook: ex.forward.took, Retries: ex.forward.retries,
+		Status: ex.response.status, Sent: ex.response.sent, Duration: g.clock.Now() - ex.began,
+		UpstreamDuration: ex.forward.upstreamTime, Retries: ex.forward.retries,
 		Aborted: !ex.response.complete, Err: ex.forward.fault, Upgraded: ex.response.status == http.StatusSwitchingProtocols,
 	}
 	if ex.route != nil {

@@ -25,7 +25,7 @@ func readRequest(r *bufio.Reader) (*http.Request, error) {
 }
 
 // If the upstream misbehaves, the client gets an error response, or notices that the response is incomplete.
-func TestBadUpstreams(t *testing.T) {
+func TestFailuresOfUpstreamsGet5xx(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do      func(conn net.Conn, r *bufio.Reader)
 		status  int  // 0 if there is no response at all

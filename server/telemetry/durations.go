@@ -45,8 +45,8 @@ func (m *Metrics) ObserveRequest(o *gateway.Observation) {
 	if o.Upgraded { // its duration is that of the whole connection, such as a WebSocket
 		return
 	}
-	m.gatewayTime.Observe(o.Took.Seconds())
-	if o.UpstreamTook > 0 {
-		m.upstreamTime.observe(o.Route, o.UpstreamTook)
+	m.gatewayTime.Observe(o.Duration.Seconds())
+	if o.UpstreamDuration > 0 {
+		m.upstreamTime.observe(o.Route, o.UpstreamDuration)
 	}
 }

@@ -13,9 +13,9 @@ func TestDurationsOfShardsRequestsAndUpstreams(t *testing.T) {
 	m.ObserveShard("a", 300*time.Microsecond)
 	m.ObserveShard("b", time.Second)
 	m.ObserveShard("a", 30*time.Millisecond)
-	m.ObserveRequest(&gateway.Observation{Route: "shop", Took: 3 * time.Millisecond, UpstreamTook: 2 * time.Millisecond})
-	m.ObserveRequest(&gateway.Observation{Took: time.Millisecond}) // the limiter denied it
-	m.ObserveRequest(&gateway.Observation{Route: "shop", Took: time.Hour, UpstreamTook: time.Hour, Upgraded: true})
+	m.ObserveRequest(&gateway.Observation{Route: "shop", Duration: 3 * time.Millisecond, UpstreamDuration: 2 * time.Millisecond})
+	m.ObserveRequest(&gateway.Observation{Duration: time.Millisecond}) // the limiter denied it
+	m.ObserveRequest(&gateway.Observation{Route: "shop", Duration: time.Hour, UpstreamDuration: time.Hour, Upgraded: true})
 	got := scrape(t, m)
 	for name, want := range map[string]string{
 		`headgate_store_shard_seconds_count{shard="a"}`:                  "2",

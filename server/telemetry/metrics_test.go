@@ -104,7 +104,7 @@ func everything(t *testing.T) *telemetry.Metrics {
 	r.metrics.Timed("redis", &remote{Store: memory(t)})
 	r.metrics.Fault("engine")
 	r.metrics.ObserveShard("10.0.0.1:6379", time.Millisecond)
-	r.metrics.ObserveRequest(&gateway.Observation{Route: "shop", Took: time.Millisecond, UpstreamTook: time.Millisecond})
+	r.metrics.ObserveRequest(&gateway.Observation{Route: "shop", Duration: time.Millisecond, UpstreamDuration: time.Millisecond})
 	return r.metrics
 }
 

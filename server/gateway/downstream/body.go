@@ -40,7 +40,7 @@ func (b *body) Read(p []byte) (int, error) {
 	c := b.conn
 	if !c.in.empty() {
 		n := copy(p, c.in.bytes())
-		c.in.use(n)
+		c.in.consume(n)
 		return b.count(n)
 	}
 	n, err := c.link.rwc.Read(p)
@@ -96,7 +96,7 @@ func (b *body) drain() bool {
 	left := b.left.Load()
 	c := b.conn
 	if n := min(left, int64(len(c.in.bytes()))); n > 0 {
-		c.in.use(int(n))
+		c.in.consume(int(n))
 		left -= n
 	}
 	b.left.Store(0)

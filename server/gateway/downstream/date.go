@@ -7,7 +7,7 @@ import (
 
 // A dateText is the value of the Date header for one second.
 type dateText struct {
-	begin time.Duration // begin of the second, by Server.now
+	start time.Duration // start of the second, by Server.now
 	text  string
 }
 
@@ -16,11 +16,11 @@ type dateText struct {
 func (s *Server) date() string {
 	now := s.now()
 	last := s.lastDate.Load()
-	if last != nil && now >= last.begin && now-last.begin < time.Second {
+	if last != nil && now >= last.start && now-last.start < time.Second {
 		return last.text
 	}
-	at := time.Now()
-	current := &dateText{begin: now - time.Duration(at.Nanosecond()), text: at.UTC().Format(http.TimeFormat)}
+	wallTime := time.Now()
+	current := &dateText{start: now - time.Duration(wallTime.Nanosecond()), text: wallTime.UTC().Format(http.TimeFormat)}
 	s.lastDate.Store(current)
 	return current.text
 }

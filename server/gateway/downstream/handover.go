@@ -77,7 +77,7 @@ func (c *conn) handOver() bool {
 	for len(replayed.rest) < len(http2Preface) {
 		replayed.rest = append(replayed.rest, '\n')
 	}
-	replayed.from.Store(c)
+	replayed.pending.Store(c)
 	if secure, ok := c.link.rwc.(*tls.Conn); ok {
 		return c.server.handover.give(&replayedTLSConn{replayedConn: replayed, secure: secure})
 	}
@@ -90,7 +90,7 @@ type replayedConn struct {
 	rest    []byte // the bytes to return first
 	plain   bool   // the connection is not HTTP/2
 	framing framingScanner
-	from    atomic.Pointer[conn] // the conn that Shutdown waits for; nil after net/http has responded
+	pending atomic.Pointer[conn] // the conn that Shutdown waits for; nil after net/http has responded
 }
 
 func (r *replayedConn) Read(p []byte) (int, error) {
@@ -126,10 +126,10 @@ func (r *replayedConn) Close() error {
 
 // responded ends the wait of Server.Shutdown for the connection.
 func (r *replayedConn) responded() {
-	if r.from.Load() == nil {
+	if r.pending.Load() == nil {
 		return
 	}
-	if c := r.from.Swap(nil); c != nil {
+	if c := r.pending.Swap(nil); c != nil {
 		c.server.forget(c)
 	}
 }

@@ -51,11 +51,11 @@ func (w *response) appendTrailers() {
 func appendField(dst []byte, name, value string) []byte {
 	dst = append(dst, name...)
 	dst = append(dst, ": "...)
-	from := len(dst)
+	start := len(dst)
 	dst = append(dst, strings.Trim(value, " \t\r\n")...)
-	for i, c := range dst[from:] {
+	for i, c := range dst[start:] {
 		if c < ' ' && c != '\t' || c == 0x7f {
-			dst[from+i] = ' '
+			dst[start+i] = ' '
 		}
 	}
 	return append(dst, "\r\n"...)

@@ -58,7 +58,7 @@ func (c *conn) isHTTP2() bool {
 func (c *conn) serveHTTP2(rest []byte) {
 	defer func() { c.end(recover(), true) }()
 	c.clearReadDeadline()
-	c.in.use(len(rest))
+	c.in.consume(len(rest))
 	c.in.release()
 	c.releaseExchange()
 	c.state.CompareAndSwap(stateActive, stateFresh) // no request has begun yet

@@ -88,7 +88,7 @@ func (c *conn) next() readResult {
 			return forNetHTTP
 		case end > 0:
 			return c.parse(b[:end])
-		case isNoRequest(b):
+		case isTooShort(b):
 			return forNetHTTP // net/http also refuses the request before the rest has arrived
 		}
 		// The head arrives in pieces. HeaderTimeout limits the time for all pieces together.
@@ -111,8 +111,8 @@ func (c *conn) next() readResult {
 	}
 }
 
-// isNoRequest reports whether the first line is complete, but too short for a request, such as GET / of HTTP/0.9.
-func isNoRequest(b []byte) bool {
+// isTooShort reports whether the first line is complete, but too short for a request, such as GET / of HTTP/0.9.
+func isTooShort(b []byte) bool {
 	const shortest = len("G / HTTP/1.1")
 	return bytes.IndexByte(b[:min(len(b), shortest)], '\n') >= 0
 }
@@ -145,7 +145,7 @@ func (c *conn) accept(b []byte) readResult {
 	if r.Method == http.MethodPost {
 		c.blankBytes = maxBlanks
 	}
-	c.in.use(len(m.text))
+	c.in.consume(len(m.text))
 	if c.in.empty() {
 		c.in.release()
 	}
@@ -164,7 +164,7 @@ func (c *conn) accept(b []byte) readResult {
 const (
 	// yieldTime is the time in which connections may yield after a connection has waited and got its bytes.
 	yieldTime = 250 * time.Microsecond
-	// longRead is a duration. A read without a socket that takes longer has probably waited.
+	// longRead is the duration above which a read without a socket has probably waited.
 	longRead = 20 * time.Microsecond
 )
 
@@ -211,7 +211,7 @@ func (c *conn) read() error {
 	}
 	began := c.server.now()
 	n, err := c.link.rwc.Read(c.in.room())
-	c.in.added(n)
+	c.in.advance(n)
 	if now := c.server.now(); now-began > longRead {
 		c.server.waited.Store(int64(now))
 	}

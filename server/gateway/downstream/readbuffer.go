@@ -19,7 +19,7 @@ type readBuffer struct {
 
 func (b *readBuffer) bytes() []byte { return b.buf[b.r:b.w] }
 func (b *readBuffer) empty() bool   { return b.r == b.w }
-func (b *readBuffer) use(n int)     { b.r += n }
+func (b *readBuffer) consume(n int) { b.r += n }
 
 // maxBlanks is the maximum number of bytes of line breaks after the body of a POST, which some clients send. net/http
 // has the same limit.
@@ -44,8 +44,8 @@ func (b *readBuffer) release() {
 	b.buf, b.r, b.w = nil, 0, 0
 }
 
-// added must be called after n bytes were read into room.
-func (b *readBuffer) added(n int) { b.w += n }
+// advance must be called after n bytes were read into room.
+func (b *readBuffer) advance(n int) { b.w += n }
 
 // room returns the free part of the buffer. If the buffer is full, it first moves the unused bytes to the beginning.
 func (b *readBuffer) room() []byte {

@@ -75,14 +75,14 @@ func (h *requestHead) parseLine(b []byte) int {
 		return 0
 	}
 	h.plainPath = true
-	for at, c := range target {
+	for pos, c := range target {
 		switch {
 		case http1.IsPlainPathByte(c):
 		case !http1.IsTargetByte(c):
 			return 0
 		case c == '?':
-			h.query = at
-			if slices.ContainsFunc(target[at:], func(c byte) bool { return !http1.IsTargetByte(c) }) {
+			h.query = pos
+			if slices.ContainsFunc(target[pos:], func(c byte) bool { return !http1.IsTargetByte(c) }) {
 				return 0
 			}
 			return next

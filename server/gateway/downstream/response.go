@@ -32,11 +32,11 @@ type response struct {
 
 // responseFraming describes how the body of a response is sent.
 type responseFraming struct {
-	head     bool // the method is HEAD
-	bodyless bool // the status forbids a body
-	framed   bool // the header is complete, with Content-Length or Transfer-Encoding
-	chunked  bool // the body is sent in chunks
-	body     int  // index of the body in out, until framed is set
+	isHEAD    bool // the method is HEAD
+	bodyless  bool // the status forbids a body
+	headEnded bool // the header is complete, with Content-Length or Transfer-Encoding
+	chunked   bool // the body is sent in chunks
+	bodyStart int  // index of the body in out, until headEnded is set
 }
 
 var (
@@ -50,7 +50,7 @@ func (w *response) begin(r *http.Request) {
 		clear(w.header)
 	}
 	w.out = w.out[:0]
-	w.responseFraming = responseFraming{head: r.Method == http.MethodHead}
+	w.responseFraming = responseFraming{isHEAD: r.Method == http.MethodHead}
 	w.ResetPreset()
 	w.Timeout = responsewriter.NewTimeout(w.conn.server.WriteTimeout)
 	w.closes, w.status, w.written = r.Close, 0, 0
@@ -76,7 +76,7 @@ func (w *response) WriteHeader(status int) {
 	}
 	w.HeaderWritten, w.status = true, status
 	w.bodyless = http1.BodyForbidden(status)
-	w.TakePreset(w.header)
+	w.ReadHeader(w.header)
 	if w.conn.current.bodyLeft() > maxDrain {
 		w.closes = true // otherwise the rest of the request's body would have to be read
 	}
@@ -120,20 +120,20 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if !w.framed {
-		if len(w.out)-w.body+len(p) <= maxWholeBody {
+	if !w.headEnded {
+		if len(w.out)-w.bodyStart+len(p) <= maxWholeBody {
 			w.out = append(w.out, p...)
 			return len(p), nil
 		}
-		if missing := sniffLen - (len(w.out) - w.body); !w.NoSniff && missing > 0 {
+		if missing := sniffLen - (len(w.out) - w.bodyStart); !w.NoSniff && missing > 0 {
 			// The detected type must not depend on how the handler divides the first bytes into writes.
 			missing = min(missing, len(p))
 			w.out = append(w.out, p[:missing]...)
 			p = p[missing:]
 		}
-		w.frame(false)
+		w.endHead(false)
 	}
-	if w.head || len(p) == 0 {
+	if w.isHEAD || len(p) == 0 {
 		return n, nil
 	}
 	if w.chunked {
@@ -168,8 +168,8 @@ func (w *response) FlushError() error {
 	if !w.HeaderWritten {
 		w.WriteHeader(http.StatusOK)
 	}
-	if !w.framed {
-		w.frame(false)
+	if !w.headEnded {
+		w.endHead(false)
 	}
 	w.flush()
 	return w.err
@@ -180,8 +180,8 @@ func (w *response) finish() {
 	if !w.HeaderWritten {
 		w.WriteHeader(http.StatusOK)
 	}
-	if !w.framed {
-		w.frame(true)
+	if !w.headEnded {
+		w.endHead(true)
 	}
 	if w.chunked {
 		w.out = append(w.out, "0\r\n"...)
@@ -203,7 +203,7 @@ func (w *response) finish() {
 
 // bodyIncomplete reports whether the handler has written less than its Content-Length.
 func (w *response) bodyIncomplete() bool {
-	return w.Length >= 0 && !w.head && !w.bodyless && w.written != w.Length
+	return w.Length >= 0 && !w.isHEAD && !w.bodyless && w.written != w.Length
 }
 
 func (w *response) flush() {
@@ -269,8 +269,8 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if c.deadline.byHandler.Load() {
 		_ = c.link.rwc.SetReadDeadline(time.Time{})
 	}
-	if w.HeaderWritten && !w.framed {
-		w.frame(false)
+	if w.HeaderWritten && !w.headEnded {
+		w.endHead(false)
 	}
 	w.flush()
 	if w.err != nil {

@@ -19,7 +19,7 @@ func (w *response) beginHead() {
 		return w.Replaces(name) || name == "Transfer-Encoding" || name == "Connection" && closes ||
 			name == "Content-Length" && w.bodyless || name == "Content-Type" && w.status == http.StatusNotModified
 	})
-	if !w.Dated {
+	if !w.HasDate {
 		w.out = append(w.out, "Date: "...)
 		w.out = append(w.out, w.conn.server.date()...)
 		w.out = append(w.out, "\r\n"...)
@@ -31,47 +31,47 @@ func (w *response) beginHead() {
 	switch {
 	case w.bodyless, w.Length >= 0 && w.NoSniff, w.Length == 0:
 		w.out = append(w.out, "\r\n"...)
-		w.framed = true
+		w.headEnded = true
 	default:
-		w.body = len(w.out) // frame adds the length and the type when they are known
+		w.bodyStart = len(w.out) // endHead adds the length and the type when they are known
 	}
 }
 
-// frame completes the header with the type and the framing of the body. out already has the beginning of the body, so
-// frame inserts these fields in front of it. whole means that out has the whole body.
-func (w *response) frame(whole bool) {
-	w.framed = true
+// endHead completes the head with the type and the framing of the body. out already has the beginning of the body, so
+// endHead inserts these fields in front of it. whole means that out has the whole body.
+func (w *response) endHead(whole bool) {
+	w.headEnded = true
 	var buffer [128]byte
-	end := buffer[:0]
-	if !w.NoSniff && len(w.out) > w.body {
-		end = append(end, "Content-Type: "...)
-		end = append(end, http.DetectContentType(w.out[w.body:])...)
-		end = append(end, "\r\n"...)
+	fields := buffer[:0]
+	if !w.NoSniff && len(w.out) > w.bodyStart {
+		fields = append(fields, "Content-Type: "...)
+		fields = append(fields, http.DetectContentType(w.out[w.bodyStart:])...)
+		fields = append(fields, "\r\n"...)
 	}
 	switch {
 	case w.Length >= 0:
-	case w.head && (!whole || w.written == 0 || len(w.Trailers) > 0 || w.hasLateTrailers()):
+	case w.isHEAD && (!whole || w.written == 0 || len(w.Trailers) > 0 || w.hasLateTrailers()):
 	case whole && len(w.Trailers) == 0 && !w.hasLateTrailers():
-		end = append(end, "Content-Length: "...)
-		end = strconv.AppendInt(end, w.written, 10)
-		end = append(end, "\r\n"...)
+		fields = append(fields, "Content-Length: "...)
+		fields = strconv.AppendInt(fields, w.written, 10)
+		fields = append(fields, "\r\n"...)
 	default:
 		w.chunked = true
-		end = append(end, "Transfer-Encoding: chunked\r\n"...)
+		fields = append(fields, "Transfer-Encoding: chunked\r\n"...)
 	}
-	end = append(end, "\r\n"...)
-	body := len(w.out) - w.body
-	if w.head {
-		body = 0
+	fields = append(fields, "\r\n"...)
+	bodyLen := len(w.out) - w.bodyStart
+	if w.isHEAD {
+		bodyLen = 0
 	}
-	if w.chunked && body > 0 {
-		end = strconv.AppendInt(end, int64(body), 16)
-		end = append(end, "\r\n"...)
+	if w.chunked && bodyLen > 0 {
+		fields = strconv.AppendInt(fields, int64(bodyLen), 16)
+		fields = append(fields, "\r\n"...)
 	}
-	w.out = append(w.out[:w.body+body], end...)
-	copy(w.out[w.body+len(end):], w.out[w.body:w.body+body])
-	copy(w.out[w.body:], end)
-	if w.chunked && body > 0 {
+	w.out = append(w.out[:w.bodyStart+bodyLen], fields...)
+	copy(w.out[w.bodyStart+len(fields):], w.out[w.bodyStart:w.bodyStart+bodyLen])
+	copy(w.out[w.bodyStart:], fields)
+	if w.chunked && bodyLen > 0 {
 		w.out = append(w.out, "\r\n"...)
 	}
 }

@@ -71,7 +71,7 @@ func (s *socket) readSome(fd uintptr) bool {
 		case n == 0:
 			s.err = io.EOF
 		default:
-			s.in.added(n)
+			s.in.advance(n)
 		}
 		return true
 	}

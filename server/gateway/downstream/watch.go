@@ -79,7 +79,7 @@ func (c *conn) readAhead(done chan struct{}, ctx *requestcontext.Context, room [
 	n, err := c.link.rwc.Read(room)
 	w := &c.watcher
 	w.mu.Lock()
-	c.in.added(n)
+	c.in.advance(n)
 	stopped := w.stopping && errors.Is(err, os.ErrDeadlineExceeded)
 	disconnected := err != nil && n == 0 && !stopped // with n > 0, the next read returns the error again
 	if disconnected {

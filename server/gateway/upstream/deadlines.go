@@ -135,12 +135,12 @@ func (rt *roundTrip) connError(op string, err error) *Error {
 	case rt.ctx.Err() != nil:
 		return rt.pool.contextError(rt.ctx, op)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return rt.pool.fault(FaultTimeout, op, err)
+		return rt.pool.newError(FaultTimeout, op, err)
 	case errors.Is(err, io.EOF):
 		err = errNoResponse
 		if rt.received {
 			err = errTruncated
 		}
 	}
-	return rt.pool.fault(FaultBroken, op, err)
+	return rt.pool.newError(FaultBroken, op, err)
 }

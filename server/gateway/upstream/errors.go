@@ -108,7 +108,7 @@ func IsTooManyOpenFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-func (p *Pool) fault(f Fault, op string, err error) *Error {
+func (p *Pool) newError(f Fault, op string, err error) *Error {
 	return &Error{Fault: f, Op: op, Address: p.config.Address, Err: err}
 }
 
@@ -116,9 +116,9 @@ func (p *Pool) fault(f Fault, op string, err error) *Error {
 // otherwise the client has disconnected.
 func (p *Pool) contextError(ctx context.Context, op string) *Error {
 	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
-		return p.fault(FaultTimeout, op, err)
+		return p.newError(FaultTimeout, op, err)
 	}
-	return p.fault(FaultClient, op, context.Cause(ctx))
+	return p.newError(FaultClient, op, context.Cause(ctx))
 }
 
 // Reasons why requests and responses are refused.
@@ -146,5 +146,5 @@ var (
 	errTooManyWaiting    = errors.New("too many requests wait for a connection")
 	errWaitTimeout       = errors.New("no connection became free in time")
 	errClosed            = errors.New("the pool is closed")
-	errProtocol          = errors.New("the TLS handshake negotiated another protocol than HTTP/1.1")
+	errProtocol          = errors.New("the TLS handshake negotiated a protocol other than HTTP/1.1")
 )

@@ -110,14 +110,14 @@ func (p *Pool) acquire(ctx context.Context, now *time.Time) (*conn, *Error) {
 	switch {
 	case p.closed:
 		p.mu.Unlock()
-		return nil, p.fault(FaultClosed, op, errClosed)
+		return nil, p.newError(FaultClosed, op, errClosed)
 	case p.slots < p.config.MaxConns:
 		p.slots++
 		p.mu.Unlock()
 		return p.connectOrWait(ctx, now)
 	case p.waiters.Len() >= p.config.MaxWaiting:
 		p.mu.Unlock()
-		return nil, p.fault(FaultBusy, op, errTooManyWaiting)
+		return nil, p.newError(FaultBusy, op, errTooManyWaiting)
 	}
 	granted := make(chan grant, 1)
 	element := p.waiters.PushBack(granted)
@@ -139,7 +139,7 @@ func (p *Pool) wait(
 	case <-ctx.Done():
 		fault = p.contextError(ctx, op)
 	case <-timer.C:
-		fault = p.fault(FaultBusy, op, errWaitTimeout)
+		fault = p.newError(FaultBusy, op, errWaitTimeout)
 	}
 	p.mu.Lock()
 	p.waiters.Remove(element)
@@ -161,7 +161,7 @@ func (p *Pool) wait(
 func (p *Pool) useGrant(ctx context.Context, now *time.Time, g grant) (*conn, *Error) {
 	switch {
 	case g.err != nil:
-		return nil, p.fault(FaultClosed, "wait for a connection", g.err)
+		return nil, p.newError(FaultClosed, "wait for a connection", g.err)
 	case g.conn == nil:
 		return p.connect(ctx, now)
 	case !g.conn.isReusable():
@@ -190,9 +190,9 @@ func (p *Pool) connect(ctx context.Context, now *time.Time) (*conn, *Error) {
 	case ctx.Err() != nil:
 		return nil, p.contextError(ctx, op)
 	case IsTooManyOpenFiles(err):
-		return nil, p.fault(FaultBusy, op, err)
+		return nil, p.newError(FaultBusy, op, err)
 	default:
-		return nil, p.fault(FaultDial, op, err)
+		return nil, p.newError(FaultDial, op, err)
 	}
 }
 

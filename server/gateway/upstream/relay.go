@@ -25,13 +25,13 @@ func (rt *roundTrip) readHead() *Error {
 		b := rt.buffer.bytes()
 		end := http1.HeadEnd(b, &scanned)
 		if size := cmp.Or(end, len(b)); size > rt.pool.config.MaxHeaderBytes-rt.interim.bytes {
-			return rt.pool.fault(FaultResponse, op, errHeadSize)
+			return rt.pool.newError(FaultResponse, op, errHeadSize)
 		}
 		if end > 0 {
 			rt.headSize = end
 			if err := rt.head.parse(b[:end]); err != nil {
 				rt.head.status = 0
-				return rt.pool.fault(FaultResponse, op, err)
+				return rt.pool.newError(FaultResponse, op, err)
 			}
 			return nil
 		}
@@ -58,9 +58,9 @@ func (rt *roundTrip) relayInterim() *Error {
 	rt.interim.count++
 	switch {
 	case rt.head.status == http.StatusSwitchingProtocols:
-		return rt.pool.fault(FaultUpgrade, op, errUpgrade)
+		return rt.pool.newError(FaultUpgrade, op, errUpgrade)
 	case rt.interim.count > maxInterim:
-		return rt.pool.fault(FaultResponse, op, errTooManyInterim)
+		return rt.pool.newError(FaultResponse, op, errTooManyInterim)
 	case rt.head.status != http.StatusContinue && rt.r.ProtoAtLeast(1, 1):
 		// The headers that are already set belong to the final response.
 		h := rt.w.Header()
@@ -220,7 +220,7 @@ func (rt *roundTrip) relayChunks() *Error {
 			return rt.relayTrailers()
 		}
 		if err != nil {
-			return rt.pool.fault(FaultResponse, opBody, err)
+			return rt.pool.newError(FaultResponse, opBody, err)
 		}
 		if err := rt.flushClient(); err != nil {
 			return err
@@ -246,13 +246,13 @@ func (rt *roundTrip) relayTrailers() *Error {
 		}
 		end := http1.HeadEnd(b, &scanned)
 		if cmp.Or(end, len(b)) > rt.pool.config.MaxHeaderBytes {
-			return rt.pool.fault(FaultResponse, op, errHeadSize)
+			return rt.pool.newError(FaultResponse, op, errHeadSize)
 		}
 		if end > 0 {
 			fields, err := parseFields(b[:end], 0, rt.head.fields[:0], crlfOnly)
 			rt.head.fields = fields
 			if err != nil {
-				return rt.pool.fault(FaultResponse, op, err)
+				return rt.pool.newError(FaultResponse, op, err)
 			}
 			if err := rt.copyTrailers(string(b[:end])); err != nil {
 				return err
@@ -323,5 +323,5 @@ func (rt *roundTrip) flushClient() *Error {
 
 // clientError returns the Error for a failed write to the client.
 func (rt *roundTrip) clientError(err error) *Error {
-	return rt.pool.fault(FaultClient, "send the response", err)
+	return rt.pool.newError(FaultClient, "send the response", err)
 }

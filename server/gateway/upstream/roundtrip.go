@@ -116,17 +116,17 @@ func (rt *roundTrip) buildRequest() *Error {
 	}
 	var err error
 	if rt.body, err = rt.pool.describeBody(rt.r); err != nil {
-		return rt.pool.fault(FaultRequest, op, err)
+		return rt.pool.newError(FaultRequest, op, err)
 	}
 	if rt.request, err = appendHead(rt.request[:0], rt.r, &rt.overrides, &rt.body); err != nil {
-		return rt.pool.fault(FaultRequest, op, err)
+		return rt.pool.newError(FaultRequest, op, err)
 	}
 	if rt.body.mode != buffered {
 		return nil
 	}
 	if rt.request, err = rt.body.appendBody(rt.request, rt.r.Body); err != nil {
 		rt.closeClientConn()
-		return rt.pool.fault(FaultBody, "read the request's body", err)
+		return rt.pool.newError(FaultBody, "read the request's body", err)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (rt *roundTrip) fail(err *Error) *Error {
 	if s := rt.sender; s != nil {
 		s.stop()
 		if s.readErr != nil {
-			err = rt.pool.fault(FaultBody, "read the request's body", s.readErr)
+			err = rt.pool.newError(FaultBody, "read the request's body", s.readErr)
 		}
 	}
 	if !rt.outcome.Sent && !rt.bodyWasRead() {

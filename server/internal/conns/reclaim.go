@@ -63,8 +63,9 @@ func (c *Conns) reclaim(p *peer, now time.Duration) bool {
 	return false
 }
 
-// reclaimAny closes some connections of peers that have more connections than p, and reports whether it has closed any. It closes denied connections first, then unused, then idle ones. Within each kind, it closes those of the
-// peers with the most connections first. c.mu is held, but may be released during the call.
+// reclaimAny closes some connections of peers that have more connections than p, and reports whether it has closed any.
+// It closes denied connections first, then unused, then idle ones. Within each kind, it closes those of the peers with
+// the most connections first. c.mu is held, but may be released during the call.
 func (c *Conns) reclaimAny(p *peer, now time.Duration) bool {
 	if now-c.reclaimFailed < retryAfter {
 		return false

@@ -46,7 +46,7 @@ func newFleet(t *testing.T, list ...rules.Rule) *fleet {
 	return f
 }
 
-func TestHostsThatShareARedis(t *testing.T) {
+func TestHostsShareLimitsInRedis(t *testing.T) {
 	f := newFleet(t,
 		rules.Rule{ID: "exports", When: is(path, "/exports"), Key: by(user), Limits: limits("10/s burst 2"), OnLimit: delayed(500 * time.Millisecond)},
 		rules.Rule{ID: "own", When: is(path, "/search"), Key: by(user), Limits: limits("3/h", "1000/d sliding-window")},
@@ -163,7 +163,7 @@ func TestHostsThatShareARedis(t *testing.T) {
 }
 
 // While Redis is away, each host goes by what the rules say, and afterwards they share again.
-func TestHostsWithoutTheirRedis(t *testing.T) {
+func TestHostsDecideWithoutRedis(t *testing.T) {
 	safe := headgate.PerHour(1)
 	f := newFleet(t,
 		rules.Rule{ID: "open", When: is(path, "/open"), Limits: limits("1/h")},

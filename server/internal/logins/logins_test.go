@@ -29,7 +29,7 @@ func open(t *testing.T, o logins.Options) *logins.Throttle {
 	return made
 }
 
-func TestAnAddressIsRefusedOnAllListenersAfterTenWrongTokens(t *testing.T) {
+func TestTenWrongTokensRefuseAddressOnAllListeners(t *testing.T) {
 	var log bytes.Buffer
 	o := logins.Options{Limit: headgate.PerHour(10), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	throttle, ctx := open(t, o), context.Background()
@@ -78,7 +78,7 @@ func TestOneNetworkOfIPv6IsOneAddress(t *testing.T) {
 	}
 }
 
-func TestARefusedAddressIsHeardAgainLater(t *testing.T) {
+func TestRefusedAddressIsAcceptedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle, ctx := open(t, logins.Options{}), context.Background()
 		for range 10 {

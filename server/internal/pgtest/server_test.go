@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestAServerKeepsItsDataWhenItIsKilledAndEndsWithItsTest(t *testing.T) {
+func TestKilledServerKeepsItsData(t *testing.T) {
 	var s *Server
 	t.Run("test", func(t *testing.T) {
 		s = Start(t, Options{Durable: true})

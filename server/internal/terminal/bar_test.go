@@ -35,7 +35,7 @@ func TestSparkShowsEveryValueThatIsNotZero(t *testing.T) {
 	}
 }
 
-func TestOnlyAFileCanBeATerminal(t *testing.T) {
+func TestOnlyCharacterDevicesAreTerminals(t *testing.T) {
 	if CanRedraw(&bytes.Buffer{}, nil) {
 		t.Error("got a buffer as a terminal")
 	}

@@ -57,7 +57,7 @@ func readAll(dir string) string {
 	return strings.Join(texts, " ")
 }
 
-func TestFilesOfADirectoryThatComeChangeAndGo(t *testing.T) {
+func TestAddedChangedAndRemovedFilesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, poll := range map[string]time.Duration{"told": time.Hour, "looked at": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestFilesOfADirectoryThatComeChangeAndGo(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfAConfigMap(t *testing.T) {
+func TestSwappedConfigMapDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(mkdir(t, filepath.Join(dir, "..1")), "a"), "one")
@@ -98,7 +98,7 @@ func TestADirectoryOfAConfigMap(t *testing.T) {
 	w.until("five", func() { write(t, filepath.Join(dir, "..four", "a"), "five") })
 }
 
-func TestADirectoryBehindALinkAndOneThatComesLater(t *testing.T) {
+func TestLinkedAndLateDirectoriesAreWatched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(mkdir(t, filepath.Join(dir, "first")), "a"), "one")

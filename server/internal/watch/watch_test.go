@@ -104,7 +104,7 @@ func mkdir(t *testing.T, path string) string {
 	return path
 }
 
-func TestAFileThatIsWrittenInPlace(t *testing.T) {
+func TestFileWrittenInPlaceIsReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, "one")
@@ -113,7 +113,7 @@ func TestAFileThatIsWrittenInPlace(t *testing.T) {
 	w.until("three", func() { write(t, path, "three") })
 }
 
-func TestAFileThatAnEditorReplaces(t *testing.T) {
+func TestReplacedFileIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rules.yaml")
@@ -127,14 +127,14 @@ func TestAFileThatAnEditorReplaces(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereYet(t *testing.T) {
+func TestCreatedFileIsReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	w := start(t, path, time.Hour)
 	w.until("one", func() { write(t, path, "one") })
 }
 
-func TestAFileThatIsRemovedAndComesBack(t *testing.T) {
+func TestRecreatedFileIsReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, "one")
@@ -150,7 +150,7 @@ func TestAFileThatIsRemovedAndComesBack(t *testing.T) {
 
 // Kubernetes keeps the files of a ConfigMap so: rules.yaml -> ..data/rules.yaml, ..data -> ..2026_01, and changes them
 // all at once by renaming a new ..data over the old one.
-func TestAConfigMapThatKubernetesSwaps(t *testing.T) {
+func TestSwappedConfigMapFileIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	version := func(name, text string) {
@@ -171,7 +171,7 @@ func TestAConfigMapThatKubernetesSwaps(t *testing.T) {
 	}
 }
 
-func TestADirectoryOnTheWayThatIsSwapped(t *testing.T) {
+func TestSwappedParentDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, release := range []string{"1", "2"} {
@@ -188,7 +188,7 @@ func TestADirectoryOnTheWayThatIsSwapped(t *testing.T) {
 	w.until("edited", func() { write(t, path, "edited") })
 }
 
-func TestADirectoryThatIsReplacedByAnother(t *testing.T) {
+func TestReplacedDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(mkdir(t, filepath.Join(dir, "conf")), "rules.yaml")
@@ -204,7 +204,7 @@ func TestADirectoryThatIsReplacedByAnother(t *testing.T) {
 	w.until("in place", func() { write(t, path, "in place") })
 }
 
-func TestALinkToAFileElsewhere(t *testing.T) {
+func TestLinkedFileIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	target := filepath.Join(mkdir(t, filepath.Join(dir, "elsewhere")), "target.yaml")
@@ -215,7 +215,7 @@ func TestALinkToAFileElsewhere(t *testing.T) {
 	w.until("two", func() { write(t, target, "two") })
 }
 
-func TestADirectoryThatIsMadeAnewIsFoundByLooking(t *testing.T) {
+func TestRecreatedDirectoryIsFoundByPolling(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etc")
 	path := filepath.Join(mkdir(t, dir), "rules.yaml")
@@ -229,7 +229,7 @@ func TestADirectoryThatIsMadeAnewIsFoundByLooking(t *testing.T) {
 	})
 }
 
-func TestOtherFilesBesideItAreNothing(t *testing.T) {
+func TestOtherFilesAreNotReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rules.yaml")
@@ -246,7 +246,7 @@ func TestOtherFilesBesideItAreNothing(t *testing.T) {
 	}
 }
 
-func TestManyWritesAreToldOnce(t *testing.T) {
+func TestManyWritesAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, "one")

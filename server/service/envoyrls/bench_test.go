@@ -21,8 +21,8 @@ func benchServer(b *testing.B) *envoyrls.Server {
 	return newServer(b, envoyrls.Config{Path: dir, Store: newStore(b, memstore.Options{}), CountDenied: true})
 }
 
-// BenchmarkAnswer is a request of one descriptor, from wire bytes to wire bytes.
-func BenchmarkAnswer(b *testing.B) {
+// BenchmarkDecide is a request of one descriptor, from wire bytes to wire bytes.
+func BenchmarkDecide(b *testing.B) {
 	s := benchServer(b)
 	requests := make([][]byte, 1<<10)
 	for i := range requests {

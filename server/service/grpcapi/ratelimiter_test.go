@@ -69,7 +69,7 @@ func TestRateLimitDecidesByRules(t *testing.T) {
 	}
 }
 
-func TestTermsOfTheCaller(t *testing.T) {
+func TestCallerChoosesRuleAndCost(t *testing.T) {
 	_, address := start(t, Config{})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
 	ctx := patient(t)

@@ -14,7 +14,7 @@ import (
 var blocks = regexp.MustCompile("(?s)```(yaml|http)\n(.*?)```")
 
 // The first block of docs/api.md has rules, and the calls after it get the responses shown there.
-func TestExamplesInDocsAreTrue(t *testing.T) {
+func TestExamplesInDocsMatchResponses(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func TestDecisionsInMemoryAllocateNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkAnswer(b *testing.B) {
+func BenchmarkDecide(b *testing.B) {
 	for name, one := range hotCommands {
 		b.Run(name, func(b *testing.B) {
 			c, w := readyConn(b, true)

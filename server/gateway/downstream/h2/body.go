@@ -18,17 +18,17 @@ type body struct {
 	id        uint32
 	announced http.Header // the Trailer of the request, to which end adds the values
 
-	received received
-	inflow   inflow
-	left     int64 // bytes of the Content-Length that have not arrived yet; -1 without a Content-Length
-	ended    bool  // the client has sent the whole body
-	closed   bool  // reads fail, because the body was closed
-	err      error // why the rest of the body will not arrive
-	trailers http.Header
-	expects  *stream // the stream on which the client waits for 100 Continue; nil if it does not wait
-	deadline time.Time
-	wake     sync.Cond
-	timer    *time.Timer // wakes a read at its deadline; nil if there was none
+	received       receivedBytes
+	inflow         inflow
+	left           int64 // bytes of the Content-Length that have not arrived yet; -1 without a Content-Length
+	ended          bool  // the client has sent the whole body
+	closed         bool  // reads fail, because the body was closed
+	err            error // why the rest of the body will not arrive
+	trailers       http.Header
+	continueStream *stream // the stream on which the client waits for 100 Continue; nil if it does not wait
+	deadline       time.Time
+	wake           sync.Cond
+	timer          *time.Timer // wakes a read at its deadline; nil if there was none
 }
 
 var _ io.ReadCloser = (*body)(nil)
@@ -41,7 +41,7 @@ func newBody(st *stream) *body {
 	}
 	b.wake.L = &st.conn.mu
 	if st.request.expects {
-		b.expects = st
+		b.continueStream = st
 	}
 	return b
 }
@@ -59,7 +59,7 @@ func (b *body) Read(p []byte) (int, error) {
 			return 0, nil
 		case b.received.size > 0:
 			n := b.received.read(c.server, p)
-			c.used(b, n)
+			c.giveBodyWindow(b, n)
 			c.flush()
 			if b.received.size == 0 && b.ended {
 				return n, b.end()
@@ -89,8 +89,8 @@ func (b *body) end() error {
 // await waits until bytes may have arrived, or the end of the body, an error or the deadline. The caller holds conn.mu,
 // which await releases while it waits.
 func (b *body) await() error {
-	if st := b.expects; st != nil {
-		b.expects = nil
+	if st := b.continueStream; st != nil {
+		b.continueStream = nil
 		st.response.sendContinue()
 		b.conn.flush()
 		return nil // flush has released conn.mu, so bytes may have arrived: check again
@@ -133,8 +133,8 @@ func (b *body) close() {
 	if b.closed {
 		return
 	}
-	b.closed, b.expects = true, nil
-	b.conn.giveConn(b.received.drop(b.conn.server))
+	b.closed, b.continueStream = true, nil
+	b.conn.giveConnWindow(b.received.drop(b.conn.server))
 	if b.timer != nil {
 		b.timer.Stop()
 	}
@@ -146,7 +146,7 @@ func (b *body) fail(err error) {
 	if !b.ended && b.err == nil {
 		b.err = err
 	}
-	b.expects = nil
+	b.continueStream = nil
 	b.wake.Broadcast()
 }
 
@@ -190,15 +190,15 @@ func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
 	return true
 }
 
-// received has the bytes of a body that have arrived and were not read yet.
-type received struct {
+// receivedBytes has the bytes of a body that have arrived and were not read yet.
+type receivedBytes struct {
 	chunks []*chunk
 	from   int // where the unread bytes of the first chunk begin
 	to     int // where the bytes of the last chunk end
 	size   int // number of unread bytes
 }
 
-func (r *received) add(s *Server, p []byte) {
+func (r *receivedBytes) add(s *Server, p []byte) {
 	for len(p) > 0 {
 		if len(r.chunks) == 0 || r.to == len(chunk{}) {
 			r.chunks = append(r.chunks, s.chunk())
@@ -211,7 +211,7 @@ func (r *received) add(s *Server, p []byte) {
 	}
 }
 
-func (r *received) read(s *Server, p []byte) int {
+func (r *receivedBytes) read(s *Server, p []byte) int {
 	total := 0
 	for len(p) > 0 && r.size > 0 {
 		end := len(chunk{})
@@ -234,11 +234,11 @@ func (r *received) read(s *Server, p []byte) int {
 }
 
 // drop discards all bytes, and returns their number.
-func (r *received) drop(s *Server) int {
+func (r *receivedBytes) drop(s *Server) int {
 	n := r.size
 	for _, c := range r.chunks {
 		s.chunks.Put(c)
 	}
-	*r = received{}
+	*r = receivedBytes{}
 	return n
 }

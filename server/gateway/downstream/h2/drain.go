@@ -11,11 +11,11 @@ const drainTime = time.Second
 
 // drain is the state of a graceful end of the connection. Conn.mu guards it.
 type drain struct {
-	begun bool        // the end was announced
-	final bool        // the last stream was announced
-	last  uint32      // the last stream, if final
-	ends  bool        // all streams have ended, so the connection ends
-	timer *time.Timer // calls finishDrain if the client does not acknowledge the ping
+	begun   bool        // the end was announced
+	final   bool        // the last stream was announced
+	last    uint32      // the last stream, if final
+	drained bool        // all streams have ended, so the connection ends
+	timer   *time.Timer // calls finishDrain if the client does not acknowledge the ping
 }
 
 // drainData is the content of the ping that Drain sends.
@@ -65,8 +65,8 @@ func (c *Conn) finishDrain() {
 
 // endIfDrained ends the connection if it is drained. c.mu is held.
 func (c *Conn) endIfDrained() {
-	if c.drain.final && c.handlers == 0 && !c.drain.ends {
-		c.drain.ends = true
+	if c.drain.final && c.handlers == 0 && !c.drain.drained {
+		c.drain.drained = true
 		c.wakeReader()
 	}
 }

@@ -56,12 +56,12 @@ func appendField[T string | []byte](dst []byte, name, value T) []byte {
 		}
 	}
 	dst = appendInt(dst, 0, lengthBits, len(value))
-	from := len(dst)
+	start := len(dst)
 	dst = append(dst, value...)
-	if !http1.IsValue(dst[from:]) {
-		for i, c := range dst[from:] {
+	if !http1.IsValue(dst[start:]) {
+		for i, c := range dst[start:] {
 			if c < ' ' && c != '\t' || c == 0x7f {
-				dst[from+i] = ' '
+				dst[start+i] = ' '
 			}
 		}
 	}

@@ -27,8 +27,8 @@ func (f *inflow) give(n int) uint32 {
 	return uint32(n)
 }
 
-// giveConn counts n bytes that were read from any stream, for the window of the connection. c.mu is held.
-func (c *Conn) giveConn(n int) {
+// giveConnWindow counts n bytes that were read from any stream, for the window of the connection. c.mu is held.
+func (c *Conn) giveConnWindow(n int) {
 	if n := c.inflow.give(n); n > 0 {
 		c.queue(appendWindowUpdate(c.frames(), 0, n))
 	}

@@ -207,26 +207,26 @@ func (c *Conn) processData(f *frame) error {
 	}
 	switch {
 	case st == nil && c.resets.has(f.stream):
-		c.giveConn(size)
+		c.giveConnWindow(size)
 		return c.spendIf(size < smallUpdate, 1)
 	case st == nil, body == nil, body.ended:
-		c.giveConn(size)
+		c.giveConnWindow(size)
 		c.reset(f.stream, http2.ErrCodeStreamClosed)
 		return c.spend(1)
 	case !body.inflow.take(size):
-		c.giveConn(size)
+		c.giveConnWindow(size)
 		c.reset(f.stream, http2.ErrCodeFlowControl)
 		return c.spend(1)
 	case !body.count(len(f.payload)):
-		c.giveConn(size)
+		c.giveConnWindow(size)
 		c.reset(f.stream, http2.ErrCodeProtocol)
 		return c.spend(1)
 	}
 	if body.closed {
-		c.giveConn(size) // the bytes are discarded
+		c.giveConnWindow(size) // the bytes are discarded
 	} else {
 		body.received.add(c.server, f.payload)
-		c.used(body, size-len(f.payload)) // padding is discarded: the client may send as much again
+		c.giveBodyWindow(body, size-len(f.payload)) // padding is discarded: the client may send as much again
 	}
 	if end {
 		return c.endBody(st)
@@ -237,12 +237,13 @@ func (c *Conn) processData(f *frame) error {
 	return c.spendIf(len(f.payload) == 0, 1+usefulCredit)
 }
 
-// used must be called when n bytes of body b were read. It allows the client to send n more bytes. c.mu is held.
-func (c *Conn) used(b *body, n int) {
+// giveBodyWindow must be called when n bytes of body b were read. It allows the client to send n more bytes. c.mu is
+// held.
+func (c *Conn) giveBodyWindow(b *body, n int) {
 	if n == 0 {
 		return
 	}
-	c.giveConn(n)
+	c.giveConnWindow(n)
 	if b.ended || b.closed {
 		return // the stream needs no window: no more bytes of the body are expected
 	}

@@ -11,11 +11,11 @@ func uint32At(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 // process processes a frame. An error ends the connection.
 func (c *Conn) process(f *frame) error {
 	r := &c.reader
-	if !r.greeted {
+	if !r.gotSettings {
 		if f.kind != http2.FrameSettings || f.has(http2.FlagSettingsAck) {
 			return &connError{http2.ErrCodeProtocol, "the first frame is not SETTINGS"}
 		}
-		r.greeted = true
+		r.gotSettings = true
 	}
 	if r.block.open && (f.kind != http2.FrameContinuation || f.stream != r.block.stream) {
 		return &connError{http2.ErrCodeProtocol, "a header block is interrupted"}
@@ -144,7 +144,7 @@ func (c *Conn) processSettings(f *frame) error {
 		return &connError{http2.ErrCodeEnhanceYourCalm, "too many settings"}
 	}
 	for b := f.payload; len(b) > 0; b = b[settingSize:] {
-		if err := c.set(http2.SettingID(binary.BigEndian.Uint16(b)), uint32At(b[2:])); err != nil {
+		if err := c.applySetting(http2.SettingID(binary.BigEndian.Uint16(b)), uint32At(b[2:])); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,8 @@ func (c *Conn) processSettings(f *frame) error {
 	return c.spend(settingsCost)
 }
 
-// set applies a setting of the client. c.mu is held.
-func (c *Conn) set(id http2.SettingID, value uint32) error {
+// applySetting applies a setting of the client. c.mu is held.
+func (c *Conn) applySetting(id http2.SettingID, value uint32) error {
 	switch id {
 	case http2.SettingHeaderTableSize:
 		c.peer.resetSize = true

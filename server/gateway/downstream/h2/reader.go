@@ -15,17 +15,17 @@ const readSize = 32 << 10
 
 // A reader is the state of the reading goroutine. No other goroutine uses it.
 type reader struct {
-	buf     *[readSize]byte       // nil while the connection is idle
-	r, w    int                   // buf[r:w] was read from the connection and not yet parsed
-	first   [frameHeaderSize]byte // receives the first bytes after an idle time, because then buf is nil
-	frame   frame
-	decoder *hpack.Decoder
-	block   headerBlock
-	names   map[string]string // canonical names of fields that are not common
-	budget  budget
-	unacked int  // sent SETTINGS frames that the client has not acknowledged
-	greeted bool // the first frame has arrived
-	timing  readTiming
+	buf         *[readSize]byte       // nil while the connection is idle
+	r, w        int                   // buf[r:w] was read from the connection and not yet parsed
+	first       [frameHeaderSize]byte // receives the first bytes after an idle time, because then buf is nil
+	frame       frame
+	decoder     *hpack.Decoder
+	block       headerBlock
+	names       map[string]string // canonical names of fields that are not common
+	budget      budget
+	unacked     int  // sent SETTINGS frames that the client has not acknowledged
+	gotSettings bool // the first frame has arrived
+	timing      readTiming
 }
 
 // readTiming has the times from which the deadlines of reads are computed.
@@ -189,7 +189,7 @@ func (c *Conn) beforeRead() (idle bool, err error) {
 	streams := c.handlers
 	c.mu.Unlock()
 	switch empty := len(r.bytes()) == 0; {
-	case empty && !r.block.open && r.greeted:
+	case empty && !r.block.open && r.gotSettings:
 		if idle = streams == 0; idle {
 			r.release(c.server)
 		}
@@ -220,7 +220,7 @@ func (c *Conn) readLimit() time.Duration {
 			deadline = since + limit
 		}
 	}
-	if !c.reader.greeted {
+	if !c.reader.gotSettings {
 		add(1, s.HeaderTimeout)
 	}
 	if t.partial > 0 {
@@ -245,7 +245,7 @@ func (c *Conn) setReadDeadline() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.drain.ends {
+	if c.drain.drained {
 		return errEnded
 	}
 	t := &c.reader.timing
@@ -269,7 +269,7 @@ func (c *Conn) readExpired() error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.drain.ends {
+	if c.drain.drained {
 		return errEnded
 	}
 	t, now := &c.reader.timing, c.now()
@@ -279,7 +279,7 @@ func (c *Conn) readExpired() error {
 	deadline := c.readLimit()
 	if deadline > 0 && now >= deadline {
 		switch {
-		case t.partial > 0 || !c.reader.greeted:
+		case t.partial > 0 || !c.reader.gotSettings:
 			return &timeoutError{"a frame is incomplete"}
 		case t.pinged > 0:
 			return &timeoutError{"a ping has no response"}

@@ -98,23 +98,23 @@ func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.Hea
 			rest = fields[i:]
 			break
 		}
-		var to *string
+		var target *string
 		switch f.Name {
 		case ":method":
-			to = &p.method
+			target = &p.method
 		case ":scheme":
-			to = &p.scheme
+			target = &p.scheme
 		case ":authority":
-			to = &p.authority
+			target = &p.authority
 		case ":path":
-			to = &p.path
+			target = &p.path
 		default:
 			return nil, false
 		}
-		if *to != "" || f.Value == "" || !isValue(f.Value) {
+		if *target != "" || f.Value == "" || !isValue(f.Value) {
 			return nil, false
 		}
-		*to = f.Value
+		*target = f.Value
 	}
 	switch {
 	case !http1.IsToken(p.method):

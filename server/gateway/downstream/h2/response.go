@@ -90,7 +90,7 @@ func (w *response) WriteHeader(status int) {
 		if http1.BodyForbidden(status) {
 			w.bodyless, w.forbidden = true, true
 		}
-		w.TakePreset(w.header)
+		w.ReadHeader(w.header)
 		w.beginBlock()
 	}
 }

@@ -16,7 +16,7 @@ func (w *response) beginBlock() {
 	}
 	w.block = appendLines(appendStatus(w.block[:0], w.status), w.Lines)
 	w.appendHeader()
-	if !w.Dated {
+	if !w.HasDate {
 		w.block = appendField(w.block, "Date", w.stream.conn.server.Date())
 	}
 }

@@ -152,7 +152,7 @@ func (c *Conn) releaseOut() {
 // wakeWaiting wakes streams that wait for the queue or the window. c.mu is held.
 func (c *Conn) wakeWaiting() {
 	for i, st := range c.sending.waiting {
-		st.waits = false
+		st.isWaiting = false
 		st.wake.Broadcast()
 		c.sending.waiting[i] = nil
 	}

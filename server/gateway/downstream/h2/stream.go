@@ -26,7 +26,7 @@ type stream struct {
 	body      *body // nil if the request has none
 	window    int64 // number of bytes of the response's body that the client still accepts
 	wake      sync.Cond
-	waits     bool        // the stream is in conn.sending.waiting
+	isWaiting bool        // the stream is in conn.sending.waiting
 	timer     *time.Timer // wakes a write at its deadline; nil if there was none
 	err       error       // why the stream has ended early
 	responded bool        // the header of the response was sent
@@ -158,7 +158,7 @@ func (st *stream) release() {
 		st.timer = nil // not reused, because it may be about to run
 	}
 	m := &st.request
-	if st.waits || cap(m.values) > manyFields+fewFields {
+	if st.isWaiting || cap(m.values) > manyFields+fewFields {
 		return
 	}
 	st.response.shrink()
@@ -252,8 +252,8 @@ func (st *stream) await(deadline time.Time, needsWindow bool) error {
 		}
 		st.wakeAfter(left)
 	}
-	if !st.waits && (c.sending.window <= 0 || c.sending.full()) {
-		st.waits = true
+	if !st.isWaiting && (c.sending.window <= 0 || c.sending.full()) {
+		st.isWaiting = true
 		c.sending.waiting = append(c.sending.waiting, st)
 	}
 	st.wake.Wait()

@@ -28,11 +28,11 @@ func (w *workers) serve(st *stream) {
 		go w.run(&worker{next: make(chan *stream, 1)}, st)
 		return
 	}
-	one := w.idle[last]
+	idle := w.idle[last]
 	w.idle[last] = nil
 	w.idle = w.idle[:last]
 	w.mu.Unlock()
-	one.next <- st
+	idle.next <- st
 }
 
 func (w *workers) run(self *worker, st *stream) {
@@ -46,13 +46,13 @@ func (w *workers) run(self *worker, st *stream) {
 }
 
 // park adds a worker to the idle workers. It returns false if there are enough of them.
-func (w *workers) park(one *worker) bool {
+func (w *workers) park(self *worker) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || len(w.idle) >= idlePerCore*runtime.GOMAXPROCS(0) {
 		return false
 	}
-	w.idle = append(w.idle, one)
+	w.idle = append(w.idle, self)
 	return true
 }
 
@@ -61,8 +61,8 @@ func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	for _, one := range w.idle {
-		close(one.next)
+	for _, idle := range w.idle {
+		close(idle.next)
 	}
 	w.idle = nil
 }

@@ -14,8 +14,8 @@ import (
 
 // A Line describes a request.
 type Line struct {
-	At                        time.Time
-	Took                      time.Duration
+	Time                      time.Time
+	Duration                  time.Duration
 	ID, Client                string
 	Method, Host, Path        string
 	Query                     string // like Route and Upstream, not logged if it is empty
@@ -107,7 +107,7 @@ func (l *Logger) writeQueued(limit *lograte.Limit) {
 }
 
 func (l *Logger) write(limit *lograte.Limit, line *Line) {
-	ok, dropped := limit.Allow(line.At)
+	ok, dropped := limit.Allow(line.Time)
 	if !ok {
 		l.dropped.Add(1)
 		return
@@ -116,7 +116,7 @@ func (l *Logger) write(limit *lograte.Limit, line *Line) {
 	attrs = append(attrs,
 		slog.String("id", line.ID), slog.String("client", line.Client), slog.String("method", line.Method),
 		slog.String("host", line.Host), slog.String("path", line.Path), slog.String("protocol", line.Protocol),
-		slog.Int("status", line.Status), slog.Int64("bytes", line.Sent), slog.Float64("seconds", line.Took.Seconds()),
+		slog.Int("status", line.Status), slog.Int64("bytes", line.Sent), slog.Float64("seconds", line.Duration.Seconds()),
 	)
 	if line.Query != "" {
 		attrs = append(attrs, slog.String("query", line.Query))
@@ -143,7 +143,7 @@ func (l *Logger) write(limit *lograte.Limit, line *Line) {
 	if line.Status >= http.StatusInternalServerError || line.Aborted {
 		level = slog.LevelWarn
 	}
-	record := slog.NewRecord(line.At, level, "request", 0)
+	record := slog.NewRecord(line.Time, level, "request", 0)
 	record.AddAttrs(attrs...)
 	if handler := l.options.Logger.Handler(); handler.Enabled(context.Background(), level) {
 		_ = handler.Handle(context.Background(), record) // an error of the log cannot be logged

@@ -43,13 +43,13 @@ type member struct {
 
 	failed, ejections, checks, checksFailed atomic.Int64
 
-	mu         sync.Mutex    // guards the following
-	failures   int           // consecutive failed requests
-	ejected    int           // consecutive ejections
-	ejectedTo  time.Duration // when the ejection ends
-	returnedAt time.Duration // when the upstream began to get requests again
-	differing  int           // consecutive checks whose result differs from isDown
-	lastErr    error
+	mu           sync.Mutex    // guards the following
+	failures     int           // consecutive failed requests
+	ejected      int           // consecutive ejections
+	ejectedUntil time.Duration // when the ejection ends
+	returnedAt   time.Duration // when the upstream began to get requests again
+	differing    int           // consecutive checks whose result differs from isDown
+	lastErr      error
 }
 
 // States of a member. Several can be set at once.
@@ -81,30 +81,30 @@ func (g *Group) Pick(c Clock, tried Tried) int {
 	first := int(g.turns.Add(1)) % n
 	returning, ejected := -1, -1
 	for i := range n {
-		at := first + i
-		if at >= n {
-			at -= n
+		index := first + i
+		if index >= n {
+			index -= n
 		}
-		if tried.has(at) {
+		if tried.has(index) {
 			continue
 		}
-		m := &g.members[at]
+		m := &g.members[index]
 		if m.state.Load() == 0 {
-			return at
+			return index
 		}
 		now := c.Now()
 		switch state := g.current(m, now); {
 		case state == 0:
-			return at
+			return index
 		case state&isDown != 0:
 		case state&isEjected != 0:
 			if ejected < 0 {
-				ejected = at
+				ejected = index
 			}
 		case g.takesTurn(m, now):
-			return at
+			return index
 		case returning < 0:
-			returning = at
+			returning = index
 		}
 	}
 	if returning >= 0 {
@@ -121,7 +121,7 @@ func (g *Group) current(m *member, now time.Duration) uint32 {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if state = m.state.Load(); state&isEjected != 0 && now >= m.ejectedTo {
+	if state = m.state.Load(); state&isEjected != 0 && now >= m.ejectedUntil {
 		g.beginReturn(m, now)
 		state = m.state.Load()
 	}
@@ -182,7 +182,7 @@ func (g *Group) Failed(i int, err error, now time.Duration) (ejected bool) {
 	if m.failures < g.options.EjectAfter && m.state.Load()&isReturning == 0 {
 		return false
 	}
-	m.ejectedTo = now + g.options.EjectFor<<min(m.ejected, 4)
+	m.ejectedUntil = now + g.options.EjectFor<<min(m.ejected, 4)
 	m.ejected++
 	m.ejections.Add(1)
 	m.state.And(^isReturning)

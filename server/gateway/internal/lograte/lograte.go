@@ -36,29 +36,29 @@ func (l *Limit) Allow(now time.Time) (ok bool, dropped int64) {
 
 // A Logger passes log lines on to a *slog.Logger, at most a given number per second.
 type Logger struct {
-	to    *slog.Logger
+	next  *slog.Logger
 	mu    sync.Mutex
 	limit Limit
 }
 
 // NewLogger returns a Logger that passes at most n lines per second on to another logger.
-func NewLogger(to *slog.Logger, n int) *Logger { return &Logger{to: to, limit: PerSecond(n)} }
+func NewLogger(next *slog.Logger, n int) *Logger { return &Logger{next: next, limit: PerSecond(n)} }
 
 // Handler returns a handler that adds the attribute "from" with the source to each line. All handlers of a Logger
 // share its limit.
 func (l *Logger) Handler(source string) slog.Handler {
-	return &handler{logger: l, to: l.to.Handler().WithAttrs([]slog.Attr{slog.String("from", source)})}
+	return &handler{logger: l, next: l.next.Handler().WithAttrs([]slog.Attr{slog.String("from", source)})}
 }
 
 type handler struct {
 	logger *Logger
-	to     slog.Handler
+	next   slog.Handler
 }
 
 var _ slog.Handler = (*handler)(nil)
 
 func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.to.Enabled(ctx, level)
+	return h.next.Enabled(ctx, level)
 }
 
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
@@ -71,13 +71,13 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if dropped > 0 {
 		r.AddAttrs(slog.Int64("dropped", dropped))
 	}
-	return h.to.Handle(ctx, r)
+	return h.next.Handle(ctx, r)
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{logger: h.logger, to: h.to.WithAttrs(attrs)}
+	return &handler{logger: h.logger, next: h.next.WithAttrs(attrs)}
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{logger: h.logger, to: h.to.WithGroup(name)}
+	return &handler{logger: h.logger, next: h.next.WithGroup(name)}
 }

@@ -34,7 +34,7 @@ type Preset struct {
 	Lines    []byte
 	Replaced []string // names of fields in Header that Lines replace
 	NoSniff  bool     // the Content-Type is not detected, because Lines or Header have it, or a Content-Encoding
-	Dated    bool     // Lines or Header have a Date
+	HasDate  bool     // Lines or Header have a Date
 	Length   int64    // the Content-Length; -1 if there is none
 	Trailers []string // names of the announced trailers
 
@@ -44,7 +44,7 @@ type Preset struct {
 // ResetPreset prepares p for another response.
 func (p *Preset) ResetPreset() {
 	p.Lines, p.Replaced, p.Trailers = p.Lines[:0], nil, p.Trailers[:0]
-	p.NoSniff, p.Dated, p.HeaderWritten, p.Length = false, false, false, -1
+	p.NoSniff, p.HasDate, p.HeaderWritten, p.Length = false, false, false, -1
 }
 
 // HeaderLines implements ResponseWriter.
@@ -67,7 +67,7 @@ func (p *Preset) TryAddHeaderLine(name, value string) bool {
 	case "Connection", "Trailer", "Transfer-Encoding":
 		return false
 	case "Date":
-		p.Dated = true
+		p.HasDate = true
 	case "Content-Type":
 		p.NoSniff = true
 	case "Content-Encoding":
@@ -86,9 +86,9 @@ func (p *Preset) TryAddHeaderLine(name, value string) bool {
 // Replaces reports whether Lines replace the field of this name in Header.
 func (p *Preset) Replaces(name string) bool { return slices.Contains(p.Replaced, name) }
 
-// TakePreset sets Length, Trailers, Dated and NoSniff from the fields of Header. It deletes an invalid
+// ReadHeader sets Length, Trailers, HasDate and NoSniff from the fields of Header. It deletes an invalid
 // Content-Length from Header.
-func (p *Preset) TakePreset(h http.Header) {
+func (p *Preset) ReadHeader(h http.Header) {
 	if len(p.Lines) > 0 && p.Replaces("Content-Type") {
 		p.NoSniff = true
 	}
@@ -108,7 +108,7 @@ func (p *Preset) TakePreset(h http.Header) {
 		}
 	}
 	if _, ok := h["Date"]; ok {
-		p.Dated = true
+		p.HasDate = true
 	}
 	if _, ok := h["Content-Type"]; ok {
 		p.NoSniff = true

@@ -68,16 +68,16 @@ func (t *Transport) copyBody(w http.ResponseWriter, response *http.Response, sta
 	defer buffers.Put(buffer)
 	for {
 		stall.Reset(t.stall)
-		got, err := response.Body.Read(buffer[:])
+		read, err := response.Body.Read(buffer[:])
 		stall.Stop() // the time of a slow client does not count
-		if got > 0 {
-			sent, failed := w.Write(buffer[:got])
+		if read > 0 {
+			sent, writeErr := w.Write(buffer[:read])
 			n += int64(sent)
-			if failed == nil && flush != nil {
-				failed = flush()
+			if writeErr == nil && flush != nil {
+				writeErr = flush()
 			}
-			if failed != nil {
-				return n, &writeError{err: failed}
+			if writeErr != nil {
+				return n, &writeError{err: writeErr}
 			}
 		}
 		switch {

@@ -148,8 +148,8 @@ func (t *Transport) Upgrade(
 		return t.relay(ctx, cancel, w, response)
 	}
 	if !strings.EqualFold(response.Header.Get("Upgrade"), protocol) {
-		out := upstream.Outcome{Status: response.StatusCode}
-		return out, t.NewError(upstream.FaultResponse, "upgrade", errOtherProtocol)
+		outcome := upstream.Outcome{Status: response.StatusCode}
+		return outcome, t.NewError(upstream.FaultResponse, "upgrade", errOtherProtocol)
 	}
 	conn, ok := response.Body.(io.ReadWriteCloser)
 	if !ok {

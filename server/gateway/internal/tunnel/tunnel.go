@@ -198,18 +198,18 @@ func (t *Tunnel) closeIfIdle() {
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// copyOneWay copies the bytes of one direction until from ends, and then closes the sending side of to. After an error,
+// copyOneWay copies the bytes of one direction until src ends, and then closes the sending side of dst. After an error,
 // it closes the tunnel.
-func (t *Tunnel) copyOneWay(to io.Writer, from io.Reader) (n int64) {
+func (t *Tunnel) copyOneWay(dst io.Writer, src io.Reader) (n int64) {
 	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
 	for {
-		got, err := from.Read(buffer[:])
-		if got > 0 {
+		read, err := src.Read(buffer[:])
+		if read > 0 {
 			t.active.Store(int64(t.set.now()))
-			sent, failed := to.Write(buffer[:got])
+			sent, writeErr := dst.Write(buffer[:read])
 			n += int64(sent)
-			if failed != nil {
+			if writeErr != nil {
 				t.Close()
 				return n
 			}
@@ -218,7 +218,7 @@ func (t *Tunnel) copyOneWay(to io.Writer, from io.Reader) (n int64) {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, io.EOF) || conns.CloseWrite(to) != nil {
+		if !errors.Is(err, io.EOF) || conns.CloseWrite(dst) != nil {
 			t.Close()
 		}
 		return n

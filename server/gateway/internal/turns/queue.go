@@ -32,7 +32,8 @@ const (
 	quickTime = 10 * time.Millisecond
 	// promptTime is the time after a response in which the client must send its next request to keep the turn.
 	promptTime = 15 * time.Millisecond
-	// fairWait is a wait of the first connection in the queue. If it has waited for so long, turns end after one request.
+	// fairWait limits the length of turns: if the first connection in the queue has waited for so long, turns end after
+	// one request.
 	fairWait = 150 * time.Millisecond
 	// maxWait is the longest wait of a connection. After this time, the connection is served without a turn.
 	maxWait = 200 * time.Millisecond

@@ -32,6 +32,7 @@ func sum(to, from map[string]uint64) {
 		to[k] += n
 	}
 }
+
 func newCounters() *counters { return &counters{open: map[string]uint64{}, other: map[string]uint64{}} }
 
 func text(s control.HealthStats, start time.Time) string {
