@@ -21,11 +21,11 @@ func (p *Plan) newHead() int64 {
 	switch p.kind {
 	case KindBucket:
 		return head | p.rate.units
-	case KindBuckets:
+	case KindSlidingBuckets:
 		return head | p.width
 	case KindCounters, KindCustom:
 		return head | int64(p.limit.Algorithm)<<algorithmShift | p.period
-	case KindWindow:
+	case KindFixedWindow:
 		if p.limit.Staggered {
 			head |= staggeredBit
 		}
@@ -55,7 +55,7 @@ func (p *Plan) Owns(s State) bool {
 	switch p.kind {
 	case KindBucket:
 		return s[bucketPeriod] == p.rate.micros
-	case KindBuckets:
+	case KindSlidingBuckets:
 		return int64(len(s)-ringCounts) == p.buckets
 	default:
 		return true
@@ -104,7 +104,7 @@ func (p *Plan) Carry(s State, shift, now int64) State {
 		return s
 	}
 	at, units := s.Consumed(now - shift)
-	if s.kind() == KindLog && p.kind == KindLog && units > 0 {
+	if s.kind() == KindSlidingLog && p.kind == KindSlidingLog && units > 0 {
 		first, _ := s.liveEntries(at - s[headWord]&numberMask)
 		return append(State{p.head, units, at, logEntries}, s[first:]...)
 	}
@@ -178,7 +178,7 @@ var firstOfKind = func() (first [Kinds]headgate.Algorithm) {
 
 // ConsumedPair does the same as Consumed, for a Pair of the plan.
 func (p *Plan) ConsumedPair(pair Pair, now int64) (at, units int64) {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		advanced, _ := p.advanceWindow(pair, now)
 		return consumption(pair.Last, now, pair.Units, advanced.Units)
 	}

@@ -95,7 +95,7 @@ func (p *Plan) giveWindow(w Pair, now, n, at int64) Pair {
 	return w
 }
 
-func (fixedWindow) kind() Kind { return KindWindow }
+func (fixedWindow) kind() Kind { return KindFixedWindow }
 
 func (fixedWindow) words(*Plan) (initial, growth int) { return windowWords, 0 }
 

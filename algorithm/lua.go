@@ -122,33 +122,34 @@ func (p *Plan) DecodeState(packed string, s State) (found State, ok bool) {
 		return s, r.ok()
 	}
 	switch r.number(1) {
-	case 'b':
+	case 'b': // bucket with small numbers
 		s = r.bucket(s, 2, 5, 3)
-	case 'B':
+	case 'B': // bucket with large numbers
 		s = r.bucket(s, 6, 6, 6)
-	case 'w':
-		s = append(s, headFor(KindWindow, r.number(6)), r.time(), r.number(6))
-	case 'v':
-		s = append(s, headFor(KindWindow, r.number(6))|staggeredBit, r.time(), r.number(6))
-	case 's':
-		s = append(s, headFor(KindWindows, r.number(6)), r.time(), 0, r.number(5))
-		s[windowsCurrent], s[windowsPrevious] = s[windowsPrevious]>>20, s[windowsPrevious]&(1<<20-1)
-	case 'S':
-		s = append(s, headFor(KindWindows, r.number(6)), r.time(), r.number(6), r.number(6))
-	case 'r':
+	case 'w': // fixed-window
+		s = append(s, headFor(KindFixedWindow, r.number(6)), r.time(), r.number(6))
+	case 'v': // staggered fixed-window
+		s = append(s, headFor(KindFixedWindow, r.number(6))|staggeredBit, r.time(), r.number(6))
+	case 's': // sliding-window with small counts: both are in one number, the current one above the lowest 20 bits
+		s = append(s, headFor(KindSlidingWindow, r.number(6)), r.time())
+		counts := r.number(5)
+		s = append(s, counts>>20, counts&(1<<20-1))
+	case 'S': // sliding-window with large counts
+		s = append(s, headFor(KindSlidingWindow, r.number(6)), r.time(), r.number(6), r.number(6))
+	case 'r': // sliding-buckets
 		bytes := int(r.number(1))
-		s = append(s, headFor(KindBuckets, r.number(6)), r.time())
+		s = append(s, headFor(KindSlidingBuckets, r.number(6)), r.time())
 		for r.ok() && r.rest != "" {
 			s = append(s, r.number(max(bytes, 1)))
 		}
 		return s, r.ok() && len(s) > ringCounts && s[headWord]&numberMask > 0
-	case 'l':
-		s = append(s, headFor(KindLog, r.number(6)), r.number(3), r.time(), logEntries)
+	case 'l': // sliding-log
+		s = append(s, headFor(KindSlidingLog, r.number(6)), r.number(3), r.time(), logEntries)
 		for r.ok() && r.rest != "" {
 			s = append(s, r.time(), r.number(3))
 		}
 		return s, r.ok() && s.hasLogSum()
-	case 'c':
+	case 'c': // counters
 		s = r.counters(s)
 	default:
 		return s, false

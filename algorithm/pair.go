@@ -15,11 +15,11 @@ type Pair struct {
 }
 
 // IsPair reports whether the plan's state is a Pair.
-func (p *Plan) IsPair() bool { return p.kind == KindBucket || p.kind == KindWindow }
+func (p *Plan) IsPair() bool { return p.kind == KindBucket || p.kind == KindFixedWindow }
 
 // DecidePair does the same as Decide, for a Pair.
 func (p *Plan) DecidePair(s Pair, now, n int64) headgate.Decision {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		return p.decideWindow(s, now, n)
 	}
 	return p.decideBucket(s, now, n)
@@ -33,7 +33,7 @@ func (p *Plan) PeekPair(s Pair, now, n int64) headgate.Decision {
 // LevelPair returns the number of units in a Pair that count at now: the capacity minus the Remaining that DecidePair
 // returns for no units.
 func (p *Plan) LevelPair(s Pair, now int64) int64 {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		w, _ := p.advanceWindow(s, now)
 		return w.Units
 	}
@@ -70,7 +70,7 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 // counts as the latest decision when the limit changes: if the key of a bucket is in debt, or if fewer whole units count
 // than at the latest decision. Otherwise, it has the same effect as s, which need not be replaced.
 func (p *Plan) DenyPair(s Pair, now int64) Pair {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		return s
 	}
 	moved, drained := s.slide(p.rate, now)
@@ -86,7 +86,7 @@ func (p *Plan) DescribeTaken(s Pair, now, n int64) (d headgate.Decision) {
 // Describe does the same as DescribeTaken, but writes the decision to *d, which avoids a copy.
 func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
 	*d = headgate.Decision{}
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		p.describeTakenFromWindow(d, s, now, n)
 	} else {
 		p.describeTakenFromBucket(d, s, now, n)
@@ -95,7 +95,7 @@ func (p *Plan) Describe(d *headgate.Decision, s Pair, now, n int64) {
 
 // ChargePair does the same as Charge, for a Pair.
 func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		return p.chargeWindow(s, now, n)
 	}
 	return p.chargeBucket(s, now, n)
@@ -104,7 +104,7 @@ func (p *Plan) ChargePair(s Pair, now, n int64) (Pair, headgate.Decision) {
 // GivePair gives back n units to s, a Pair of the plan p: see [State.GiveBack]. r is their receipt, and takenUnder the
 // plan under which they were taken.
 func (p *Plan) GivePair(takenUnder *Plan, s Pair, now, n int64, r headgate.Receipt) Pair {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		return p.giveWindow(s, now, n, r.At)
 	}
 	return p.giveBucket(s, takenUnder, now, n, r.At)
@@ -133,7 +133,7 @@ func PairOf(s State) Pair {
 	switch s.kind() {
 	case KindBucket:
 		return Pair{Time: s[bucketTime], Units: s[bucketUnits], Last: s[bucketLast]}
-	case KindWindow:
+	case KindFixedWindow:
 		return Pair{Time: s[windowTime], Units: s[windowUnits], Last: s[windowTime]}
 	default:
 		return Pair{}
@@ -142,7 +142,7 @@ func PairOf(s State) Pair {
 
 // StateOf returns the plan's state with this Pair. It reuses the memory of s, which may be nil.
 func (p *Plan) StateOf(pair Pair, s State) State {
-	if p.kind == KindWindow {
+	if p.kind == KindFixedWindow {
 		return append(s[:0], p.head, pair.Time, pair.Units)
 	}
 	return append(s[:0], p.head, p.rate.micros, pair.Time, pair.Units, pair.Last)

@@ -53,14 +53,14 @@ type Kind uint8
 
 // The kinds of state. All but KindLeases begin with a head, which holds the kind and one setting of the limit.
 const (
-	KindBucket   Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
-	KindWindow               // head, a Pair: fixed-window
-	KindWindows              // head, latest, current, previous: sliding-window
-	KindBuckets              // head, latest, counts…: sliding-buckets
-	KindLog                  // head, units, latest, first, (time, units)…: sliding-log
-	KindLeases               // latest, (expiry, units, lease)…: concurrency
-	KindCounters             // head, latest, counters…: algorithms without a kind of their own
-	Kinds                    // the number of kinds above
+	KindBucket         Kind = iota // head and rate, a Pair: token-bucket, gcra, leaky-bucket
+	KindFixedWindow                // head, a Pair: fixed-window
+	KindSlidingWindow              // head, latest, current, previous: sliding-window
+	KindSlidingBuckets             // head, latest, counts…: sliding-buckets
+	KindSlidingLog                 // head, units, latest, first, (time, units)…: sliding-log
+	KindLeases                     // latest, (expiry, units, lease)…: concurrency
+	KindCounters                   // head, latest, counters…: algorithms without a kind of their own
+	Kinds                          // the number of kinds above
 
 	// KindCustom is the kind of every [Custom] algorithm: head, latest, units, end, numbers….
 	KindCustom = Kinds

@@ -158,7 +158,7 @@ func (slidingBuckets) give(p *Plan, s State, now, n int64, r headgate.Receipt) S
 	return s
 }
 
-func (slidingBuckets) kind() Kind { return KindBuckets }
+func (slidingBuckets) kind() Kind { return KindSlidingBuckets }
 
 func (slidingBuckets) words(p *Plan) (initial, growth int) { return ringCounts + int(p.buckets), 0 }
 

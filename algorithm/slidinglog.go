@@ -120,7 +120,7 @@ func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State
 	return s
 }
 
-func (slidingLog) kind() Kind { return KindLog }
+func (slidingLog) kind() Kind { return KindSlidingLog }
 
 func (slidingLog) words(*Plan) (initial, growth int) { return logEntries + 2, 2 }
 

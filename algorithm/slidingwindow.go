@@ -136,7 +136,7 @@ func (slidingWindow) give(p *Plan, s State, now, n int64, r headgate.Receipt) St
 	return w.state(p, s)
 }
 
-func (slidingWindow) kind() Kind { return KindWindows }
+func (slidingWindow) kind() Kind { return KindSlidingWindow }
 
 func (slidingWindow) words(*Plan) (initial, growth int) { return windowsWords, 0 }
 

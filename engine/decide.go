@@ -98,53 +98,83 @@ func (v *Verdict) match(s rules.Subject, id string) error {
 	return nil
 }
 
-// applyLimits applies the rules in v.matched to the request.
-func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOptions) error {
-	var stages uint32 // bit set of the stages of the rules whose limits can deny; Engine.stage explains stages
-	hasShadows := false
-	plain := !o.skipSlots                   // see Verdict.PlainAllow
-	allSimple := !o.skipSlots && !o.HasCost // all rules with limits to check are simple: see isSimple
+// A survey says which checks the matched rules need.
+type survey struct {
+	stages     uint32 // bit set of the stages of the rules whose limits can deny; Engine.stage explains stages
+	hasShadows bool   // a shadow rule has limits to check
+	allSimple  bool   // all rules with limits to check are simple: see isSimple
+	denied     bool   // a rule denies whatever its counters say; v is the denial
+}
+
+// surveyRules returns which checks the rules in v.matched need, and sets v.plainAllow. If a rule denies the request
+// whatever its counters say, it sets the verdict instead.
+func (v *Verdict) surveyRules(s rules.Subject, o *DecideOptions) survey {
+	found := survey{allSimple: !o.skipSlots && !o.HasCost}
+	plain := !o.skipSlots // see Verdict.PlainAllow
 	for i := range v.matched {
 		m := &v.matched[i]
 		switch {
-		case m.Effect != match.Limited:
-			if m.Effect.Denies() {
-				if !isShadow(m) {
-					v.deny(m)
-					if v.engine.config.Observe != nil && (m.Effect == match.Blocked || m.Effect == match.UnknownClient) {
-						v.keys = m.AppendKeyBase(v.keys, s) // Verdict.BlockedClient reads it
-					}
-					return nil
+		case m.Effect.Denies():
+			if !isShadow(m) {
+				v.deny(m)
+				if v.engine.config.Observe != nil && (m.Effect == match.Blocked || m.Effect == match.UnknownClient) {
+					v.keys = m.AppendKeyBase(v.keys, s) // Verdict.BlockedClient reads it
 				}
-				plain = false
+				return survey{denied: true}
 			}
+			plain = false
+		case m.Effect != match.Limited:
 		case isSimple(m):
-			stages |= 1 << v.engine.stage(m)
+			found.stages |= 1 << v.engine.stage(m)
 		case isShadow(m):
-			hasShadows, allSimple = true, false
+			found.hasShadows, found.allSimple = true, false
 		default:
-			stages |= 1 << v.engine.stage(m)
-			allSimple = false
+			found.stages |= 1 << v.engine.stage(m)
+			found.allSimple = false
 		}
 	}
-	v.plainAllow = plain && !hasShadows
+	v.plainAllow = plain && !found.hasShadows
+	return found
+}
+
+// applyLimits applies the rules in v.matched to the request.
+func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOptions) error {
+	found := v.surveyRules(s, o)
+	if found.denied {
+		return nil
+	}
 	store := v.engine.stores.byMode[rules.ScopeRegion][rules.ByStore] // the store of simple rules
-	if allSimple && stages != 0 && v.engine.stores.list[store].borrowsKeys {
-		if stages&unsharedStages != 0 {
+	if found.allSimple && found.stages != 0 && v.engine.stores.list[store].borrowsKeys {
+		if found.stages&unsharedStages != 0 {
 			v.addSimple(s, store, false)
 		}
-		if stages&^unsharedStages != 0 {
+		if found.stages&^unsharedStages != 0 {
 			v.addSimple(s, store, true)
 		}
 		v.enforcedCount = len(v.checks)
-		if v.engine.config.Trace != nil {
-			return v.takeTraced(ctx, o, store)
-		}
-		return v.takeSimple(ctx, o, store)
+	} else {
+		v.addChecks(ctx, s, o, found)
+		store = noStore
 	}
+	switch {
+	case len(v.checks) == 0:
+		return nil
+	case v.engine.config.Trace != nil:
+		return v.takeTraced(ctx, o, store)
+	case store != noStore:
+		return v.takeSimple(ctx, o, store)
+	default:
+		return v.take(ctx, o)
+	}
+}
+
+// addChecks adds the checks of all rules with limits: first those that can deny, in the order of their stages, then
+// those of shadow rules.
+func (v *Verdict) addChecks(ctx context.Context, s rules.Subject, o *DecideOptions, found survey) {
 	b := checkBuilder{
 		v: v, ctx: ctx, subject: s, cost: o.Cost, hasCost: o.HasCost, noWait: o.NoWait, skipSlots: o.skipSlots,
 	}
+	stages := found.stages
 	oneStage := stages&(stages-1) == 0
 	for ; stages != 0; stages &= stages - 1 { // from the lowest stage on; this clears its bit
 		stage := bits.TrailingZeros32(stages)
@@ -155,27 +185,20 @@ func (v *Verdict) applyLimits(ctx context.Context, s rules.Subject, o *DecideOpt
 		}
 	}
 	v.enforcedCount = len(v.checks)
-	if hasShadows {
+	if found.hasShadows {
 		for i := range v.matched {
 			if m := &v.matched[i]; m.Effect == match.Limited && isShadow(m) {
 				b.add(i)
 			}
 		}
 	}
-	if len(v.checks) == 0 {
-		return nil
-	}
 	if b.mustCopyStrings {
 		v.copyStrings()
 	}
-	if v.engine.config.Trace != nil {
-		return v.takeTraced(ctx, o, noStore)
-	}
-	return v.take(ctx, o)
 }
 
 // unsharedStages is the bit set of the even stages, whose keys clients do not share.
-const unsharedStages = 0x55555555
+const unsharedStages = 0b01010101_01010101_01010101_01010101
 
 // stage returns the position of a rule's limits in the order of checks. It is twice the index of the rule's store, plus
 // 1 for keys that clients share. So these keys come after the other keys of the same store.

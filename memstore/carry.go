@@ -18,11 +18,11 @@ func (op *operation) shift(state algorithm.State) int64 { return state.Offset(op
 // convertPair converts the pair of an entry, which another limit wrote, to the plan, whose states are pairs too. If
 // that limit is brief (see layouts), the consumption is unknown and the result is empty.
 func (s *Store) convertPair(op *operation, tagWord, word uint64) algorithm.Pair {
-	w, pair, shift := s.readEntry(op, tagWord, word)
-	if w == nil {
+	from, pair, shift := s.readEntry(op, tagWord, word)
+	if from == nil {
 		return algorithm.Pair{}
 	}
-	return op.plan.CarryPair(&w.plan, pair, shift, op.now)
+	return op.plan.CarryPair(&from.plan, pair, shift, op.now)
 }
 
 // convertState converts the state of an entry to the plan.
@@ -30,22 +30,22 @@ func (s *Store) convertState(op *operation, tagWord, word uint64) algorithm.Stat
 	if op.plan.compact && tagWord&layoutMask == op.plan.id {
 		return op.plan.StateOf(op.plan.clampLast(op.unseal(word), op.now), nil)
 	}
-	w, pair, shift := s.readEntry(op, tagWord, word)
-	if w == nil || pair.Units == 0 {
+	from, pair, shift := s.readEntry(op, tagWord, word)
+	if from == nil || pair.Units == 0 {
 		return nil
 	}
-	return op.plan.Carry(w.plan.StateOf(pair, nil), shift, op.now)
+	return op.plan.Carry(from.plan.StateOf(pair, nil), shift, op.now)
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
-// is ahead of its clock under that plan. If a brief limit wrote the entry (see layouts), w is nil.
-func (s *Store) readEntry(op *operation, tagWord, word uint64) (w *layoutPlan, pair algorithm.Pair, shift int64) {
-	w = s.layouts.byID[tagWord&layoutMask].Load()
-	if w == nil {
+// is ahead of its clock under that plan. If a brief limit wrote the entry (see layouts), from is nil.
+func (s *Store) readEntry(op *operation, tagWord, word uint64) (from *layoutPlan, pair algorithm.Pair, shift int64) {
+	from = s.layouts.byID[tagWord&layoutMask].Load()
+	if from == nil {
 		return nil, pair, 0
 	}
-	shift = w.plan.Offset(op.key) - op.lag
-	return w, w.clampLast(w.unseal(op.tag(), word, op.storeTime()), op.now-shift), shift
+	shift = from.plan.Offset(op.key) - op.lag
+	return from, from.clampLast(from.unseal(op.tag(), word, op.storeTime()), op.now-shift), shift
 }
 
 // convertEntry converts the entry of a key to the layout of the plan. It returns nil if there is no entry, and if it

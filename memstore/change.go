@@ -161,25 +161,25 @@ func (op *operation) giveRecord(record []int64, r headgate.Receipt) {
 // giveEntry refunds units to the pair in an entry, by the limit under which it was written. If the result does not fit
 // the word, a fraction of a unit is not refunded.
 func (s *Store) giveEntry(op *operation, e *slot, r headgate.Receipt) {
-	w := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
-	if w == nil {
+	from := s.layouts.byID[atomic.LoadUint64(&e.tag)&layoutMask].Load()
+	if from == nil {
 		if op.plan.id != briefID || !op.plan.compact {
 			return // the limit under which the entry was written is unknown
 		}
-		w = &layoutPlan{op.plan.layout, op.plan.Plan}
+		from = &layoutPlan{op.plan.layout, op.plan.Plan}
 	}
-	offset := w.plan.Offset(op.key)
+	offset := from.plan.Offset(op.key)
 	now := op.storeTime() - offset
 	r.At += op.lag - offset
 	for {
 		word := e.waitUnclaimed()
-		pair := w.clampLast(w.unseal(op.tag(), word, op.storeTime()), now)
-		given := w.plan.GivePair(&op.plan.Plan, pair, now, op.units, r)
-		if !w.holds(given) {
-			at, units := w.plan.ConsumedPair(given, now)
+		pair := from.clampLast(from.unseal(op.tag(), word, op.storeTime()), now)
+		given := from.plan.GivePair(&op.plan.Plan, pair, now, op.units, r)
+		if !from.holds(given) {
+			at, units := from.plan.ConsumedPair(given, now)
 			given = algorithm.Pair{Time: at, Units: units, Last: at}
 		}
-		if s.swapPair(op, e, word, given, &w.layout) {
+		if s.swapPair(op, e, word, given, &from.layout) {
 			return
 		}
 	}

@@ -65,7 +65,7 @@ func (s *Store) takeClaiming(claims []claim, dst []headgate.Decision, now int64)
 		case !c.feasible():
 			return false
 		case c.plan.compact:
-		case c.plan.kind == algorithm.KindWindows || c.plan.IsPair():
+		case c.plan.kind == algorithm.KindSlidingWindow || c.plan.IsPair():
 			hasRecords = true
 			locked.add(c.shard())
 		default:

@@ -11,9 +11,8 @@ import (
 // read it even after the limit of the key has changed.
 //
 // There is room for 4095 layouts. If a limit gets no layout, or its states do not fit a state word, its keys have
-// records. An exception are brief limits, which refill within briefTime: without a layout of their own they share the
-// id
-// 0. Consumption under that id is not converted when the limit of a key changes.
+// records. Brief limits, which refill within briefTime, are an exception: without a layout of their own, they share the
+// id briefID. Consumption under that id is not converted when the limit of a key changes.
 type layouts struct {
 	byID [1 << layoutBits]atomic.Pointer[layoutPlan]
 }
@@ -56,16 +55,16 @@ func (t *layouts) assign(p *algorithm.Plan) (layout, bool) {
 		if id == briefID {
 			continue
 		}
-		w := t.byID[id].Load()
-		if w == nil {
+		existing := t.byID[id].Load()
+		if existing == nil {
 			l.id, l.salt = id, id*layoutSalt&sealedMask
 			if t.byID[id].CompareAndSwap(nil, &layoutPlan{l, *p}) {
 				return l, true
 			}
-			w = t.byID[id].Load()
+			existing = t.byID[id].Load() // another goroutine was faster
 		}
-		if w.unitBits == l.unitBits && w.plan.StateFormat() == format {
-			return w.layout, true
+		if existing.unitBits == l.unitBits && existing.plan.StateFormat() == format {
+			return existing.layout, true
 		}
 	}
 	return briefLayout, isBrief(p)
@@ -83,8 +82,8 @@ func isBrief(p *algorithm.Plan) bool {
 
 // get returns the layout of an entry, given its tag word.
 func (t *layouts) get(tagWord uint64) *layout {
-	if w := t.byID[tagWord&layoutMask].Load(); w != nil {
-		return &w.layout
+	if known := t.byID[tagWord&layoutMask].Load(); known != nil {
+		return &known.layout
 	}
 	return &briefLayout
 }

@@ -33,14 +33,14 @@ const (
 	atDenied
 	atState
 
-	freeRecord   = -1
+	freeRecord   = -1 // word atLength of a free record
 	freeNext     = atHash
 	freePrevious = atUntil
 
-	minRecord      = 8 // words
-	maxClass       = 19
-	maxPerPageBits = 6 // small records share a page of 512 words
-	evictSample    = 64
+	minRecord      = 8  // words in a record of class 0; each class has twice as many as the one before
+	maxClass       = 19 // its records hold the largest state, that of a sliding-log in debt
+	maxPerPageBits = 6  // small records share a page of 512 words
+	evictSample    = 64 // records that evictRecord compares
 )
 
 // A recordLocation is the class of a record and its number in the class. It is not 0.
@@ -53,8 +53,8 @@ func newLocation(class uint8, number uint32) recordLocation {
 	return recordLocation(class+1)<<numberBits | recordLocation(number)
 }
 
-func (p recordLocation) class() uint8   { return uint8(p>>numberBits) - 1 }
-func (p recordLocation) number() uint32 { return uint32(p) & (1<<numberBits - 1) }
+func (l recordLocation) class() uint8   { return uint8(l>>numberBits) - 1 }
+func (l recordLocation) number() uint32 { return uint32(l) & (1<<numberBits - 1) }
 
 // A sizeClass has all records of one size.
 type sizeClass struct {
@@ -95,8 +95,8 @@ func (c *sizeClass) record(class uint8, number uint32) []int64 {
 	return c.pages[page][from : from+words : from+words]
 }
 
-func (r *records) record(p recordLocation) []int64 {
-	return r.classes[p.class()].record(p.class(), p.number())
+func (r *records) record(at recordLocation) []int64 {
+	return r.classes[at.class()].record(at.class(), at.number())
 }
 
 // stateOf returns the state in a record. It can grow in place up to the capacity of the slice.
@@ -112,10 +112,10 @@ func (r *records) lookup(hash uint64) []int64 {
 
 // locate returns the record of a key and its location. If the key has no record, the location is 0.
 func (r *records) locate(hash uint64) (recordLocation, []int64) {
-	for number, at := r.index.First(hash); number != 0; number, at = r.index.Next(hash, at) {
-		p := recordLocation(number)
-		if record := r.record(p); uint64(record[atHash]) == hash {
-			return p, record
+	for number, position := r.index.First(hash); number != 0; number, position = r.index.Next(hash, position) {
+		at := recordLocation(number)
+		if record := r.record(at); uint64(record[atHash]) == hash {
+			return at, record
 		}
 	}
 	return 0, nil
@@ -310,17 +310,18 @@ func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 }
 
 // releaseRecord adds a record to the free list of its class.
-func (s *Store) releaseRecord(r *records, p recordLocation) {
+func (s *Store) releaseRecord(r *records, at recordLocation) {
 	s.budget.Records.Add(-hashindex.BytesPerKey)
-	c := &r.classes[p.class()]
-	c.push(p.class(), p.number())
+	c := &r.classes[at.class()]
+	c.push(at.class(), at.number())
 	c.live--
 }
 
+// drop removes the record of a key, if it has one.
 func (s *Store) drop(r *records, hash uint64) {
-	if p, record := r.locate(hash); record != nil {
-		r.index.Remove(hash, uint32(p))
-		s.releaseRecord(r, p)
+	if at, record := r.locate(hash); record != nil {
+		r.index.Remove(hash, uint32(at))
+		s.releaseRecord(r, at)
 	}
 }
 

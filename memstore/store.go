@@ -256,7 +256,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 	}
 }
 
-// errRetry is returned by takeAbsent. It makes take try again.
+// errRetry is what takeAbsent returns to make take try again.
 var errRetry = errors.New("the clock has jumped, or the limit changed")
 
 // peek decides without taking.

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A slot has one entry of a table: the tag of its key, and its state. The bits of both words are explained in word.go.
+// A slot has one entry of a table: the tag word of its key, and its state word. The bits of both words are explained in word.go.
 //
 // Any goroutine may read a slot without a lock: tag first, then state, then the tag again. Any goroutine may swap the
 // state if its held bit is not set. Only the holder of the shard's lock may set the held bit, write a tag, or move an
@@ -143,14 +143,15 @@ type tidyOptions struct {
 	evictWithin int64  // entries with at most this time left, in µs, are evicted unless they were denied
 	maxEvict    int    // maximum number of entries to evict
 
+	// The results.
 	evicted int
 	moved   []slot // entries that move to another segment
 }
 
-// tidy visits every entry of the segment. It drops dead entries, appends entries for another segment to s.moved, and
+// tidy visits every entry of the segment. It drops dead entries, appends entries for another segment to o.moved, and
 // moves the others to the first free slot of their probe sequence. It begins after a free slot: no probe sequence
 // crosses that slot, so all slots in front of an entry are already tidied. The shard is locked.
-func (g *segment) tidy(s *tidyOptions) {
+func (g *segment) tidy(o *tidyOptions) {
 	mask := uint64(len(g.slots) - 1)
 	base := g.base()
 	var first uint64
@@ -165,13 +166,13 @@ func (g *segment) tidy(s *tidyOptions) {
 			continue
 		}
 		tag := tagWord >> layoutBits
-		if s.holdToDrop(e) {
+		if o.holdToDrop(e) {
 			g.clear(e)
 			continue
 		}
-		if tag&s.moveBits != 0 {
+		if tag&o.moveBits != 0 {
 			state := e.hold() // before the tag is read, because the layout in the tag is stable only while the entry is held
-			s.moved = append(s.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
+			o.moved = append(o.moved, slot{tag: atomic.LoadUint64(&e.tag), state: state})
 			g.clear(e)
 			continue
 		}
@@ -232,7 +233,7 @@ func (e *slot) hold() uint64 {
 }
 
 // holdToDrop reports whether the entry is dropped. If so, it holds the entry.
-func (s *tidyOptions) holdToDrop(e *slot) bool {
+func (o *tidyOptions) holdToDrop(e *slot) bool {
 	for {
 		state := e.waitUnclaimed()
 		tagWord := atomic.LoadUint64(&e.tag) // after the state, which is held while its layout changes
@@ -242,14 +243,14 @@ func (s *tidyOptions) holdToDrop(e *slot) bool {
 		if state&heldBit != 0 {
 			return false // held by this goroutine, for the current check
 		}
-		rest := s.layouts.timeLeft(tagWord, state, s.ref, s.now)
-		evict := rest > 0 && rest <= s.evictWithin && state&deniedBit == 0 && s.evicted < s.maxEvict
-		if rest > -s.keepDead && !evict {
+		timeLeft := o.layouts.timeLeft(tagWord, state, o.ref, o.now)
+		evict := timeLeft > 0 && timeLeft <= o.evictWithin && state&deniedBit == 0 && o.evicted < o.maxEvict
+		if timeLeft > -o.keepDead && !evict {
 			return false
 		}
 		if atomic.CompareAndSwapUint64(&e.state, state, state|heldBit) {
 			if evict {
-				s.evicted++
+				o.evicted++
 			}
 			return true
 		}
@@ -281,7 +282,7 @@ type segmentSurvey struct {
 // survey counts the entries of the segment. want is the number of entries that the caller may have to evict.
 func (g *segment) survey(t *layouts, ref, now int64, want int) segmentSurvey {
 	var c segmentSurvey
-	var byLength [65]int
+	var byLength [65]int // how many evictable entries have a time left whose binary number has this many digits
 	for i := range g.slots {
 		e := &g.slots[i]
 		tagWord := atomic.LoadUint64(&e.tag)
@@ -293,14 +294,14 @@ func (g *segment) survey(t *layouts, ref, now int64, want int) segmentSurvey {
 			c.dead++
 			c.idle++
 		} else if state&heldBit == 0 {
-			if rest := t.timeLeft(tagWord, state, ref, now); rest <= 0 {
+			if timeLeft := t.timeLeft(tagWord, state, ref, now); timeLeft <= 0 {
 				c.dead++
-				if rest <= -keepDeadMicros {
+				if timeLeft <= -keepDeadMicros {
 					c.idle++
 				}
-				c.stale = c.stale || rest < -maxDeath
+				c.stale = c.stale || timeLeft < -maxDeath
 			} else if state&deniedBit == 0 {
-				byLength[bits.Len64(uint64(rest))]++
+				byLength[bits.Len64(uint64(timeLeft))]++
 			}
 		}
 	}

@@ -107,68 +107,68 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64) ([]headgate.Decision, error) {
 	switch n := len(claims); {
 	case n == 2:
-		var array [2]part
+		var array [2]lockedCheck
 		return s.takeLocked(claims, array[:], dst, now)
 	case n <= 4:
-		var array [4]part
+		var array [4]lockedCheck
 		return s.takeLocked(claims, array[:n], dst, now)
 	case n <= 16:
-		var array [16]part
+		var array [16]lockedCheck
 		return s.takeLocked(claims, array[:n], dst, now)
 	default:
-		return s.takeLocked(claims, make([]part, n), dst, now)
+		return s.takeLocked(claims, make([]lockedCheck, n), dst, now)
 	}
 }
 
 func (s *Store) takeLocked(
-	claims []claim, parts []part, dst []headgate.Decision, now int64,
+	claims []claim, checks []lockedCheck, dst []headgate.Decision, now int64,
 ) ([]headgate.Decision, error) {
 	var locked shardSet
 	for i := range claims {
-		parts[i].operation = claims[i].operation
-		locked.add(parts[i].shard())
+		checks[i].operation = claims[i].operation
+		locked.add(checks[i].shard())
 	}
 	for s.lock(&locked); !s.validAt(now); s.lock(&locked) { // until entries are readable at now
 		s.unlock(&locked)
 		now = s.now()
-		for i := range parts {
-			parts[i].setTime(now)
+		for i := range checks {
+			checks[i].setTime(now)
 		}
 	}
 	defer s.unlock(&locked)
-	s.prefetch(parts)
-	for i := range parts {
-		if parts[i].feasible() {
-			return s.takeParts(parts, dst)
+	s.prefetch(checks)
+	for i := range checks {
+		if checks[i].feasible() {
+			return s.takeAllLocked(checks, dst)
 		}
 	}
-	return s.peekParts(parts, dst), nil
+	return s.peekAllLocked(checks, dst), nil
 }
 
-// peekParts decides parts whose costs are all above the capacity, so that none can be taken. It holds the entries, so
+// peekAllLocked decides checks whose costs are all above the capacity, so that none can be taken. It holds the entries, so
 // that it sees the effect of another TakeAll on all of them or on none.
-func (s *Store) peekParts(parts []part, dst []headgate.Decision) []headgate.Decision {
-	for i := range parts {
-		if p := &parts[i]; p.plan.kind != algorithm.KindLeases {
-			if p.slot = s.entry(p.hash); p.slot != nil {
-				p.word = p.slot.hold() &^ heldBit
+func (s *Store) peekAllLocked(checks []lockedCheck, dst []headgate.Decision) []headgate.Decision {
+	for i := range checks {
+		if c := &checks[i]; c.plan.kind != algorithm.KindLeases {
+			if c.slot = s.entry(c.hash); c.slot != nil {
+				c.word = c.slot.hold() &^ heldBit
 			}
 		}
 	}
 	before, allowed := len(dst), true
-	for i := range parts {
-		p := &parts[i]
-		d := s.peekLocked(&s.shards[p.shard()], &p.operation, p.units)
+	for i := range checks {
+		c := &checks[i]
+		d := s.peekLocked(&s.shards[c.shard()], &c.operation, c.units)
 		allowed = allowed && d.Allowed
 		dst = append(dst, d)
 	}
-	for i := range parts {
-		p := &parts[i]
+	for i := range checks {
+		c := &checks[i]
 		if !allowed && dst[before+i].Allowed {
-			dst[before+i] = s.peekLocked(&s.shards[p.shard()], &p.operation, 0) // without the cost, which is not taken
+			dst[before+i] = s.peekLocked(&s.shards[c.shard()], &c.operation, 0) // without the cost, which is not taken
 		}
-		if p.slot != nil {
-			atomic.StoreUint64(&p.slot.state, p.word)
+		if c.slot != nil {
+			atomic.StoreUint64(&c.slot.state, c.word)
 		}
 	}
 	return dst
@@ -195,17 +195,17 @@ func (s *Store) unlock(set *shardSet) {
 	}
 }
 
-// prefetch reads the memory that the parts need, so that the CPU fetches it for all parts in parallel. Later reads are
+// prefetch reads the memory that the checks need, so that the CPU fetches it for all in parallel. Later reads are
 // not parallel, because the CPU does not read ahead of a lock or a compare-and-swap.
-func (s *Store) prefetch(parts []part) {
-	for i := range parts {
-		if parts[i].plan.compact {
-			s.prefetchSlot(parts[i].hash)
+func (s *Store) prefetch(checks []lockedCheck) {
+	for i := range checks {
+		if checks[i].plan.compact {
+			s.prefetchSlot(checks[i].hash)
 		}
 	}
-	for i := range parts {
-		if p := &parts[i]; !p.plan.compact {
-			p.findRecord(&s.shards[p.shard()])
+	for i := range checks {
+		if c := &checks[i]; !c.plan.compact {
+			c.findRecord(&s.shards[c.shard()])
 		}
 	}
 }
@@ -220,47 +220,47 @@ func (s *Store) prefetchSlot(hash uint64) {
 	}
 }
 
-// takeParts takes all parts or none. Their shards are locked. It reserves room for all parts, then decides all, and
-// then either takes all or restores all.
-func (s *Store) takeParts(parts []part, dst []headgate.Decision) ([]headgate.Decision, error) {
+// takeAllLocked takes all checks or none. Their shards are locked. It reserves room for all checks, then decides all,
+// and then either commits all or undoes all.
+func (s *Store) takeAllLocked(checks []lockedCheck, dst []headgate.Decision) ([]headgate.Decision, error) {
 	moved := false
-	for i := range parts {
-		moves, err := s.reservePart(&parts[i], moved)
+	for i := range checks {
+		moves, err := s.reserve(&checks[i], moved)
 		if err != nil {
 			for j := range i {
-				parts[j].record = nil // the record may have moved
-				s.holdPart(&parts[j])
-				s.restorePart(&parts[j], true)
+				checks[j].record = nil // the record may have moved
+				s.holdEntry(&checks[j])
+				s.undo(&checks[j], true)
 			}
 			return dst, err
 		}
 		moved = moved || moves
 	}
 	before, allowed := len(dst), true
-	dst = slices.Grow(dst, len(parts))[:before+len(parts)]
-	for i := range parts {
-		p, d := &parts[i], &dst[before+i]
-		if moved || p.slot == nil && p.record == nil {
-			p.record = nil
-			s.holdPart(p)
+	dst = slices.Grow(dst, len(checks))[:before+len(checks)]
+	for i := range checks {
+		c, d := &checks[i], &dst[before+i]
+		if moved || c.slot == nil && c.record == nil {
+			c.record = nil
+			s.holdEntry(c)
 		}
-		s.tryPart(p, d)
+		s.tryTake(c, d)
 		allowed = allowed && d.Allowed
 	}
-	for i := range parts {
-		p, d := &parts[i], &dst[before+i]
+	for i := range checks {
+		c, d := &checks[i], &dst[before+i]
 		if allowed {
-			s.takePart(p, d)
+			s.commit(c, d)
 			continue
 		}
-		s.restorePart(p, d.Allowed)
+		s.undo(c, d.Allowed)
 		if d.Allowed {
-			*d = s.decidePart(p, 0) // without the cost, which is not taken
+			*d = s.decideLocked(c, 0) // without the cost, which is not taken
 		}
 	}
-	for i := range parts { // without memory for a record, the denial is not recorded
-		if p := &parts[i]; p.needsRecord && s.moveToRecord(&s.shards[p.shard()], &p.operation) == nil {
-			p.takeInPlace(s.shards[p.shard()].records.lookup(p.hash))
+	for i := range checks { // without memory for a record, the denial is not recorded
+		if c := &checks[i]; c.needsRecord && s.moveToRecord(&s.shards[c.shard()], &c.operation) == nil {
+			c.takeInPlace(s.shards[c.shard()].records.lookup(c.hash))
 		}
 	}
 	return dst, nil

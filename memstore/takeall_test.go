@@ -48,7 +48,7 @@ func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	}
 }
 
-// What a TakeAll took from one record before another part was denied is put back, and so is how long the record is
+// What a TakeAll took from one record before another check was denied is put back, and so is how long the record is
 // kept.
 func TestDeniedTakeAllLeavesRecordsAsTheyWere(t *testing.T) {
 	for _, limit := range everyAlgorithm {

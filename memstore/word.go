@@ -98,7 +98,7 @@ func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 		return l, false
 	}
 	us := p.Life(1)
-	if p.Kind() == algorithm.KindWindow {
+	if p.Kind() == algorithm.KindFixedWindow {
 		if p.Limit().Staggered {
 			if us > maxBehind {
 				return l, false

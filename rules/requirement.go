@@ -170,7 +170,7 @@ func canDelay(a headgate.Algorithm) bool {
 type Requirements struct {
 	byRule      map[string]*requirement                  // by the id of the rule
 	byAttribute map[headgate.Attribute][]ruleRequirement // by an attribute of the rule's key, without duplicates
-	all         map[requirement]*requirement             // lets rules share equal requirements, to save memory
+	unique      map[requirement]*requirement             // lets rules share equal requirements, to save memory
 }
 
 // NewRequirements returns the requirements of valid rules.
@@ -178,7 +178,7 @@ func NewRequirements(rules []Rule) *Requirements {
 	req := &Requirements{
 		byRule:      make(map[string]*requirement, len(rules)),
 		byAttribute: map[headgate.Attribute][]ruleRequirement{},
-		all:         map[requirement]*requirement{},
+		unique:      map[requirement]*requirement{},
 	}
 	var work yield.Yielder
 	for i := range rules {
@@ -237,11 +237,11 @@ func (req *Requirements) add(r *Rule) {
 		return
 	}
 	required := newRequirement(r)
-	shared := req.all[required]
+	shared := req.unique[required]
 	if shared == nil {
 		shared = new(requirement)
 		*shared = required
-		req.all[required] = shared
+		req.unique[required] = shared
 	}
 	req.byRule[r.ID] = shared
 	attributes := r.Key

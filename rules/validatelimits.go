@@ -126,7 +126,7 @@ func (r *Rule) validateSafe(required requirement, at *location, p *problems) {
 	}
 }
 
-// validateExclusive refuses a combination of limits, unlimited and block. If one of them is required, it refuses none.
+// validateExclusive refuses more than one of limits, unlimited and block. If required is set, it also refuses none.
 func validateExclusive(limits []Limit, unlimited, block, required bool, at *location, p *problems) {
 	var settings []string
 	if len(limits) > 0 {

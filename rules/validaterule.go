@@ -209,22 +209,22 @@ func (r *Rule) validateFailure(at *location, p *problems) {
 type conditionValidator struct{ depth, tests, values int }
 
 // condition adds the problems of a condition to p.
-func (e *conditionValidator) condition(c *Condition, at *location, p *problems) {
-	if e.depth == MaxDepth {
+func (v *conditionValidator) condition(c *Condition, at *location, p *problems) {
+	if v.depth == MaxDepth {
 		p.add(at, "", "conditions nested at most "+strconv.Itoa(MaxDepth)+" deep")
 		return
 	}
-	e.depth++
-	defer func() { e.depth-- }()
+	v.depth++
+	defer func() { v.depth-- }()
 	for i := range c.Tests {
-		e.test(&c.Tests[i], at, p)
+		v.test(&c.Tests[i], at, p)
 	}
-	e.conditions(c.Any, "any", at, p)
-	e.conditions(c.All, "all", at, p)
-	e.conditions(c.Not, "not", at, p)
+	v.conditions(c.Any, "any", at, p)
+	v.conditions(c.All, "all", at, p)
+	v.conditions(c.Not, "not", at, p)
 }
 
-func (e *conditionValidator) conditions(list []Condition, name string, at *location, p *problems) {
+func (v *conditionValidator) conditions(list []Condition, name string, at *location, p *problems) {
 	if len(list) == 0 {
 		return
 	}
@@ -234,27 +234,27 @@ func (e *conditionValidator) conditions(list []Condition, name string, at *locat
 		if list[i].empty() {
 			p.add(here, "", "at least one attribute: an empty condition is true of every request")
 		}
-		e.condition(&list[i], here, p)
+		v.condition(&list[i], here, p)
 	}
 }
 
-func (e *conditionValidator) test(t *Test, at *location, p *problems) {
+func (v *conditionValidator) test(t *Test, at *location, p *problems) {
 	at = at.field(t.Attribute.String())
 	validateParsed(t.Attribute, ParseTested, at, p)
 	if len(t.Values) == 0 {
 		p.add(at, "", `a value, a list of values, or "*" for any`)
 	}
-	e.tests++
-	if e.tests == MaxTests+1 {
-		p.add(at, strconv.Itoa(e.tests)+" attributes", "at most "+strconv.Itoa(MaxTests)+" in one condition")
+	v.tests++
+	if v.tests == MaxTests+1 {
+		p.add(at, strconv.Itoa(v.tests)+" attributes", "at most "+strconv.Itoa(MaxTests)+" in one condition")
 	}
 	for i, value := range t.Values {
-		e.values++
-		if e.values == MaxValues+1 {
-			p.add(at, strconv.Itoa(e.values)+" values",
+		v.values++
+		if v.values == MaxValues+1 {
+			p.add(at, strconv.Itoa(v.values)+" values",
 				"at most "+strconv.Itoa(MaxValues)+" in one condition; register clients instead")
 		}
-		if e.values > MaxValues {
+		if v.values > MaxValues {
 			return
 		}
 		if _, want := pattern.Parse(t.Attribute.Kind, value); want != "" {

@@ -40,10 +40,11 @@ func appendWarnings(warnings []Problem, r *Rule, c *Condition, at string) []Prob
 			}
 		}
 	}
-	for name, list := range map[string][]Condition{"any": c.Any, "all": c.All} {
-		for i := range list {
-			warnings = appendWarnings(warnings, r, &list[i], at+"."+name+"["+strconv.Itoa(i)+"]")
-		}
+	for i := range c.Any {
+		warnings = appendWarnings(warnings, r, &c.Any[i], at+".any["+strconv.Itoa(i)+"]")
+	}
+	for i := range c.All {
+		warnings = appendWarnings(warnings, r, &c.All[i], at+".all["+strconv.Itoa(i)+"]")
 	}
 	return warnings
 }

@@ -83,24 +83,24 @@ func (s *Set) compile(list []rules.Rule) {
 	for rank, rule := range enabled {
 		conditions[rank] = normalizedCondition(&rule.When, normalizationOf(rule))
 	}
-	r := newCompiler(enabled, conditions)
+	comp := newCompiler(enabled, conditions)
 	s.rules = make([]compiledRule, len(enabled))
 	s.byID = make(map[string]int32, len(enabled))
 	namespaces := make([][]compiledTest, len(enabled))
 	var work yield.Yielder
 	for rank, rule := range enabled {
 		work.Step()
-		s.rules[rank] = r.compileRule(rule)
+		s.rules[rank] = comp.compileRule(rule)
 		s.rules[rank].rank = int32(rank)
 		s.byID[rule.ID] = int32(rank)
 		if rule.Namespace != "" {
-			attr := r.number(headgate.Attribute{Kind: headgate.AttrNamespace})
+			attr := comp.number(headgate.Attribute{Kind: headgate.AttrNamespace})
 			namespaces[rank] = []compiledTest{{attr: attr, kind: testEqualsOrMissing, value: rule.Namespace}}
 		}
 	}
-	s.index, s.conds = newIndex(conditions, namespaces, r)
-	s.setClientAttrs(enabled, r)
-	s.attrs = sourcesOf(r.attributes)
+	s.index, s.conds = newIndex(conditions, namespaces, comp)
+	s.setClientAttrs(enabled, comp)
+	s.attrs = sourcesOf(comp.attributes)
 	if s.index.matchesAll(len(s.rules)) {
 		for rank := range s.rules {
 			s.all = append(s.all, int32(rank))
@@ -110,13 +110,13 @@ func (s *Set) compile(list []rules.Rule) {
 
 // setClientAttrs sets clientAttrs and propertyAttrs. The attributes that identify a client are read in this order:
 // api_key, user, the other attributes of keys by name, and ip.
-func (s *Set) setClientAttrs(list []*rules.Rule, r *compiler) {
-	for attr, a := range r.attributes {
+func (s *Set) setClientAttrs(list []*rules.Rule, comp *compiler) {
+	for attr, a := range comp.attributes {
 		if a.Kind == headgate.AttrClient && attr < cachedAttrs {
 			s.propertyAttrs |= 1 << attr
 		}
 	}
-	if !slices.ContainsFunc(r.attributes, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
+	if !slices.ContainsFunc(comp.attributes, func(a headgate.Attribute) bool { return a.Kind == headgate.AttrClient }) {
 		return
 	}
 	first := []headgate.Attribute{{Kind: headgate.AttrAPIKey}, {Kind: headgate.AttrUser}}
@@ -133,7 +133,7 @@ func (s *Set) setClientAttrs(list []*rules.Rule, r *compiler) {
 	}
 	slices.SortFunc(others, func(a, b headgate.Attribute) int { return cmp.Compare(a.String(), b.String()) })
 	for _, a := range append(append(first, others...), last) {
-		s.clientAttrs = append(s.clientAttrs, int32(r.number(a)))
+		s.clientAttrs = append(s.clientAttrs, int32(comp.number(a)))
 	}
 }
 
@@ -176,7 +176,7 @@ func newCompiler(list []*rules.Rule, conditions []*rules.Condition) *compiler {
 }
 
 // compileRule compiles a rule without its condition.
-func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
+func (comp *compiler) compileRule(rule *rules.Rule) compiledRule {
 	normal, norm := rule.WithDefaults(), normalizationOf(rule)
 	c := compiledRule{
 		rule:           &normal,
@@ -192,14 +192,14 @@ func (r *compiler) compileRule(rule *rules.Rule) compiledRule {
 	key := normalizedKey(normal.Key, norm)
 	c.keyByAttrs.sources = sourcesOf(key)
 	for i, a := range key {
-		c.attrs[i] = int32(r.number(a))
+		c.attrs[i] = int32(comp.number(a))
 		c.keyCount++
 		c.mayRepeat = c.mayRepeat || repeatable(a.Kind)
 	}
 	c.usesProperties = slices.ContainsFunc(normal.Overrides,
 		func(o rules.Override) bool { return o.When.UsesProperties() })
-	c.blockOverrides = r.compileOverrides(normal.Overrides, true, norm)
-	c.otherOverrides = r.compileOverrides(normal.Overrides, false, norm)
+	c.blockOverrides = comp.compileOverrides(normal.Overrides, true, norm)
+	c.otherOverrides = comp.compileOverrides(normal.Overrides, false, norm)
 	c.simple = isSimple(&normal)
 	c.units = max(normal.Cost.Units, 1)
 	c.plainLimits = !c.block && !c.unlimited && !c.registeredOnly && c.blockOverrides == nil && c.otherOverrides == nil
@@ -214,7 +214,7 @@ func isSimple(r *rules.Rule) bool {
 }
 
 // compileOverrides compiles the overrides that block, or the others. It returns nil if there are none.
-func (r *compiler) compileOverrides(overrides []rules.Override, block bool, norm normalization) *overrideIndex {
+func (comp *compiler) compileOverrides(overrides []rules.Override, block bool, norm normalization) *overrideIndex {
 	o := &overrideIndex{}
 	var conditions []*rules.Condition
 	for i := range overrides {
@@ -226,6 +226,6 @@ func (r *compiler) compileOverrides(overrides []rules.Override, block bool, norm
 	if conditions == nil {
 		return nil
 	}
-	o.index, o.conds = newIndex(conditions, nil, r)
+	o.index, o.conds = newIndex(conditions, nil, comp)
 	return o
 }

@@ -124,51 +124,51 @@ type compiler struct {
 }
 
 // number returns the number of an attribute. A new attribute gets the next number.
-func (r *compiler) number(a headgate.Attribute) int {
-	if n, ok := r.numbers[a]; ok {
+func (comp *compiler) number(a headgate.Attribute) int {
+	if n, ok := comp.numbers[a]; ok {
 		return n
 	}
-	n := len(r.attributes)
-	r.numbers[a] = n
-	r.attributes = append(r.attributes, a)
+	n := len(comp.attributes)
+	comp.numbers[a] = n
+	comp.attributes = append(comp.attributes, a)
 	return n
 }
 
 // compileCondition compiles a validated condition. It omits the implied tests, which hold for every request for which
 // the condition is evaluated.
-func (r *compiler) compileCondition(c *rules.Condition, implied []*rules.Test) compiledCondition {
+func (comp *compiler) compileCondition(c *rules.Condition, implied []*rules.Test) compiledCondition {
 	var compiled compiledCondition
-	r.addCondition(&compiled, c, implied)
+	comp.addCondition(&compiled, c, implied)
 	return compiled
 }
 
 // addCondition adds the parts of a condition to compiled. It adds the parts of conditions in All, and of a single
 // condition in Any, directly.
-func (r *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, implied []*rules.Test) {
+func (comp *compiler) addCondition(compiled *compiledCondition, c *rules.Condition, implied []*rules.Test) {
 	for i := range c.Tests {
 		if !slices.Contains(implied, &c.Tests[i]) {
-			compiled.tests = append(compiled.tests, r.compileTest(&c.Tests[i]))
+			compiled.tests = append(compiled.tests, comp.compileTest(&c.Tests[i]))
 		}
 	}
 	for i := range c.All {
-		r.addCondition(compiled, &c.All[i], implied)
+		comp.addCondition(compiled, &c.All[i], implied)
 	}
 	if len(c.Any) == 1 {
-		r.addCondition(compiled, &c.Any[0], implied)
+		comp.addCondition(compiled, &c.Any[0], implied)
 	} else if len(c.Any) > 1 {
 		group := make([]compiledCondition, len(c.Any))
 		for i := range c.Any {
-			group[i] = r.compileCondition(&c.Any[i], nil)
+			group[i] = comp.compileCondition(&c.Any[i], nil)
 		}
 		compiled.any = append(compiled.any, group)
 	}
 	for i := range c.Not {
-		compiled.not = append(compiled.not, r.compileCondition(&c.Not[i], nil))
+		compiled.not = append(compiled.not, comp.compileCondition(&c.Not[i], nil))
 	}
 }
 
-func (r *compiler) compileTest(t *rules.Test) compiledTest {
-	compiled := compiledTest{attr: r.number(t.Attribute), kind: testValues, values: &valueSet{}}
+func (comp *compiler) compileTest(t *rules.Test) compiledTest {
+	compiled := compiledTest{attr: comp.number(t.Attribute), kind: testValues, values: &valueSet{}}
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		switch {

@@ -77,15 +77,15 @@ func (f *flatTries) find(root int32, text string, c *collector, p *probe) {
 }
 
 // consider passes those patterns of a node to c that may match. text is the text that follows the node.
-func (f *flatTries) consider(e *terminals, text string, c *collector, p *probe) {
-	from, to := e.prefix, e.exact
+func (f *flatTries) consider(end *terminals, text string, c *collector, p *probe) {
+	from, to := end.prefix, end.exact
 	c.tried += int(to - from)
 	switch {
 	case text == "":
-		to = e.end
+		to = end.end
 	case text[0] == '/':
 		c.consider(f.hits[from:to], p)
-		from, to = e.subtree, e.end
+		from, to = end.subtree, end.end
 	}
 	c.consider(f.hits[from:to], p)
 }

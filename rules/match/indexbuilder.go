@@ -23,9 +23,9 @@ const maxHostPathKeys = 256
 // newIndex returns an index of conditions. For each condition it also returns the part that must be evaluated when the
 // index has found the condition. The rank of a condition is its position in the list. extraTests[rank] are tests that
 // must hold in addition to a condition; extraTests may be nil.
-func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *compiler) (*index, []compiledCondition) {
+func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, comp *compiler) (*index, []compiledCondition) {
 	b := indexBuilder{
-		compiler:           r,
+		compiler:           comp,
 		conds:              make([]compiledCondition, len(conditions)),
 		counts:             make(map[indexKey]int, len(conditions)),
 		analyses:           make(map[*rules.Condition]analysis, len(conditions)),
@@ -54,7 +54,7 @@ func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, r *com
 		if indexed {
 			set, _ = b.bestKeys(c)
 		}
-		b.conds[rank] = r.compileCondition(c, set.implied)
+		b.conds[rank] = comp.compileCondition(c, set.implied)
 		if extraTests != nil {
 			b.conds[rank].tests = append(b.conds[rank].tests, extraTests[rank]...)
 		}

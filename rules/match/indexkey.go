@@ -46,7 +46,7 @@ type keySet struct {
 // if the keys for this part are the same as for partStart.
 func testKeys(attr int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := part == partStart // whether the keys must be returned: they are, or differ from, those for partStart
+	differs := part == partStart // the keys are those for partStart, or differ from them
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
 		k := indexKey{attr: attr, text: p.Text, net: p.Net}

@@ -23,7 +23,7 @@ type ConflictGroup struct {
 // rules.MaxProblems groups; more is the number of clients in other groups. It may miss clients that are added or
 // removed while it runs. If all limits meet the requirements, it takes a few nanoseconds per client.
 func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup, more int) {
-	m := conflictCollector{required: required, allowed: map[Client]bool{}, groups: map[string]int{}}
+	c := conflictCollector{required: required, allowed: map[Client]bool{}, groups: map[string]int{}}
 	slots := r.values.slots.Load()
 	if slots == nil {
 		return nil, 0
@@ -36,10 +36,10 @@ func (r *Registry) Conflicts(required *rules.Requirements) (list []ConflictGroup
 		if e == nil || e == removedEntry || e.details != nil && s.hash != r.firstHash(e.details) {
 			continue // a client with several values is checked once, in the slot of its first value
 		}
-		m.check(Client{e, s.count})
+		c.check(Client{e, s.count})
 	}
-	slices.SortFunc(m.list, func(a, b ConflictGroup) int { return cmp.Compare(a.text(), b.text()) })
-	return m.list, m.more
+	slices.SortFunc(c.list, func(a, b ConflictGroup) int { return cmp.Compare(a.text(), b.text()) })
+	return c.list, c.more
 }
 
 // firstHash returns the hash of the first value of a client.
@@ -57,47 +57,47 @@ type conflictCollector struct {
 }
 
 // check adds a client to its group if it has problems.
-func (m *conflictCollector) check(f Client) {
-	if f.details == nil && (!f.hasLimit || m.required.AnyLimit() || m.allowed[f]) {
+func (c *conflictCollector) check(found Client) {
+	if found.details == nil && (!found.hasLimit || c.required.AnyLimit() || c.allowed[found]) {
 		return
 	}
-	c := f.client("")
-	problems := m.required.Conflicts(c)
+	client := found.client("")
+	problems := c.required.Conflicts(client)
 	if len(problems) == 0 {
-		if f.details == nil && len(m.allowed) < maxShared {
-			m.allowed[f] = true
+		if found.details == nil && len(c.allowed) < maxShared {
+			c.allowed[found] = true
 		}
 		return
 	}
 	group := ConflictGroup{
-		Example: rules.Client{Attributes: c.Attributes, Limits: c.Limits, Rules: c.Rules}, Count: 1, Problems: problems,
+		Example: rules.Client{Attributes: client.Attributes, Limits: client.Limits, Rules: client.Rules}, Count: 1, Problems: problems,
 	}
 	text := group.text()
-	if i, ok := m.groups[text]; ok {
-		m.list[i].Count++
+	if i, ok := c.groups[text]; ok {
+		c.list[i].Count++
 		return
 	}
-	if len(m.list) == rules.MaxProblems {
-		m.more++
+	if len(c.list) == rules.MaxProblems {
+		c.more++
 		return
 	}
-	m.groups[text] = len(m.list)
-	m.list = append(m.list, group)
+	c.groups[text] = len(c.list)
+	c.list = append(c.list, group)
 }
 
 // text returns a text that identifies the group: it is equal for clients with equal limits and problems.
-func (m *ConflictGroup) text() string {
+func (g *ConflictGroup) text() string {
 	var text strings.Builder
-	for _, l := range m.Example.Limits {
+	for _, l := range g.Example.Limits {
 		text.WriteString(l.Name + " " + l.String() + "\n")
 	}
-	for _, r := range m.Example.Rules {
+	for _, r := range g.Example.Rules {
 		text.WriteString(r.ID + "\n")
 		for _, l := range r.Limits {
 			text.WriteString(l.Name + " " + l.String() + "\n")
 		}
 	}
-	for _, p := range m.Problems {
+	for _, p := range g.Problems {
 		text.WriteString(p.String() + "\n")
 	}
 	return text.String()

@@ -44,42 +44,42 @@ type details struct {
 var userAttribute = headgate.Attribute{Kind: headgate.AttrUser}
 
 // Absent reports whether there is no client.
-func (f Client) Absent() bool { return f.Entry == nil }
+func (c Client) Absent() bool { return c.Entry == nil }
 
 // OneLimit sets dst to the limit of a client that has the same single limit under all rules. For other clients it
 // returns false.
-func (f Client) OneLimit(dst *rules.Limit) bool {
-	if !f.hasLimit || f.details != nil && len(f.details.rules) > 0 {
+func (c Client) OneLimit(dst *rules.Limit) bool {
+	if !c.hasLimit || c.details != nil && len(c.details.rules) > 0 {
 		return false
 	}
-	*dst = f.limit
-	dst.Count = f.count
+	*dst = c.limit
+	dst.Count = c.count
 	return true
 }
 
 // Grants returns the client's limits under a rule, or reports whether the client is unlimited or blocked under the
 // rule. If it returns none of these, the limits of the rule apply. The limits are read-only. If OneLimit returns true
 // for the client, call OneLimit instead, because Grants then allocates.
-func (f Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
-	if f.details != nil {
-		for i := range f.details.rules {
-			if r := &f.details.rules[i]; r.ID == rule {
+func (c Client) Grants(rule string) (limits []rules.Limit, unlimited, block bool) {
+	if c.details != nil {
+		for i := range c.details.rules {
+			if r := &c.details.rules[i]; r.ID == rule {
 				return r.Limits, r.Unlimited, r.Block
 			}
 		}
 	}
-	return f.limits(), f.unlimited, f.block
+	return c.limits(), c.unlimited, c.block
 }
 
 // limits returns the client's limits under all rules except those for which it has other limits.
-func (f Client) limits() []rules.Limit {
-	if f.hasLimit {
-		limits := []rules.Limit{f.limit}
-		limits[0].Count = f.count
+func (c Client) limits() []rules.Limit {
+	if c.hasLimit {
+		limits := []rules.Limit{c.limit}
+		limits[0].Count = c.count
 		return limits
 	}
-	if f.details != nil {
-		return f.details.limits
+	if c.details != nil {
+		return c.details.limits
 	}
 	return nil
 }
@@ -96,17 +96,17 @@ func (e *Entry) ClientID(value string) string {
 }
 
 // client returns the client with its defaults filled in. value is one of the values that identify it.
-func (f Client) client(value string) *rules.Client {
-	c := &rules.Client{
-		ID: f.ClientID(value), Properties: f.properties.list(),
-		Limits: f.limits(), Unlimited: f.unlimited, Block: f.block,
+func (c Client) client(value string) *rules.Client {
+	full := &rules.Client{
+		ID: c.ClientID(value), Properties: c.properties.list(),
+		Limits: c.limits(), Unlimited: c.unlimited, Block: c.block,
 	}
-	if f.details == nil {
-		c.Attributes = []rules.Test{{Attribute: userAttribute, Values: []string{c.ID}}}
+	if c.details == nil {
+		full.Attributes = []rules.Test{{Attribute: userAttribute, Values: []string{full.ID}}}
 	} else {
-		c.Description, c.Attributes, c.Rules = f.details.description, f.details.attributes, f.details.rules
+		full.Description, full.Attributes, full.Rules = c.details.description, c.details.attributes, c.details.rules
 	}
-	return c
+	return full
 }
 
 // newClient returns the stored form of a client whose defaults are filled in. It copies texts, because they may be

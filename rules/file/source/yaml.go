@@ -46,8 +46,8 @@ func readYAML(data []byte) (root *Node, p *Problem) {
 	return root, nil
 }
 
-// joinPlain joins scalars with colons that the lexer splits in a list within braces, such as { upstreams: [http://a:80]
-// }. In such a list, a colon separates a name from its value only if a space or a bracket follows.
+// joinPlain joins scalars with colons that the lexer splits in a list in brackets, such as [http://a:80]. In such a
+// list, a colon separates a name from its value only if a space or a bracket follows.
 func joinPlain(tokens token.Tokens) token.Tokens {
 	var openBrackets []token.Type
 	joined := tokens[:0:0]

@@ -129,22 +129,22 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 		for n := range times {
 			detail := ""
 			if times > 1 {
-				detail = "the " + strconv.Itoa(n+1) + ". of " + strconv.Itoa(times) + ": "
+				detail = "request " + strconv.Itoa(n+1) + " of " + strconv.Itoa(times) + ": "
 			}
 			if err := open.finish(now); err != nil {
 				return []Failure{*f.failure(stepPath, detail+"an error: "+err.Error(), string(s.Expect))}
 			}
-			a, err := decide(now, request)
+			d, err := decide(now, request)
 			if err != nil {
 				return []Failure{*f.failure(stepPath, detail+"an error: "+err.Error(), string(s.Expect))}
 			}
-			if field, got, want := s.difference(a, n == times-1); want != "" {
+			if field, got, want := s.difference(d, n == times-1); want != "" {
 				return []Failure{*f.failure(stepPath+field, detail+got, want)}
 			}
-			if a.Finish == nil && (s.For != nil || s.Response != nil) {
+			if d.Finish == nil && (s.For != nil || s.Response != nil) {
 				return []Failure{*f.failure(stepPath, detail+"a request that cannot be finished here", "no for and no response")}
 			}
-			open.start(s, now, &a)
+			open.start(s, now, &d)
 		}
 	}
 	return nil
@@ -160,11 +160,11 @@ type inFlightRequest struct {
 }
 
 // start adds the request of a step that was decided at now.
-func (o *inFlight) start(s *Step, now time.Duration, a *Decision) {
-	if a.Finish == nil {
+func (o *inFlight) start(s *Step, now time.Duration, d *Decision) {
+	if d.Finish == nil {
 		return
 	}
-	started := inFlightRequest{until: now + a.Delay, response: s.Response, finish: a.Finish}
+	started := inFlightRequest{until: now + d.Delay, response: s.Response, finish: d.Finish}
 	if s.For != nil {
 		started.until += *s.For
 	}
@@ -190,24 +190,24 @@ func (o *inFlight) finish(now time.Duration) error {
 
 // difference returns the first difference between a decision and the expectations. It compares Remaining only if last
 // is true.
-func (s *Step) difference(a Decision, last bool) (field, got, want string) {
+func (s *Step) difference(d Decision, last bool) (field, got, want string) {
 	switch {
-	case a.Verdict != s.Expect:
-		got = string(a.Verdict)
-		if a.Rule != "" {
-			got += " by " + a.Rule
+	case d.Verdict != s.Expect:
+		got = string(d.Verdict)
+		if d.Rule != "" {
+			got += " by " + d.Rule
 		}
 		return ".expect", got, string(s.Expect)
-	case s.By != "" && a.Rule != s.By:
-		return ".by", "rule " + rules.Quote(a.Rule), "rule " + rules.Quote(s.By)
-	case s.Remaining != nil && last && a.Remaining != *s.Remaining:
-		return ".remaining", strconv.FormatInt(a.Remaining, 10) + " remaining", strconv.FormatInt(*s.Remaining, 10)
-	case s.RetryAfter != nil && a.RetryAfter != *s.RetryAfter:
-		return ".retry_after", "retry after " + a.RetryAfter.String(), formatTime(*s.RetryAfter)
-	case s.Delay != nil && a.Delay != *s.Delay:
-		return ".delay", "delay " + a.Delay.String(), formatTime(*s.Delay)
-	case s.Status != 0 && a.Status != s.Status:
-		return ".status", "status " + strconv.Itoa(a.Status), strconv.Itoa(s.Status)
+	case s.By != "" && d.Rule != s.By:
+		return ".by", "rule " + rules.Quote(d.Rule), "rule " + rules.Quote(s.By)
+	case s.Remaining != nil && last && d.Remaining != *s.Remaining:
+		return ".remaining", strconv.FormatInt(d.Remaining, 10) + " remaining", strconv.FormatInt(*s.Remaining, 10)
+	case s.RetryAfter != nil && d.RetryAfter != *s.RetryAfter:
+		return ".retry_after", "retry after " + d.RetryAfter.String(), formatTime(*s.RetryAfter)
+	case s.Delay != nil && d.Delay != *s.Delay:
+		return ".delay", "delay " + d.Delay.String(), formatTime(*s.Delay)
+	case s.Status != 0 && d.Status != s.Status:
+		return ".status", "status " + strconv.Itoa(d.Status), strconv.Itoa(s.Status)
 	}
 	return "", "", ""
 }

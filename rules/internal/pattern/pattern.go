@@ -161,27 +161,27 @@ func readPath(text string) (Pattern, string) {
 			return Pattern{}, "** as a segment of its own, as in /a/**/b; within one, * stands for any characters"
 		}
 	}
-	return readSent(text)
+	return readEscaped(text)
 }
 
 func readSegment(text string) (Pattern, string) {
 	if strings.IndexByte(text, '/') >= 0 {
 		return Pattern{}, "one segment of a path, without slashes"
 	}
-	return readSent(text)
+	return readEscaped(text)
 }
 
-// readSent refuses patterns that no path can match, because they are not written in the form in which paths are sent.
-func readSent(text string) (Pattern, string) {
-	if norm := sentForm(text); norm != text {
+// readEscaped refuses patterns that no path can match, because they escape other characters than requests do.
+func readEscaped(text string) (Pattern, string) {
+	if norm := normalizeEscapes(text); norm != text {
 		return Pattern{}, formatPattern(norm) + ", the form in which it is sent: escaped only where necessary"
 	}
 	return Pattern{Text: text}, ""
 }
 
-// sentForm returns a pattern of a path or a segment in the form in which requests are sent. Escaped slashes and
+// normalizeEscapes returns a pattern of a path or a segment with the escapes that requests have. Escaped slashes and
 // backslashes stay escaped, because a service may treat them as part of a name.
-func sentForm(text string) string {
+func normalizeEscapes(text string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -57,7 +57,7 @@ func (l *Limiter) oweWindow(p *quota.Plan, key tally.Key, window, units int64) {
 	switch open := p.WindowOf(at); {
 	case window >= open:
 		k.owed += units
-	case p.Kind == algorithm.KindWindows && window >= open-p.Period:
+	case p.Kind == algorithm.KindSlidingWindow && window >= open-p.Period:
 		if k.fading.window != open {
 			k.faded, k.fading = k.fading, fadingUnits{window: open}
 		}

@@ -283,7 +283,7 @@ func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
 		l.chargePeers(r, units, r.window.start, now)
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)
-	case w == r.window.start-r.plan.Period && (r.carries() || r.plan.Kind == algorithm.KindWindows):
+	case w == r.window.start-r.plan.Period && (r.carries() || r.plan.Kind == algorithm.KindSlidingWindow):
 		r.chargePastWindow(u.Total-units, u.Total, now)
 	}
 }

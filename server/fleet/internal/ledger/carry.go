@@ -18,7 +18,7 @@ import (
 // all totals.
 
 // carries reports whether the excess of one window of a record is carried into the next.
-func (r *record) carries() bool { return r.plan.Kind == algorithm.KindWindow && r.plan.Shared }
+func (r *record) carries() bool { return r.plan.Kind == algorithm.KindFixedWindow && r.plan.Shared }
 
 // takenInWindow returns the units that count in the open window: units carried into it, and units that this node and
 // its peers took in it.
@@ -51,7 +51,7 @@ func (r *record) endWindow(w int64) {
 			level = max(0, level-r.plan.Capacity())
 		}
 		units.carried = level
-	case r.plan.Kind == algorithm.KindWindows:
+	case r.plan.Kind == algorithm.KindSlidingWindow:
 		units.previous = r.usage.InWindowBefore(r.plan, w)
 	}
 	if ended == 1 {

@@ -15,7 +15,7 @@ func (r *record) maxLevel() int64 { return (1 + headgate.MaxDebt) * r.plan.Capac
 
 // consumedBefore returns the units of a sliding window that all nodes consumed in the window before the open one.
 func (r *record) consumedBefore() int64 {
-	if r.plan.Kind != algorithm.KindWindows {
+	if r.plan.Kind != algorithm.KindSlidingWindow {
 		return 0
 	}
 	return min(r.usage.InWindowBefore(r.plan, r.window.start), r.maxLevel())
@@ -99,7 +99,7 @@ func (l *Ledger) chargeEarlier(r *record, u *update, now moment) {
 			return // the units that this record took over include those of earlier windows
 		}
 		r.raiseCarried(u.Carried, now)
-		if r.plan.Kind == algorithm.KindWindows {
+		if r.plan.Kind == algorithm.KindSlidingWindow {
 			r.raiseBefore(u.AllPrevious, now)
 		}
 		if u.missed > 0 {

@@ -63,7 +63,7 @@ func (l *Ledger) startPeer(r *record, u *update, now moment) (known int64) {
 // missed earlier updates of the window. It is false for a ledger that pulls: an exchange also has the totals of nodes
 // that have left, so the ledger can count by totals.
 func (l *Ledger) startedInWindow(r *record, t *tally.Tally, now moment) bool {
-	return r.plan.Kind == algorithm.KindWindow && !l.pulls && t.Window == r.window.start &&
+	return r.plan.Kind == algorithm.KindFixedWindow && !l.pulls && t.Window == r.window.start &&
 		r.time(now)-(now.uptime-r.addedAt).Microseconds() >= r.window.start
 }
 

@@ -35,7 +35,7 @@ func NewPlan(limit headgate.Limit) (*Plan, error) {
 
 // HasWindows reports whether consumption belongs to a window.
 func (p *Plan) HasWindows() bool {
-	return p.Kind == algorithm.KindWindow || p.Kind == algorithm.KindWindows
+	return p.Kind == algorithm.KindFixedWindow || p.Kind == algorithm.KindSlidingWindow
 }
 
 // IsBucket reports whether consumption drains continuously.
