@@ -63,17 +63,30 @@ func (r Receipt) Delayed(delay time.Duration) Receipt {
 // Tightest returns the most restrictive decision: the denial with the longest RetryAfter or, if all are allowed, the
 // decision with the least Remaining. The first one wins a tie. Without decisions it returns the zero Decision.
 func Tightest(decisions []Decision) Decision {
-	var tightest Decision
-	for i, d := range decisions {
-		switch {
-		case i == 0,
-			tightest.Allowed && !d.Allowed,
-			!d.Allowed && d.RetryAfter > tightest.RetryAfter,
-			tightest.Allowed && d.Allowed && d.Remaining < tightest.Remaining:
-			tightest = d
+	if len(decisions) == 0 {
+		return Decision{}
+	}
+	tightest := &decisions[0]
+	for i := range decisions {
+		if decisions[i].TighterThan(tightest) {
+			tightest = &decisions[i]
 		}
 	}
-	return tightest
+	return *tightest
+}
+
+// TighterThan reports whether a decision is more restrictive than another. A denial is more restrictive than an allowed
+// decision. Of two denials, the one with the longer RetryAfter is more restrictive; of two allowed decisions, the one
+// with the smaller Remaining.
+func (d *Decision) TighterThan(other *Decision) bool {
+	switch {
+	case d.Allowed != other.Allowed:
+		return other.Allowed
+	case !d.Allowed:
+		return d.RetryAfter > other.RetryAfter
+	default:
+		return d.Remaining < other.Remaining
+	}
 }
 
 // Allowed reports whether all decisions are allowed.

@@ -25,8 +25,8 @@ const (
 // its caller. Otherwise tasks wait until a call returns, until there are enough of them for a call, or until the first
 // one has waited for the duration wait.
 type batcher struct {
-	// send sends tasks and sets their results. l is nil for a single task that its caller sends.
-	send      func(ctx context.Context, l *lane, deadline time.Time, tasks []*task)
+	// send sends tasks and sets their results. stream is nil for a single task that its caller sends.
+	send      func(ctx context.Context, stream *callStream, deadline time.Time, tasks []*task)
 	onLost    func(t *task) // called for tasks that were done after their callers gave up
 	wait      time.Duration
 	maxWeight int // maximum number of checks or requests in a call
@@ -50,7 +50,7 @@ type batcher struct {
 	skipTurns atomic.Int64 // number of calls for which senders take no turns, because the process is busy
 }
 
-func newBatcher(o *Options, send func(context.Context, *lane, time.Time, []*task), lost func(*task)) *batcher {
+func newBatcher(o *Options, send func(context.Context, *callStream, time.Time, []*task), lost func(*task)) *batcher {
 	b := &batcher{
 		send: send, onLost: lost, wait: o.BatchWait, maxWeight: o.MaxBatch, deadline: o.Deadline,
 		work: make(chan []*task),
@@ -236,21 +236,21 @@ func (b *batcher) start(batch []*task) {
 	}
 }
 
-// serve sends a batch, and then further batches from b.work until it has been idle for maxLaneIdle.
+// serve sends a batch, and then further batches from b.work until it has been idle for maxStreamIdle.
 func (b *batcher) serve(batch []*task) {
-	var l lane
+	var stream callStream
 	defer func() {
-		l.close()
+		stream.close()
 		b.mu.Lock()
 		b.senders--
 		b.mu.Unlock()
 	}()
-	idle := time.NewTimer(maxLaneIdle)
+	idle := time.NewTimer(maxStreamIdle)
 	defer idle.Stop()
 	for {
-		b.call(&l, batch)
+		b.call(&stream, batch)
 		b.finish(batch)
-		idle.Reset(maxLaneIdle)
+		idle.Reset(maxStreamIdle)
 		select {
 		case batch = <-b.work:
 		case <-idle.C:
@@ -328,14 +328,14 @@ const (
 	skippedTurns = 64
 )
 
-func (b *batcher) call(l *lane, batch []*task) {
+func (b *batcher) call(stream *callStream, batch []*task) {
 	deadline := batch[0].deadline
 	for _, t := range batch[1:] {
 		if t.deadline.After(deadline) {
 			deadline = t.deadline
 		}
 	}
-	b.send(b.ctx, l, deadline, batch)
+	b.send(b.ctx, stream, deadline, batch)
 	if b.ctx.Err() == nil {
 		return
 	}

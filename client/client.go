@@ -24,18 +24,18 @@ import (
 // A Client calls a decision service. Create one with New. It is safe for concurrent use, and one is enough for a
 // program.
 type Client struct {
-	options      Options
-	conn         *grpc.ClientConn
-	ruleCalls    *batcher // batches RateLimit calls
-	storeCalls   *batcher // batches calls of Store
-	circuit      *gobreaker.TwoStepCircuitBreaker[any]
-	failing      atomic.Bool // a call has failed and none has succeeded since; the circuit is used only then
-	created      time.Time
-	noLanesUntil atomic.Int64   // lanes are not used before this time, in ns since created; 0 if the service supports them
-	laneRetry    time.Duration  // time after which lanes are tried again if the service did not support them
-	releases     sync.WaitGroup // goroutines that release the slots of callers that stopped waiting
-	closing      sync.Once
-	ids          struct {
+	options        Options
+	conn           *grpc.ClientConn
+	ruleCalls      *batcher // batches RateLimit calls
+	storeCalls     *batcher // batches calls of Store
+	circuit        *gobreaker.TwoStepCircuitBreaker[any]
+	failing        atomic.Bool // a call has failed and none has succeeded since; the circuit is used only then
+	created        time.Time
+	noStreamsUntil atomic.Int64   // streams are not used before this time, in ns since created; 0 if the service supports them
+	streamRetry    time.Duration  // time after which streams are tried again if the service did not support them
+	releases       sync.WaitGroup // goroutines that release the slots of callers that stopped waiting
+	closing        sync.Once
+	ids            struct {
 		sync.Mutex
 		known map[string]string // maps each rule id to itself, so that decisions with the same id share one string
 	}
@@ -49,7 +49,7 @@ func New(o Options) (*Client, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{options: o, created: time.Now(), laneRetry: maxLaneAge}
+	c := &Client{options: o, created: time.Now(), streamRetry: maxStreamAge}
 	c.ids.known = make(map[string]string)
 	conn, err := grpc.NewClient(o.Address, c.dialOptions()...)
 	if err != nil {

@@ -181,7 +181,7 @@ func (o operations) MarshalWire(dst []byte) ([]byte, error) {
 func (operations) UnmarshalWire([]byte) error { return errors.ErrUnsupported }
 
 // sendOperations sends operations in one call.
-func (c *Client) sendOperations(ctx context.Context, _ *lane, deadline time.Time, batch []*task) {
+func (c *Client) sendOperations(ctx context.Context, _ *callStream, deadline time.Time, batch []*task) {
 	maxDecisions := 0
 	for _, t := range batch {
 		maxDecisions += t.weight()

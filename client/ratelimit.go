@@ -181,19 +181,19 @@ func (c *Client) decide(ctx context.Context, r *Request) (Decision, error) {
 // newDecision returns a Decision that shares no memory with the message, which is reused. rule must be a copy of the
 // message's rule id.
 func newDecision(m *wirev1.RateLimitResponse, rule string) Decision {
-	a := Decision{
+	d := Decision{
 		Passed: m.Passed, Delay: millis(m.DelayMs), RetryAfter: millis(m.RetryAfterMs),
 		Limit: m.Limit, Remaining: m.Remaining,
 		Rule: rule, Lease: string(m.Lease), Reason: headgatev1.Reason(m.Reason), HTTPStatus: int(m.HTTPStatus),
 		Drop: m.Drop, Degraded: m.Degraded,
 	}
 	if m.RetryAfterMs < 0 {
-		a.RetryAfter = headgate.Never
+		d.RetryAfter = headgate.Never
 	}
 	if m.HasReset {
-		a.Reset = time.Unix(m.ResetSeconds, int64(m.ResetNanos))
+		d.Reset = time.Unix(m.ResetSeconds, int64(m.ResetNanos))
 	}
-	return a
+	return d
 }
 
 // millis converts milliseconds to a Duration. It returns headgate.Never if they do not fit in a Duration.
@@ -243,7 +243,7 @@ var (
 )
 
 // sendRequests sends requests in one call.
-func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, batch []*task) {
+func (c *Client) sendRequests(ctx context.Context, stream *callStream, deadline time.Time, batch []*task) {
 	if len(batch) == 1 {
 		t, m := batch[0], decisionPool.Get().(*wirev1.RateLimitResponse)
 		if t.err = c.invoke(ctx, deadline, headgatev1.RateLimiter_RateLimit_FullMethodName, &t.request, m); t.err == nil {
@@ -255,11 +255,11 @@ func (c *Client) sendRequests(ctx context.Context, l *lane, deadline time.Time, 
 	m := batchPool.Get().(*wirev1.BatchRateLimitResponse)
 	defer batchPool.Put(m)
 	m.Max = len(batch)
-	err := c.callBatch(ctx, l, deadline, requests(batch), m)
+	err := c.callBatch(ctx, stream, deadline, requests(batch), m)
 	if err == nil && (len(m.Responses) != len(batch) || m.TooMany) {
 		err = status.Error(codes.Internal, "the number of results in the service's response is wrong")
-		if l != nil {
-			l.close() // further responses of this call may arrive on the stream
+		if stream != nil {
+			stream.close() // further responses of this call may arrive on the stream
 		}
 	}
 	var rule string
@@ -286,16 +286,16 @@ func (c *Client) invoke(ctx context.Context, deadline time.Time, method string, 
 	return c.conn.Invoke(ctx, method, request, response)
 }
 
-// callBatch sends a batch on the stream of a lane. It makes a unary call instead if l is nil, if the service does not
+// callBatch sends a batch on a stream. It makes a unary call instead if stream is nil, if the service does not
 // support such streams, or if a closing server has not read the batch.
 func (c *Client) callBatch(
-	ctx context.Context, l *lane, deadline time.Time, request requests, response *wirev1.BatchRateLimitResponse,
+	ctx context.Context, stream *callStream, deadline time.Time, request requests, response *wirev1.BatchRateLimitResponse,
 ) error {
-	if l != nil && (c.noLanesUntil.Load() == 0 || int64(time.Since(c.created)) > c.noLanesUntil.Load()) {
-		err := l.do(ctx, c.conn, deadline, request, response)
+	if stream != nil && (c.noStreamsUntil.Load() == 0 || int64(time.Since(c.created)) > c.noStreamsUntil.Load()) {
+		err := stream.do(ctx, c.conn, deadline, request, response)
 		switch {
 		case status.Code(err) == codes.Unimplemented: // an older service, which may be upgraded: try again later
-			c.noLanesUntil.Store(int64(time.Since(c.created) + c.laneRetry))
+			c.noStreamsUntil.Store(int64(time.Since(c.created) + c.streamRetry))
 		case !errors.Is(err, errUnread):
 			return err
 		}

@@ -76,8 +76,8 @@ func (v *Verdict) rejectOverloaded(r *rules.Rule) {
 
 // rejectIfBusy rejects the request if a rule limits it and this process is too busy. It reports whether it did.
 func (v *Verdict) rejectIfBusy(o *DecideOptions) bool {
-	isBusy := v.engine.config.Refuse
-	if isBusy == nil || o.peeks() || !isBusy() {
+	tooBusy := v.engine.config.TooBusy
+	if tooBusy == nil || o.peeks() || !tooBusy() {
 		return false
 	}
 	for i := range v.matched {
@@ -105,7 +105,7 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 		v.Degraded = v.Degraded || d.Degraded
 		if delay := v.infos[i].wait; passes && delay > wait {
 			wait, check = delay, i
-		} else if check < 0 || wait == 0 && isTighter(d, &v.decisions[check]) {
+		} else if check < 0 || wait == 0 && d.TighterThan(&v.decisions[check]) {
 			check = i
 		}
 	}
@@ -120,19 +120,6 @@ func (v *Verdict) conclude(passes bool) (check int, wait time.Duration) {
 		v.Action, v.Delay = Delay, wait
 	}
 	return check, wait
-}
-
-// isTighter reports whether a decision is tighter than another. A denial is tighter than an allowed decision. Of two
-// denials, the one with the longer RetryAfter is tighter; of two allowed decisions, the one with the smaller Remaining.
-func isTighter(d, other *headgate.Decision) bool {
-	switch {
-	case d.Allowed != other.Allowed:
-		return other.Allowed
-	case !d.Allowed:
-		return d.RetryAfter > other.RetryAfter
-	default:
-		return d.Remaining < other.Remaining
-	}
 }
 
 // denyByCheck denies a request because of a check.

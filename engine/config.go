@@ -46,9 +46,9 @@ type Config struct {
 	// MaxWaiting is the maximum number of requests that are delayed at the same time by rules with on_limit: delay.
 	// Further requests are rejected. Default DefaultMaxWaiting. If it is negative, no request is delayed.
 	MaxWaiting int
-	// Refuse reports whether this process is too busy to decide another request. If so, a request that a rule limits is
-	// rejected with 503 and the reason Overloaded, and takes nothing. Refuse must be fast. Default: it is never too busy.
-	Refuse func() bool
+	// TooBusy reports whether this process is too busy to decide another request. If so, a request that a rule limits is
+	// rejected with 503 and the reason Overloaded, and takes nothing. TooBusy must be fast. Default: it is never too busy.
+	TooBusy func() bool
 	// Observe is called with every verdict before Decide returns, for telemetry. It must be fast, and must not keep the
 	// verdict or anything it points to. Default none.
 	Observe func(*Verdict)

@@ -13,7 +13,7 @@ import (
 func TestBusyProcessRefusesLimitedRequests(t *testing.T) {
 	var busy atomic.Bool
 	observed := 0
-	b := newBenchWith(t, engine.Config{Refuse: busy.Load, Observe: func(v *engine.Verdict) {
+	b := newBenchWith(t, engine.Config{TooBusy: busy.Load, Observe: func(v *engine.Verdict) {
 		if v.Reason == engine.Overloaded {
 			observed++
 		}
@@ -43,7 +43,7 @@ func TestBusyProcessRefusesLimitedRequests(t *testing.T) {
 func TestBusyProcessServesRequestsThatNothingLimits(t *testing.T) {
 	shadow := rules.Rule{ID: "a", Key: by(user), Limits: limits("1/h")}
 	shadow.OnLimit.Action = rules.Shadow
-	busy := engine.Config{Refuse: func() bool { return true }}
+	busy := engine.Config{TooBusy: func() bool { return true }}
 	for _, b := range []*bench{newBenchWith(t, busy), newBenchWith(t, busy, shadow)} {
 		if v := b.ask(alice()); v.Action != engine.Allow {
 			t.Errorf("got %s, want it to pass", said(v))

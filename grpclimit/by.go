@@ -49,7 +49,7 @@ var (
 func By(
 	l headgate.Limiter, limitOf func(ctx context.Context, method string) (key string, limit headgate.Limit),
 ) *KeyLimiter {
-	return &KeyLimiter{limiter: l, limitOf: limitOf, onError: logError()}
+	return &KeyLimiter{limiter: l, limitOf: limitOf, onError: bykey.LogErrors()}
 }
 
 // Unary is the interceptor for calls with one request and one response: grpc.UnaryInterceptor(l.Unary).

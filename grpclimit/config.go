@@ -3,13 +3,12 @@ package grpclimit
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/bykey"
 )
 
 // Config configures a Limiter. Only Engine is required.
@@ -49,24 +48,10 @@ func (c *Config) validate() error {
 		c.Identifier = id
 	}
 	if c.OnError == nil {
-		c.OnError = logError()
+		c.OnError = bykey.LogErrors()
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return nil
-}
-
-// logError returns the default of Config.OnError.
-func logError() func(context.Context, error) {
-	var lastLogged atomic.Int64 // nanoseconds
-	start := time.Now()
-	return func(ctx context.Context, err error) {
-		now := int64(time.Since(start) + time.Second) // begins at one second, so that the first error is logged
-		last := lastLogged.Load()
-		if now-last < int64(time.Second) || !lastLogged.CompareAndSwap(last, now) {
-			return
-		}
-		slog.WarnContext(ctx, "headgate: rate limiter failed; logged at most once a second", "err", err)
-	}
 }

@@ -2,13 +2,12 @@ package httplimit
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/identity"
+	"github.com/headgate/headgate/internal/bykey"
 	"github.com/headgate/headgate/rules"
 )
 
@@ -61,11 +60,6 @@ func (c *Config) validate() error {
 
 // logError returns the default of Config.OnError.
 func logError() func(*http.Request, error) {
-	var lastLogged atomic.Int64 // in nanoseconds since 1970
-	return func(r *http.Request, err error) {
-		now, last := time.Now().UnixNano(), lastLogged.Load()
-		if now-last >= int64(time.Second) && lastLogged.CompareAndSwap(last, now) {
-			slog.WarnContext(r.Context(), "headgate: rate limiter failed; logged at most once a second", "err", err)
-		}
-	}
+	log := bykey.LogErrors()
+	return func(r *http.Request, err error) { log(r.Context(), err) }
 }

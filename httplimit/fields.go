@@ -319,21 +319,9 @@ func tightest(v *engine.Verdict) int {
 	index := -1
 	for i := range v.LimitCount() {
 		l := v.LimitAt(i)
-		if hasState(&l) && (found == nil || tighter(l.Decision, found)) {
+		if hasState(&l) && (found == nil || l.Decision.TighterThan(found)) {
 			found, index = l.Decision, i
 		}
 	}
 	return index
-}
-
-// tighter reports whether decision a is tighter than decision b.
-func tighter(a, b *headgate.Decision) bool {
-	switch {
-	case a.Allowed != b.Allowed:
-		return b.Allowed
-	case !a.Allowed:
-		return a.RetryAfter > b.RetryAfter
-	default:
-		return a.Remaining < b.Remaining
-	}
 }

@@ -27,21 +27,21 @@ type entry struct {
 }
 
 // recordCall records a call at a time.
-func (b *ledger) recordCall(now time.Duration) { b.latestCall = max(b.latestCall, now.Microseconds()) }
+func (l *ledger) recordCall(now time.Duration) { l.latestCall = max(l.latestCall, now.Microseconds()) }
 
 // recordAdmission records units admitted at a time and returns their index.
-func (b *ledger) recordAdmission(now time.Duration, units int64) int {
-	b.recordCall(now)
+func (l *ledger) recordAdmission(now time.Duration, units int64) int {
+	l.recordCall(now)
 	at := now.Microseconds()
-	if n := len(b.entries); n > 0 {
-		at = max(at, b.entries[n-1].at)
+	if n := len(l.entries); n > 0 {
+		at = max(at, l.entries[n-1].at)
 	}
-	b.entries = append(b.entries, entry{at: at, latestCall: b.latestCall, units: units})
-	return len(b.entries) - 1
+	l.entries = append(l.entries, entry{at: at, latestCall: l.latestCall, units: units})
+	return len(l.entries) - 1
 }
 
 // recordRefund subtracts units from the entry at index i.
-func (b *ledger) recordRefund(i int, units int64) { b.entries[i].units -= units }
+func (l *ledger) recordRefund(i int, units int64) { l.entries[i].units -= units }
 
 // An envelope is the upper bound of admissions in any time t: burst + count/period·t.
 type envelope struct {
@@ -55,12 +55,12 @@ type envelope struct {
 // A(j) − A(i−1) ≤ burst + rate·(t(j) − t(i)). With f(j) = A(j) − rate·t(j) and g(i) = A(i−1) − rate·t(i) that is
 // f(j) − g(i) ≤ burst, so it is enough to compare f(j) with the smallest g so far. All terms are multiplied by the
 // period, so that they are whole numbers.
-func (b *ledger) withinEnvelope(e envelope, useCallTime bool) error {
+func (l *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 	var least *big.Int
 	var leastAt int
 	burst := product(e.burst, e.period)
 	var before int64 // A(i−1)
-	for j, entry := range b.entries {
+	for j, entry := range l.entries {
 		g := new(big.Int).Sub(product(before, e.period), product(entry.at, e.count))
 		if least == nil || g.Cmp(least) < 0 {
 			least, leastAt = g, j
@@ -73,7 +73,7 @@ func (b *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 		f := new(big.Int).Sub(product(before, e.period), product(end, e.count))
 		if f.Sub(f, least).Cmp(burst) > 0 {
 			return fmt.Errorf("%d units admitted from %dµs to %dµs: want at most %d + %d a %dµs",
-				b.sum(leastAt, j), b.entries[leastAt].at, end, e.burst, e.count, e.period)
+				l.sum(leastAt, j), l.entries[leastAt].at, end, e.burst, e.count, e.period)
 		}
 	}
 	return nil
@@ -81,26 +81,26 @@ func (b *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 
 func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-func (b *ledger) sum(from, to int) int64 {
+func (l *ledger) sum(from, to int) int64 {
 	var sum int64
-	for _, e := range b.entries[from : to+1] {
+	for _, e := range l.entries[from : to+1] {
 		sum += e.units
 	}
 	return sum
 }
 
 // withinAnyInterval checks that at most maxUnits were admitted within any time shorter than width.
-func (b *ledger) withinAnyInterval(width time.Duration, maxUnits int64) error {
+func (l *ledger) withinAnyInterval(width time.Duration, maxUnits int64) error {
 	first, sum := 0, int64(0)
-	for j, e := range b.entries {
+	for j, e := range l.entries {
 		sum += e.units
-		for e.at-b.entries[first].at >= width.Microseconds() {
-			sum -= b.entries[first].units
+		for e.at-l.entries[first].at >= width.Microseconds() {
+			sum -= l.entries[first].units
 			first++
 		}
 		if sum > maxUnits {
 			return fmt.Errorf("%d units admitted from %dµs to %dµs, which is less than %v: want at most %d",
-				b.sum(first, j), b.entries[first].at, e.at, width, maxUnits)
+				l.sum(first, j), l.entries[first].at, e.at, width, maxUnits)
 		}
 	}
 	return nil
@@ -108,9 +108,9 @@ func (b *ledger) withinAnyInterval(width time.Duration, maxUnits int64) error {
 
 // withinEachWindow checks that at most maxUnits were admitted in each window. Windows begin at multiples of width, plus
 // offset.
-func (b *ledger) withinEachWindow(width, offset time.Duration, maxUnits int64) error {
+func (l *ledger) withinEachWindow(width, offset time.Duration, maxUnits int64) error {
 	sums := make(map[int64]int64)
-	for _, e := range b.entries {
+	for _, e := range l.entries {
 		sums[(Start.UnixMicro()+e.at-offset.Microseconds())/width.Microseconds()] += e.units
 	}
 	for _, w := range slices.Sorted(maps.Keys(sums)) {

@@ -83,8 +83,9 @@ func (m *misuse) requireRefused(c headgate.Check, methods ...limiterMethod) {
 			m.Errorf("%s: got error %v, want an InputError that wraps %q", call.name, err, headgate.ErrInvalidCheck)
 		}
 	}
-	m.requireUnused("alice")
-	m.requireUnused("bystander") // callTakeAll uses this key
+	for _, key := range []string{"alice", firstValidKey, lastValidKey} { // callTakeAll uses the last two
+		m.requireUnused(key)
+	}
 }
 
 // requireUnused checks that nothing was taken for a key.

@@ -27,24 +27,24 @@ func TestChangedLimitsAgreeWithOracle(t *testing.T) {
 	}
 	t.Run("to the microsecond", func(t *testing.T) {
 		seen := followChanges(t, steps, func(s *Store) changetest.Options {
-			return changetest.Options{Accept: func(l headgate.Limit) bool { return s.blur(t, l) == 0 }}
+			return changetest.Options{Accept: func(l headgate.Limit) bool { return s.rounding(t, l) == 0 }}
 		})
-		if seen.Blurred > 0 {
-			t.Errorf("%d steps were not compared exactly", seen.Blurred)
+		if seen.Rounded > 0 {
+			t.Errorf("%d steps were not compared exactly", seen.Rounded)
 		}
 	})
 	t.Run("to the grain", func(t *testing.T) {
 		seen := followChanges(t, steps, func(s *Store) changetest.Options {
-			return changetest.Options{Blur: func(l headgate.Limit) int64 { return s.blur(t, l) }}
+			return changetest.Options{Rounding: func(l headgate.Limit) int64 { return s.rounding(t, l) }}
 		})
-		if seen.Blurred < steps/20 || seen.Blurred > steps/2 {
-			t.Errorf("%d of %d steps were not compared exactly", seen.Blurred, steps)
+		if seen.Rounded < steps/20 || seen.Rounded > steps/2 {
+			t.Errorf("%d of %d steps were not compared exactly", seen.Rounded, steps)
 		}
 	})
 }
 
-// blur returns by how much later than it was the store may believe the latest decision under a limit to have been.
-func (s *Store) blur(t *testing.T, l headgate.Limit) int64 {
+// rounding returns the largest time by which the store rounds up the time of the latest decision under a limit.
+func (s *Store) rounding(t *testing.T, l headgate.Limit) int64 {
 	t.Helper()
 	p, err := s.newPlan(l)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/headgate/headgate/memstore/internal/memory"
+	"github.com/headgate/headgate/internal/pages"
 )
 
 // A segmentPool has the memory of unused segments. The first access to new memory causes a page fault, which takes
@@ -84,7 +84,7 @@ func (t *segmentPool) reuse() segmentMemory {
 // release returns the memory of an unused segment to the system.
 func (s *Store) release(g *segment) {
 	s.budget.Tables.Add(-g.bytes())
-	if !memory.ReturnPages(bytesOf(g.slots)) {
+	if !pages.Return(g.slots) {
 		return // the garbage collector frees it
 	}
 	s.segmentPool.mu.Lock()
@@ -146,13 +146,8 @@ func newChunk(slots int) []slot {
 	room := make([]slot, slots+largePage/slotBytes)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(room))) % largePage / slotBytes
 	chunk := room[skip:][:slots:slots]
-	memory.PreferLargePages(bytesOf(chunk))
+	pages.PreferLarge(chunk)
 	return chunk
-}
-
-// bytesOf returns the memory of slots.
-func bytesOf(slots []slot) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(slots))), len(slots)*slotBytes)
 }
 
 // touch makes the system back the memory of empty slots.

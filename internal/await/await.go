@@ -1,4 +1,4 @@
-// Package await lets tests wait for a condition. It checks the condition repeatedly, and fails the test after Patience.
+// Package await lets tests wait for a condition. It checks the condition repeatedly, and fails the test after Timeout.
 package await
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Patience is the maximum time to wait for a condition. It is far longer than a busy machine needs.
-const Patience = 2 * time.Minute
+// Timeout is the maximum time to wait for a condition. It is far longer than a busy machine needs.
+const Timeout = 2 * time.Minute
 
 const pollInterval = time.Millisecond // pause between checks
 
@@ -16,7 +16,7 @@ const pollInterval = time.Millisecond // pause between checks
 func True(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	if !poll(condition) {
-		t.Fatalf("still not true after %v: %s", Patience, what)
+		t.Fatalf("still not true after %v: %s", Timeout, what)
 	}
 }
 
@@ -27,7 +27,7 @@ func NoError(t testing.TB, what string, try func() error) time.Duration {
 	start := time.Now()
 	var err error
 	if !poll(func() bool { err = try(); return err == nil }) {
-		t.Fatalf("%s, still after %v: %v", what, Patience, err)
+		t.Fatalf("%s, still after %v: %v", what, Timeout, err)
 	}
 	return time.Since(start)
 }
@@ -37,7 +37,7 @@ func Equal[T comparable](t testing.TB, what string, got func() T, want T) {
 	t.Helper()
 	var last T
 	if !poll(func() bool { last = got(); return last == want }) {
-		t.Fatalf("%s, still after %v: got %v, want %v", what, Patience, last, want)
+		t.Fatalf("%s, still after %v: got %v, want %v", what, Timeout, last, want)
 	}
 }
 
@@ -51,9 +51,9 @@ func Goroutines(t testing.TB, before int) {
 	}
 }
 
-// poll reports whether the condition became true within Patience.
+// poll reports whether the condition became true within Timeout.
 func poll(condition func() bool) bool {
-	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(pollInterval) {
+	for deadline := time.Now().Add(Timeout); !condition(); time.Sleep(pollInterval) {
 		if time.Now().After(deadline) {
 			return false
 		}

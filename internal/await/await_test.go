@@ -64,8 +64,8 @@ func TestGivesUpAndSaysWhatItSawLast(t *testing.T) {
 					tt.wait(failed)
 				}()
 				<-done
-				if got := time.Since(start); got < Patience || got > Patience+time.Second {
-					t.Errorf("gave up after %v, want %v", got, Patience)
+				if got := time.Since(start); got < Timeout || got > Timeout+time.Second {
+					t.Errorf("gave up after %v, want %v", got, Timeout)
 				}
 				for _, want := range tt.says {
 					if !strings.Contains(failed.text, want) {

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// A Bar is a target for a figure and the measured value.
+// A Bar is the target for a figure, and the measured value.
 type Bar struct {
 	What, Want, Got string
 	Met             bool
 }
 
 const (
-	mark = "bar: "
-	met  = "met"
-	not  = "not met"
+	prefix = "bar: "
+	met    = "met"
+	notMet = "not met"
 )
 
 // Hold logs a measurement, and fails the test if it misses its target.
@@ -30,18 +30,18 @@ func Hold(t testing.TB, what, want, got string, isMet bool) {
 
 // String formats a bar for Parse.
 func (b Bar) String() string {
-	verdict := not
+	verdict := notMet
 	if b.Met {
 		verdict = met
 	}
-	return fmt.Sprintf("%s%s | %s | %s | %s", mark, b.What, b.Want, b.Got, verdict)
+	return fmt.Sprintf("%s%s | %s | %s | %s", prefix, b.What, b.Want, b.Got, verdict)
 }
 
 // Parse parses a line that a test has logged. It returns false if the line is not a bar.
 func Parse(line string) (Bar, bool) {
-	text, ok := strings.CutPrefix(line, mark)
+	text, ok := strings.CutPrefix(line, prefix)
 	parts := strings.Split(text, " | ")
-	if !ok || len(parts) != 4 || parts[3] != met && parts[3] != not {
+	if !ok || len(parts) != 4 || parts[3] != met && parts[3] != notMet {
 		return Bar{}, false
 	}
 	return Bar{parts[0], parts[1], parts[2], parts[3] == met}, true

@@ -1,13 +1,15 @@
-// Package bykey has the steps of httplimit.By and grpclimit.By that do not depend on the protocol: a check for one
-// unit, the delay of a leaky-bucket, and a slot that is renewed until its request is finished.
+// Package bykey has the parts of packages httplimit and grpclimit that do not depend on the protocol. For the functions
+// By, these are a check for one unit, the delay of a leaky-bucket, and a slot that is renewed until its request ends.
 package bykey
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -76,6 +78,17 @@ func Hold(ctx context.Context, l headgate.Limiter, c headgate.Check, slot headga
 	return func() error {
 		r.Stop()
 		return give(ctx, l, c, slot)
+	}
+}
+
+// LogErrors returns a function that logs errors with slog at level Warn, at most once a second.
+func LogErrors() func(context.Context, error) {
+	var lastLogged atomic.Int64 // in nanoseconds since 1970
+	return func(ctx context.Context, err error) {
+		now, last := time.Now().UnixNano(), lastLogged.Load()
+		if now-last >= int64(time.Second) && lastLogged.CompareAndSwap(last, now) {
+			slog.WarnContext(ctx, "headgate: rate limiter failed; logged at most once a second", "err", err)
+		}
 	}
 }
 

@@ -25,9 +25,9 @@ type History struct {
 	limit headgate.Limit
 	// written is the limit of the latest take or charge that could change the state, except for concurrency.
 	written headgate.Limit
-	// least and most bound what the key has consumed. They are the same oracle, unless the limiter blurs times.
+	// least and most bound what the key has consumed. They are the same oracle, unless the limiter rounds times.
 	least, most *oracle.Oracle
-	blurred     bool // an earlier limit was blurred, and units consumed under it may still count
+	rounded     bool // times were rounded under an earlier limit, and units consumed under it may still count
 	taken       []takenUnits
 	log         []string
 	seen        Seen
@@ -37,14 +37,14 @@ type History struct {
 type Options struct {
 	// Accept reports whether a limit may be drawn. Default: all.
 	Accept func(headgate.Limit) bool
-	// Blur returns how many microseconds after the latest decision under a limit the limiter may store as its time.
-	// Default: 0.
-	Blur func(headgate.Limit) int64
+	// Rounding returns the largest number of microseconds by which the limiter rounds up the time of the latest decision
+	// under a limit. Default: 0.
+	Rounding func(headgate.Limit) int64
 }
 
 // Seen counts the events of histories.
 type Seen struct {
-	Steps, Changes, Denied, Allowed, Blurred int
+	Steps, Changes, Denied, Allowed, Rounded int
 	InDebt                                   int // denials of keys in debt
 }
 
@@ -54,15 +54,15 @@ func (s *Seen) Add(other Seen) {
 	s.Changes += other.Changes
 	s.Denied += other.Denied
 	s.Allowed += other.Allowed
-	s.Blurred += other.Blurred
+	s.Rounded += other.Rounded
 	s.InDebt += other.InDebt
 }
 
 // A takenUnits is the units taken by one decision.
 type takenUnits struct {
-	check  headgate.Check
-	theirs headgate.Receipt // the receipt of the limiter
-	ours   headgate.Receipt // the receipt of the oracle
+	check         headgate.Check
+	receipt       headgate.Receipt // of the limiter
+	oracleReceipt headgate.Receipt // of the oracle
 }
 
 // New begins a history of a key that is new to the limiter. The limiter must use the given clock.
@@ -73,9 +73,9 @@ func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand
 	clock.Advance(time.Duration(rng.Int64N(int64(10*24*time.Hour/time.Microsecond))) * time.Microsecond)
 	h.least = oracle.NewFor(key, h.limit)
 	h.most = h.least
-	if o.Blur != nil {
+	if o.Rounding != nil {
 		h.most = oracle.NewFor(key, h.limit)
-		h.least.Blur, h.most.Blur, h.most.Most = o.Blur, o.Blur, true
+		h.least.Rounding, h.most.Rounding, h.most.Most = o.Rounding, o.Rounding, true
 	}
 	return h
 }
@@ -160,8 +160,8 @@ func (h *History) change() {
 	if !h.accepts(l) {
 		l = h.draw()
 	}
-	if h.options.Blur != nil {
-		h.blurred = h.blurred || h.options.Blur(h.written) > 0
+	if h.options.Rounding != nil {
+		h.rounded = h.rounded || h.options.Rounding(h.written) > 0
 	}
 	h.limit = l
 	h.logf("limit %s", l)
@@ -237,7 +237,7 @@ func (h *History) recordWrite() {
 	h.written = h.limit
 	now := h.micros()
 	if h.least.Take(now, 0, 0).ResetAfter == 0 && h.most.Take(now, 0, 0).ResetAfter == 0 {
-		h.blurred = false
+		h.rounded = false
 	}
 }
 
@@ -262,30 +262,30 @@ func (h *History) take(ctx context.Context, n int64) error {
 			h.seen.InDebt++
 		}
 	}
-	if h.blurred {
+	if h.rounded {
 		return h.compareBounds(d, n)
 	}
 	want := h.least.Take(h.micros(), n, d.Receipt.Lease)
 	if h.most != h.least {
 		h.most.Take(h.micros(), n, d.Receipt.Lease)
 	}
-	h.keep(h.check(n), d.Receipt, want.Receipt)
+	h.recordTaken(h.check(n), d.Receipt, want.Receipt)
 	return h.compare(d, want)
 }
 
 // compareBounds compares a decision with two oracles that disagree on the consumption.
 func (h *History) compareBounds(d headgate.Decision, n int64) error {
-	h.seen.Blurred++
+	h.seen.Rounded++
 	now := h.micros()
-	never := n > h.limit.Capacity()
-	easy, hard := h.least.Fits(now, n), h.most.Fits(now, n)
-	if d.Allowed && !easy || !d.Allowed && hard {
-		return fmt.Errorf("got %+v, want allowed %v at least, %v at most", d, hard, easy)
+	neverPasses := n > h.limit.Capacity()
+	mayPass, mustPass := h.least.Fits(now, n), h.most.Fits(now, n)
+	if d.Allowed && !mayPass || !d.Allowed && mustPass {
+		return fmt.Errorf("got %+v, which may pass: %v, and must pass: %v", d, mayPass, mustPass)
 	}
 	if d.Allowed && n > 0 {
 		h.least.Force(now, n)
 		h.most.Force(now, n)
-	} else if n > 0 && !never {
+	} else if n > 0 && !neverPasses {
 		h.least.Deny(now)
 		h.most.Deny(now)
 	}
@@ -309,7 +309,7 @@ func (h *History) charge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.blurred {
+	if h.rounded {
 		h.least.Force(h.micros(), d.Receipt.Units)
 		h.most.Force(h.micros(), d.Receipt.Units)
 		return nil
@@ -318,33 +318,34 @@ func (h *History) charge(ctx context.Context) error {
 	if h.most != h.least {
 		h.most.Charge(h.micros(), n)
 	}
-	h.keep(c, d.Receipt, want.Receipt)
+	h.recordTaken(c, d.Receipt, want.Receipt)
 	return h.compare(d, want)
 }
 
 // give returns units that were taken, under any earlier limit.
 func (h *History) give(ctx context.Context) error {
 	i := h.rng.IntN(len(h.taken))
-	x := h.taken[i]
+	units := h.taken[i]
 	h.taken = append(h.taken[:i], h.taken[i+1:]...)
-	if h.blurred {
+	if h.rounded {
 		return nil // the result depends on the exact consumption
 	}
-	x.check.Cost = 1 + h.rng.Int64N(x.theirs.Units)
-	h.logf("give %d of %d taken under %s at %d", x.check.Cost, x.theirs.Units, x.check.Limit, x.theirs.At)
-	if err := h.limiter.Give(ctx, x.check, x.theirs); err != nil {
+	units.check.Cost = 1 + h.rng.Int64N(units.receipt.Units)
+	h.logf("give %d of %d taken under %s at %d", units.check.Cost, units.receipt.Units, units.check.Limit, units.receipt.At)
+	if err := h.limiter.Give(ctx, units.check, units.receipt); err != nil {
 		return err
 	}
-	h.least.Give(h.micros(), x.check.Cost, x.check.Limit, x.ours)
+	h.least.Give(h.micros(), units.check.Cost, units.check.Limit, units.oracleReceipt)
 	if h.most != h.least {
-		h.most.Give(h.micros(), x.check.Cost, x.check.Limit, x.ours)
+		h.most.Give(h.micros(), units.check.Cost, units.check.Limit, units.oracleReceipt)
 	}
 	return h.take(ctx, 0)
 }
 
-func (h *History) keep(c headgate.Check, theirs, ours headgate.Receipt) {
-	if theirs.Units > 0 {
-		h.taken = append(h.taken, takenUnits{c, theirs, ours})
+// recordTaken records units that a later step may give back.
+func (h *History) recordTaken(c headgate.Check, receipt, oracleReceipt headgate.Receipt) {
+	if receipt.Units > 0 {
+		h.taken = append(h.taken, takenUnits{c, receipt, oracleReceipt})
 	}
 }
 
@@ -365,11 +366,11 @@ const maxComparedTime = 1 << 52 * time.Microsecond
 
 // drawLimit returns a random realistic limit. Most counts do not divide their periods. It may be invalid.
 func drawLimit(rng *rand.Rand) headgate.Limit {
-	of := func(n ...int64) int64 { return n[rng.IntN(len(n))] }
+	oneOf := func(n ...int64) int64 { return n[rng.IntN(len(n))] }
 	for {
 		l := headgate.Limit{
 			Algorithm: headgate.Algorithm(rng.IntN(len(headgate.Algorithms()))),
-			Count:     of(1, 2, 3, 5, 7, 10, 20, 60, 77, 100, 300, 777, 1000, 1001, 33333),
+			Count:     oneOf(1, 2, 3, 5, 7, 10, 20, 60, 77, 100, 300, 777, 1000, 1001, 33333),
 			Period: []time.Duration{
 				time.Second, time.Minute, time.Hour, 24 * time.Hour, 700 * time.Millisecond,
 				7 * 24 * time.Hour,
@@ -377,18 +378,18 @@ func drawLimit(rng *rand.Rand) headgate.Limit {
 		}
 		switch l.Algorithm {
 		case headgate.TokenBucket, headgate.LeakyBucket, headgate.GCRA:
-			l.Burst = of(0, 1, 10, 100, 1000)
+			l.Burst = oneOf(0, 1, 10, 100, 1000)
 		case headgate.FixedWindow:
 			l.Staggered = rng.IntN(2) == 0
 		case headgate.SlidingBuckets:
-			l.Buckets = int(of(0, 2, 7, 12, 60))
+			l.Buckets = int(oneOf(0, 2, 7, 12, 60))
 		case headgate.SlidingLog:
-			l.Count = of(1, 2, 3, 5, 7, 10, 20, 60)
+			l.Count = oneOf(1, 2, 3, 5, 7, 10, 20, 60)
 		case headgate.Concurrency:
 			if rng.IntN(3) > 0 {
 				continue
 			}
-			l.Count, l.Period, l.TTL = of(1, 2, 5, 10), 0, l.Period
+			l.Count, l.Period, l.TTL = oneOf(1, 2, 5, 10), 0, l.Period
 		}
 		return l
 	}

@@ -30,7 +30,7 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 	if countAlike(o.written, o.limit) {
 		if b, ok := o.usage.(*bucket); ok {
 			b.rescale(o.written, o.limit)
-			o.blur()
+			o.rounding()
 			o.written = o.limit
 		}
 		return o.usage, o.latest
@@ -43,8 +43,8 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 		return log.since(then - o.written.Period.Microseconds()), o.latest
 	}
 	units, at := o.usage.used(o.written, then), o.latest
-	if blur := o.blur(); blur > 0 || o.denied > at {
-		last := min(max(at, o.denied)+blur, max(at, now)) // the latest time that the store may have
+	if rounding := o.rounding(); rounding > 0 || o.denied > at {
+		last := min(max(at, o.denied)+rounding, max(at, now)) // the latest time that the store may have stored
 		if o.Most {
 			at = last
 		} else {
@@ -52,7 +52,7 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 		}
 	}
 	if o.limit.Algorithm == headgate.SlidingLog {
-		units = min(units, deepest(o.limit)) // all of them expire at once
+		units = min(units, maxConsumed(o.limit)) // all of them expire at once
 	}
 	u := newUsage(o.limit)
 	u.add(o.limit, o.clock(o.limit, at), units, 0)
@@ -64,20 +64,21 @@ func (o *Oracle) settle(now int64) usage {
 	u, latest := o.viewAndLatest(now)
 	if o.limit.Algorithm != headgate.Concurrency {
 		if !countAlike(o.written, o.limit) {
-			o.denied, o.late = 0, 0
+			o.denied, o.maxRounding = 0, 0
 		}
 		o.usage, o.written, o.latest = u, o.limit, latest
 	}
 	return u
 }
 
-// blur returns how many microseconds after the latest decision the store may store as its time. Limits that count alike
-// may have different ones; a store that has not converted the state yet has that of an earlier limit.
-func (o *Oracle) blur() int64 {
-	if o.Blur != nil {
-		o.late = max(o.late, o.Blur(o.written))
+// rounding returns the largest number of microseconds by which the store may have rounded up the time of the latest
+// decision. Limits that count alike may be rounded differently; a store that has not converted the state yet has the
+// time as rounded under an earlier limit.
+func (o *Oracle) rounding() int64 {
+	if o.Rounding != nil {
+		o.maxRounding = max(o.maxRounding, o.Rounding(o.written))
 	}
-	return o.late
+	return o.maxRounding
 }
 
 // recordDenial records that a take was denied at now. u is the consumption.
@@ -87,8 +88,8 @@ func (o *Oracle) recordDenial(u usage, now int64) {
 	}
 	switch used := u.used(o.limit, now); {
 	case used > o.limit.Capacity():
-		o.latest, o.late = now, 0
-	case o.blur() > 0:
+		o.latest, o.maxRounding = now, 0
+	case o.rounding() > 0:
 		o.denied = now // if the store's time of the latest decision is late, as many units may count then as now
 	case used < u.used(o.limit, o.latest):
 		o.latest = now

@@ -18,14 +18,14 @@ type Oracle struct {
 	usage          usage
 	held           usage // concurrency slots are not consumption, and are counted separately
 	latest         int64 // time of the last take, charge or give, or of a later denial that counts as a decision
-	denied         int64 // time of the last denial that a store with blurred times may have recorded
-	late           int64 // see blur
+	denied         int64 // time of the last denial that a store with rounded times may have recorded
+	maxRounding    int64 // see rounding
 
-	// Blur returns how many microseconds after the latest decision under a limit a store may store as its time. Nil
-	// means exact times. If the result is not 0, a change of limit keeps the least consumption that the store may keep,
-	// or the most if Most is true.
-	Blur func(headgate.Limit) int64
-	Most bool
+	// Rounding returns the largest number of microseconds by which a store rounds up the time of the latest decision
+	// under a limit. Nil means exact times. If the result is not 0, a change of limit keeps the least consumption that
+	// the store may keep, or the most if Most is true.
+	Rounding func(headgate.Limit) int64
+	Most     bool
 }
 
 // usage is the history of a key as an algorithm counts it.
@@ -120,14 +120,15 @@ func (o *Oracle) fits(u usage, now, n int64) bool {
 // Charge takes n units at now, or as many as the largest debt allows.
 func (o *Oracle) Charge(now, n int64) headgate.Decision {
 	u := o.settle(now)
-	n = max(0, min(n, deepest(o.limit)-u.used(o.limit, o.clock(o.limit, now))))
+	n = max(0, min(n, maxConsumed(o.limit)-u.used(o.limit, o.clock(o.limit, now))))
 	d := headgate.Decision{Receipt: o.add(u, now, n, 0)}
 	d.Allowed = o.fits(u, now, 0)
 	o.describe(&d, u, now)
 	return d
 }
 
-func deepest(l headgate.Limit) int64 { return l.Capacity() * (1 + headgate.MaxDebt) }
+// maxConsumed returns the capacity of a limit plus its largest debt.
+func maxConsumed(l headgate.Limit) int64 { return l.Capacity() * (1 + headgate.MaxDebt) }
 
 // Give returns n units that were taken with r under the limit l. They are returned under the limit in force, which may
 // be another one. If both limits are buckets, and l drains faster, l has drained some of the units since they were
@@ -158,7 +159,7 @@ func (o *Oracle) add(u usage, now, n int64, lease uint64) headgate.Receipt {
 	if o.limit.Algorithm == headgate.Concurrency {
 		return headgate.Receipt{At: at, Units: n, Lease: lease}
 	}
-	o.latest, o.late = now, 0
+	o.latest, o.maxRounding = now, 0
 	return headgate.Receipt{At: at, Units: n}
 }
 

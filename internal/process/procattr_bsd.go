@@ -15,5 +15,5 @@ func setProcAttr(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// stopped does not check anything on this system.
+// stopped always returns nil, because this system does not say whether a process is stopped.
 func stopped(int) error { return nil }

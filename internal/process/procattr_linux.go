@@ -17,7 +17,7 @@ func setProcAttr(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 }
 
-// stopped returns an error while the process runs.
+// stopped returns nil if the process is stopped, and an error if it runs.
 func stopped(pid int) error {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -28,24 +28,24 @@ const stopTimeout = 30 * time.Second
 // cannot stop.
 func pause(pid int) error {
 	end := time.Now().Add(stopTimeout)
-	for patience := 10 * time.Millisecond; ; patience *= 2 {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
 		if err := syscall.Kill(-pid, syscall.SIGSTOP); err != nil {
 			return err
 		}
-		for look := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for nextTry := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
 			err := stopped(pid)
 			if err == nil {
 				return nil
 			}
 			if now := time.Now(); now.After(end) {
 				return err
-			} else if now.After(look) {
+			} else if now.After(nextTry) {
 				break
 			}
 		}
 		if err := resume(pid); err != nil {
 			return err
 		}
-		time.Sleep(patience)
+		time.Sleep(wait)
 	}
 }

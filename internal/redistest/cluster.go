@@ -86,12 +86,12 @@ func (c *ClusterSet) form() error {
 	if err := c.meet(); err != nil {
 		return err
 	}
-	again := time.Now().Add(meetAgain)
+	nextMeet := time.Now().Add(meetInterval)
 	for i, s := range c.servers[primaries:] {
 		replicate := func() error {
 			_, err := s.Do("CLUSTER", "REPLICATE", c.ids[c.servers[i]])
-			if err != nil && time.Now().After(again) {
-				again = time.Now().Add(meetAgain)
+			if err != nil && time.Now().After(nextMeet) {
+				nextMeet = time.Now().Add(meetInterval)
 				if err := c.meet(); err != nil {
 					return err
 				}
@@ -105,11 +105,11 @@ func (c *ClusterSet) form() error {
 	return c.waitUntil("form a cluster", c.settled)
 }
 
-// meetAgain is the time after which servers that do not know each other are introduced again. On a busy machine they
+// meetInterval is the time after which servers that do not know each other are introduced again. On a busy machine they
 // can miss the first introduction, and they do not retry.
-const meetAgain = 3 * time.Second
+const meetInterval = 3 * time.Second
 
-// meet introduces every server to every other: gossip would do it too, but takes seconds.
+// meet introduces every server to every other. Gossip would also do this, but it takes seconds.
 func (c *ClusterSet) meet() error {
 	for i, s := range c.servers {
 		for _, other := range c.servers[i+1:] {
@@ -159,7 +159,7 @@ func (c *ClusterSet) ReplicaOf(primary *Server) *Server {
 // another failover of the same shard it takes two node timeouts, because the others do not vote earlier.
 func (c *ClusterSet) Failover(replica *Server) {
 	c.t.Helper()
-	var asked time.Time
+	var requestedAt time.Time
 	promoted := func() error {
 		r, err := replica.replication()
 		switch {
@@ -167,13 +167,13 @@ func (c *ClusterSet) Failover(replica *Server) {
 			return err
 		case r.primary:
 			return c.settled()
-		case time.Since(asked) > c.o.NodeTimeout: // the server forgets a failed request, so ask again
-			asked = time.Now()
+		case time.Since(requestedAt) > c.o.NodeTimeout: // the server forgets a failed request, so request it again
+			requestedAt = time.Now()
 			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
 				return err
 			}
 		}
-		return fmt.Errorf("%s is a replica still", replica)
+		return fmt.Errorf("%s is still a replica", replica)
 	}
 	if err := c.waitUntil("fail over", promoted); err != nil {
 		c.t.Fatal(err)

@@ -32,7 +32,7 @@ func (c *ClusterSet) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// MoveKeys moves any n remaining keys, or all if there are fewer, and returns how many it moved.
+// MoveKeys moves n of the remaining keys, or all if there are fewer, and returns how many it moved.
 func (m *Move) MoveKeys(n int) int {
 	m.c.t.Helper()
 	reply, _ := m.from.must("CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(n)).([]any)
@@ -44,7 +44,7 @@ func (m *Move) MoveKeys(n int) int {
 	return len(keys)
 }
 
-// MoveKey moves these keys. Those that do not exist are left out.
+// MoveKey moves the given keys. It skips keys that do not exist.
 func (m *Move) MoveKey(keys ...string) {
 	m.c.t.Helper()
 	if len(keys) == 0 {
@@ -63,18 +63,18 @@ func (m *Move) Finish() {
 	for m.MoveKeys(100) > 0 {
 		continue
 	}
-	// The new server first: otherwise the slot would have no owner until the new one knows.
+	// Set the owner on the new server first. Otherwise the slot would have no owner for a moment.
 	for _, s := range []*Server{m.to, m.from} {
 		s.must("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to])
 	}
 	// An earlier message of the old owner may reach other servers after the claim of the new owner, and undo it. Then
-	// the cluster never agrees. So all primaries are told the owner again, as redis-cli --cluster fix does.
-	told := time.Now()
+	// the cluster never agrees. So announce the owner to all primaries again, as redis-cli --cluster fix does.
+	announced := time.Now()
 	err := m.c.waitUntil("settle slot "+m.slot, func() error {
 		err := m.c.settled()
-		if err != nil && time.Since(told) > tellAgain {
-			m.tellAll()
-			told = time.Now()
+		if err != nil && time.Since(announced) > announceInterval {
+			m.announceOwner()
+			announced = time.Now()
 		}
 		return err
 	})
@@ -83,13 +83,14 @@ func (m *Move) Finish() {
 	}
 }
 
-// tellAgain is how long a cluster has to agree on a slot before its servers are told its owner again.
-const tellAgain = 5 * time.Second
+// announceInterval is the time after which the owner of a slot is announced again if the cluster has not agreed on it.
+const announceInterval = 5 * time.Second
 
-func (m *Move) tellAll() {
+// announceOwner tells all running primaries that the slot belongs to its new owner.
+func (m *Move) announceOwner() {
 	for _, s := range m.c.servers {
 		if r, err := s.replication(); err == nil && r.primary {
-			_, _ = s.Do("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to]) // after an error, the server is told again later
+			_, _ = s.Do("CLUSTER", "SETSLOT", m.slot, "NODE", m.c.ids[m.to]) // after an error, it is announced again later
 		}
 	}
 }

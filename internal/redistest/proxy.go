@@ -19,7 +19,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	listener net.Listener // nil while cut
 	links    map[*link]struct{}
-	hole     bool
+	dropping bool // Blackhole was called
 	delay    time.Duration
 }
 
@@ -68,7 +68,7 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Blackhole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hole = true
+	p.dropping = true
 }
 
 // Heal ends Cut and Blackhole. Connections that have lost data are broken, because no network delivers a stream with a
@@ -84,7 +84,7 @@ func (p *Proxy) Heal() {
 func (p *Proxy) heal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hole = false
+	p.dropping = false
 	for l := range p.links {
 		if l.lost {
 			l.reset()
@@ -132,10 +132,10 @@ func (p *Proxy) serve(client net.Conn, listener net.Listener) {
 		return
 	}
 	defer p.remove(l)
-	var ways sync.WaitGroup
-	ways.Go(func() { l.carry(l.client, l.server) })
-	ways.Go(func() { l.carry(l.server, l.client) })
-	ways.Wait()
+	var directions sync.WaitGroup
+	directions.Go(func() { l.copyData(l.client, l.server) })
+	directions.Go(func() { l.copyData(l.server, l.client) })
+	directions.Wait()
 }
 
 // add adds a link, unless the proxy was cut since the client connected.
@@ -178,26 +178,26 @@ func (l *link) reset() {
 	}
 }
 
-// A parcel is the data of one read, and the time at which to deliver it.
-type parcel struct {
+// A chunk is the data of one read, and the time at which to deliver it.
+type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// carry copies data from one end to the other, until either is closed.
-func (l *link) carry(from, to *net.TCPConn) {
-	parcels := make(chan parcel, 1024)
+// copyData copies data from one end to the other, until either is closed.
+func (l *link) copyData(from, to *net.TCPConn) {
+	chunks := make(chan chunk, 1024)
 	var delivered sync.WaitGroup
-	delivered.Go(func() { l.deliver(parcels, to) })
+	delivered.Go(func() { l.deliver(chunks, to) })
 	defer delivered.Wait()
-	defer close(parcels)
+	defer close(chunks)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		due, lost := l.post()
+		due, lost := l.deliveryTime()
 		if n > 0 && !lost {
 			select {
-			case parcels <- parcel{slices.Clone(buffer[:n]), due}:
+			case chunks <- chunk{slices.Clone(buffer[:n]), due}:
 			case <-l.broken:
 			}
 		}
@@ -210,11 +210,11 @@ func (l *link) carry(from, to *net.TCPConn) {
 	}
 }
 
-// post returns when data that was just read is to be delivered, or that it is dropped.
-func (l *link) post() (due time.Time, lost bool) {
+// deliveryTime returns when to deliver data that was just read, or that the data is lost.
+func (l *link) deliveryTime() (due time.Time, lost bool) {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()
-	if l.proxy.hole {
+	if l.proxy.dropping {
 		l.lost = true
 		return time.Time{}, true
 	}
@@ -222,8 +222,8 @@ func (l *link) post() (due time.Time, lost bool) {
 }
 
 // deliver writes data when it is due, and passes the end of the stream on.
-func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
-	for p := range parcels {
+func (l *link) deliver(chunks <-chan chunk, to *net.TCPConn) {
+	for p := range chunks {
 		select {
 		case <-time.After(time.Until(p.due)):
 		case <-l.broken:
@@ -239,7 +239,7 @@ func (l *link) deliver(parcels <-chan parcel, to *net.TCPConn) {
 	}
 }
 
-// abandon calls reset with the proxy's lock.
+// abandon locks the proxy and calls reset.
 func (l *link) abandon() {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()

@@ -84,7 +84,7 @@ func (set *SentinelSet) start() error {
 			fmt.Sprintf("sentinel auth-user %s %s", PrimaryName, adminName),
 			fmt.Sprintf("sentinel auth-pass %s %s", PrimaryName, adminPassword),
 		}
-		s.ready = hasten
+		s.ready = speedUp
 	}
 	if err := startAll(set.sentinels...); err != nil {
 		return err
@@ -92,17 +92,17 @@ func (set *SentinelSet) start() error {
 	return waitUntil("start sentinels", func() error { return set.settled(nil) })
 }
 
-// hasten makes a sentinel check and publish more often than every ten or two seconds. Before Redis 7 it cannot, and
-// everything takes longer.
+// speedUp makes a sentinel check and publish more often than every ten and two seconds. Sentinels before Redis 7 cannot
+// do this, so that everything takes longer.
 //
-// There are limits. A sentinel turns a primary that should be a replica back into one after four publishing periods,
-// and must know of a failover by then: the sentinel that does it detects it within a second and publishes it within
-// one period. And it promotes no replica without contact for five ping periods, which must be longer than that second
-// too.
+// The periods must not be too short. After four publishing periods, a sentinel turns a primary that should be a replica
+// back into a replica. By then it must know of a failover: the sentinel that makes the failover detects it within a
+// second, and publishes it within one period. A sentinel also promotes no replica that was silent for five ping periods,
+// so these must be longer than that second, too.
 //
-// A sentinel that was stalled for two seconds, as on a busy machine, ignores what it sees for half a minute.
-// TILT-PERIOD shortens that to a second.
-func hasten(s *Server) {
+// A sentinel that was stalled for two seconds, as on a busy machine, takes no action for half a minute. TILT-PERIOD
+// shortens this to a second.
+func speedUp(s *Server) {
 	_, _ = s.Do("SENTINEL", "DEBUG", "INFO-PERIOD", "250", "PUBLISH-PERIOD", "600", "TILT-PERIOD", "1000")
 }
 
@@ -158,14 +158,14 @@ func (set *SentinelSet) AwaitReplicas() {
 func (set *SentinelSet) Failover() *Server {
 	set.t.Helper()
 	old := set.Primary()
-	asked := func() error {
+	requestFailover := func() error {
 		for _, s := range running(set.sentinels) {
 			_, err := s.Do("SENTINEL", "FAILOVER", PrimaryName)
 			return err
 		}
 		return errors.New("no sentinel runs")
 	}
-	if err := waitUntil("ask for a failover", asked); err != nil {
+	if err := waitUntil("ask for a failover", requestFailover); err != nil {
 		set.t.Fatal(err)
 	}
 	last := time.Now()
@@ -174,7 +174,7 @@ func (set *SentinelSet) Failover() *Server {
 		if primary, agreed := set.primary(); err != nil && agreed == nil && primary == old &&
 			time.Since(last) > failoverAgain {
 			last = time.Now()
-			if err := asked(); err != nil {
+			if err := requestFailover(); err != nil {
 				return err
 			}
 		}
@@ -215,7 +215,7 @@ func (set *SentinelSet) Settle() {
 	}
 }
 
-// primary asks every sentinel.
+// primary returns the server that all running sentinels name as the primary.
 func (set *SentinelSet) primary() (*Server, error) {
 	var agreed *Server
 	for _, sentinel := range running(set.sentinels) {
@@ -266,7 +266,7 @@ func (set *SentinelSet) settled(old *Server) error {
 		return err
 	}
 	if !r.primary {
-		return fmt.Errorf("%s is a replica still", primary)
+		return fmt.Errorf("%s is still a replica", primary)
 	}
 	for _, s := range running(without(set.servers, primary)) {
 		if err := s.replicates(primary); err != nil {

@@ -41,7 +41,7 @@ func New(now func() time.Time) *Store {
 
 // Take decides one check.
 func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := admit(ctx, c); err != nil {
+	if err := validate(ctx, c); err != nil {
 		return headgate.Decision{}, err
 	}
 	s.mu.Lock()
@@ -51,7 +51,7 @@ func (s *Store) Take(ctx context.Context, c headgate.Check) (headgate.Decision, 
 
 // Peek returns the decision that Take would return.
 func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := admit(ctx); err != nil {
+	if err := validate(ctx); err != nil {
 		return headgate.Decision{}, err
 	}
 	if err := c.ValidatePeek(); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 func (s *Store) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := admit(ctx, checks...); err != nil {
+	if err := validate(ctx, checks...); err != nil {
 		return dst, err
 	}
 	if err := headgate.ValidateAll(checks); err != nil {
@@ -76,10 +76,10 @@ func (s *Store) TakeAll(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, before := s.now(), len(dst)
-	takes := takes(checks)
+	mayPass := mayPass(checks)
 	for _, c := range checks {
 		a := s.open(c, now)
-		if takes {
+		if mayPass {
 			s.states[a.key] = a.state()
 		}
 		dst = append(dst, a.plan.Decide(a.state(), a.now, c.Cost))
@@ -88,7 +88,7 @@ func (s *Store) TakeAll(
 	for i, c := range checks {
 		a, d := s.open(c, now), &dst[before+i]
 		switch {
-		case allowed, takes && !d.Allowed:
+		case allowed, mayPass && !d.Allowed:
 			*d = a.take(c.Cost)
 		case d.Allowed:
 			*d = a.plan.Decide(a.state(), a.now, 0)
@@ -99,7 +99,7 @@ func (s *Store) TakeAll(
 
 // Charge takes the cost even above the limit.
 func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := admit(ctx, c); err != nil {
+	if err := validate(ctx, c); err != nil {
 		return headgate.Decision{}, err
 	}
 	if err := headgate.ValidateUnits(c.Cost); err != nil {
@@ -119,7 +119,7 @@ func (s *Store) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 // Grant takes units that the caller will hand out itself: at least c.Cost, at most want, and no more than the part
 // 1/share of what remains. See [algorithm.Plan.Grant].
 func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) (headgate.Decision, error) {
-	if err := admit(ctx, c); err != nil {
+	if err := validate(ctx, c); err != nil {
 		return headgate.Decision{}, err
 	}
 	if err := headgate.ValidateUnits(c.Cost); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 
 // Give returns units that were taken.
 func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := admit(ctx, c); err != nil {
+	if err := validate(ctx, c); err != nil {
 		return err
 	}
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
@@ -160,7 +160,7 @@ func (s *Store) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 
 // Renew gives the slot of a concurrency limit another TTL.
 func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if err := admit(ctx, c); err != nil {
+	if err := validate(ctx, c); err != nil {
 		return false, err
 	}
 	if err := headgate.ValidateRefund(c.Cost, r); err != nil {
@@ -179,7 +179,7 @@ func (s *Store) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 
 // Reset deletes the consumption of the check's key.
 func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
-	if err := admit(ctx); err != nil {
+	if err := validate(ctx); err != nil {
 		return err
 	}
 	if err := headgate.ValidateKey(c.Key); err != nil {
@@ -219,12 +219,13 @@ func (s *Store) DropNew() {
 	}
 }
 
-// takes reports whether TakeAll can take: no check requests more than its limit's capacity.
-func takes(checks []headgate.Check) bool {
+// mayPass reports whether the checks could pass: none of them requests more than its limit's capacity.
+func mayPass(checks []headgate.Check) bool {
 	return !slices.ContainsFunc(checks, func(c headgate.Check) bool { return c.Cost > c.Limit.Capacity() })
 }
 
-func admit(ctx context.Context, checks ...headgate.Check) error {
+// validate returns an error if ctx has ended or a check is invalid.
+func validate(ctx context.Context, checks ...headgate.Check) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}

@@ -68,36 +68,16 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		var waiter *admission.Waiter
 		pause := g.uncertainty(p, &w)
 		if pause == 0 {
-			var turn admission.Turn
-			if turn, waiter = g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow); waiter == nil {
-				// Count the request if it does not wait although it should: it calls the store without a turn, or asks for
-				// more units than could pass.
-				if !turn.Held() || w.callsNow && turn.Extra() {
-					g.counters.waitsSkipped.Add(1)
-				}
-				p.turn = turn
+			if waiter = g.askForTurn(p, &w); waiter == nil {
 				i++
 				continue
 			}
 		}
 		g.releaseTurns(checks)
-		g.startWait(&w)
-		s.queue.Leave()
-		var wake admission.Wake
-		var outcome admission.Outcome
-		if waiter == nil {
-			outcome, w.paused = g.pause(ctx, s, pause), true
-		} else {
-			wake, outcome = g.await(ctx, s, p.hash, waiter, &w)
-			p.turn = wake.Turn
-		}
-		s.queue.Resume()
+		wake, outcome := g.waitForTurn(ctx, s, p, pause, waiter, &w)
 		if outcome != admission.Admitted {
 			g.releaseTurns(checks)
 			return turnResult{outcome: outcome, since: w.since}
-		}
-		if w.wakes++; w.wakes == maxWakes {
-			w.callsNow = true
 		}
 		if denied, d, ok := g.learnedDenial(checks, i, wake); ok {
 			g.releaseTurns(checks)
@@ -111,6 +91,42 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 		return turnResult{outcome: g.outOfTime(s), since: w.since}
 	}
 	return turnResult{since: w.since}
+}
+
+// askForTurn asks for the turn of a check. It returns a waiter if the request must wait. Without a waiter, the check has
+// its turn, or it needs none because the gate has no room for its key.
+func (g *Guard) askForTurn(p *pendingCheck, w *turnWait) *admission.Waiter {
+	turn, waiter := g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow)
+	if waiter != nil {
+		return waiter
+	}
+	// Count the request if it does not wait although it should: it calls the store without a turn, or asks for more units
+	// than could pass.
+	if !turn.Held() || w.callsNow && turn.Extra() {
+		g.counters.waitsSkipped.Add(1)
+	}
+	p.turn = turn
+	return nil
+}
+
+// waitForTurn waits for the given pause or, if there is a waiter, until it is woken. It returns Admitted if the request
+// may ask for turns again. The queue of the shard does not count the request as active while it waits.
+func (g *Guard) waitForTurn(
+	ctx context.Context, s *shard, p *pendingCheck, pause time.Duration, waiter *admission.Waiter, w *turnWait,
+) (wake admission.Wake, outcome admission.Outcome) {
+	g.startWait(w)
+	s.queue.Leave()
+	defer s.queue.Resume()
+	if waiter == nil {
+		outcome, w.paused = g.pause(ctx, s, pause), true
+	} else {
+		wake, outcome = g.await(ctx, s, p.hash, waiter, w)
+		p.turn = wake.Turn
+	}
+	if w.wakes++; w.wakes == maxWakes {
+		w.callsNow = true
+	}
+	return wake, outcome
 }
 
 // tooLate reports whether too little of the deadline is left to get a response.

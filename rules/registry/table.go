@@ -3,6 +3,8 @@ package registry
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/pages"
 )
 
 // A valueHash is the keyed 128-bit hash of an attribute and its value.
@@ -24,6 +26,9 @@ type slot struct {
 	count int64                 // the Count of the client's limit
 	entry atomic.Pointer[Entry] // nil if the slot was never used; written last, so that readers find complete slots
 }
+
+// largeTable is the number of slots (4 MiB) from which on large pages make a table faster.
+const largeTable = 1 << 17
 
 // removedEntry marks the slot of a client that was removed. Such slots become free when the table is rebuilt.
 var removedEntry = &Entry{}
@@ -92,7 +97,9 @@ func (t *table) reserve(more int) {
 		return
 	}
 	slots := make([]slot, max(16, (t.count+more)*5/3))
-	preferLargePages(slots)
+	if len(slots) >= largeTable {
+		pages.PreferLarge(slots)
+	}
 	if old != nil {
 		for i := range *old {
 			s := &(*old)[i]

@@ -1,3 +1,4 @@
+// Package memory limits how much memory a store uses.
 package memory
 
 import (
@@ -24,15 +25,15 @@ func (b *Budget) SetLimit(bytes int64) { b.limit.Store(bytes) }
 // Used returns the reserved bytes of tables and records together.
 func (b *Budget) Used() int64 { return b.Tables.Load() + b.Records.Load() }
 
-// Reserve adds bytes to part, which is &b.Tables or &b.Records. It returns false and adds nothing if that would exceed
-// the limit or seven eighths of it for part.
-func (b *Budget) Reserve(part *atomic.Int64, bytes int64) bool {
+// Reserve adds bytes to used, which is &b.Tables or &b.Records. It returns false and adds nothing if that would exceed
+// the limit or seven eighths of it for used.
+func (b *Budget) Reserve(used *atomic.Int64, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	limit := b.Limit()
-	if part.Load()+bytes > limit/8*7 || b.Used()+bytes > limit {
+	if used.Load()+bytes > limit/8*7 || b.Used()+bytes > limit {
 		return false
 	}
-	part.Add(bytes)
+	used.Add(bytes)
 	return true
 }

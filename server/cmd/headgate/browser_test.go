@@ -39,7 +39,7 @@ func openBrowser(t *testing.T, base string) *browser {
 		t.Fatal("there is no chromium on the PATH: run tools/need chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.WSURLReadTimeout(await.Patience))
+		chromedp.WSURLReadTimeout(await.Timeout))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
@@ -111,7 +111,7 @@ next:
 // browse runs an action.
 func browse[T any](b *browser, action chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.page, await.Patience)
+	ctx, cancel := context.WithTimeout(b.page, await.Timeout)
 	defer cancel()
 	result, err := chromedp.Run(ctx, action)
 	if err != nil {
@@ -153,7 +153,7 @@ func (b *browser) see(what, expression string) {
   check();
 })`
 	await.NoError(b.t, "to see "+what, func() error {
-		ctx, cancel := context.WithTimeout(b.page, await.Patience)
+		ctx, cancel := context.WithTimeout(b.page, await.Timeout)
 		defer cancel()
 		not, err := chromedp.Run(ctx, chromedp.Evaluate[string](wait, chromedp.EvalAwaitPromise))
 		if err == nil && not != "" {

@@ -20,18 +20,19 @@ type KeyGate struct {
 	sets [gateSets]atomic.Pointer[gateSet] // nil until first used
 }
 
-func (g *KeyGate) at(hash uint64) *atomic.Pointer[gateSet] { return &g.sets[hash/denySets%gateSets] }
+// setPointer returns the pointer to the set of a hash. It uses other bits of the hash than DenyCache does.
+func (g *KeyGate) setPointer(hash uint64) *atomic.Pointer[gateSet] { return &g.sets[hash/denySets%gateSets] }
 
 // existing returns the set of a hash, or nil if it was never used.
-func (g *KeyGate) existing(hash uint64) *gateSet { return g.at(hash).Load() }
+func (g *KeyGate) existing(hash uint64) *gateSet { return g.setPointer(hash).Load() }
 
 // set returns the set of a hash.
 func (g *KeyGate) set(hash uint64) *gateSet {
-	at := g.at(hash)
-	if at.Load() == nil {
-		at.CompareAndSwap(nil, new(gateSet))
+	pointer := g.setPointer(hash)
+	if pointer.Load() == nil {
+		pointer.CompareAndSwap(nil, new(gateSet))
 	}
-	return at.Load()
+	return pointer.Load()
 }
 
 type gateSet struct {

@@ -253,7 +253,7 @@ func (n *Node) openEngine(ctx context.Context, secret, secondSecret []byte) erro
 	settings := engine.Config{
 		Store: n.stores.Main(), Local: n.stores.Memory, Shared: n.stores.Shared(), Modes: n.fleet.ByConsistency(),
 		Global: n.fleet.Global(), Secret: secret, SecondSecret: secondSecret, Observe: n.metrics.Observe, Trace: n.tracer.Phases(),
-		OnError: n.faultLogger("engine"), Refuse: n.overload.Refuses,
+		OnError: n.faultLogger("engine"), TooBusy: n.overload.Refuses,
 	}
 	if n.config.RulesSource() == config.FromFile {
 		return n.openFileRules(ctx, settings)

@@ -69,14 +69,14 @@ func concurrently(goroutines, calls int, f func(goroutine, call int)) {
 	group.Wait()
 }
 
-// sendBatch sends requests of users in a lane, as a sender of a batcher does, and returns the finished tasks.
-func sendBatch(t *testing.T, c *Client, l *lane, timeout time.Duration, users ...string) []*task {
+// sendBatch sends requests of users on a stream, as a sender of a batcher does, and returns the finished tasks.
+func sendBatch(t *testing.T, c *Client, stream *callStream, timeout time.Duration, users ...string) []*task {
 	t.Helper()
 	batch := make([]*task, len(users))
 	for i, user := range users {
 		batch[i] = &task{request: wirev1.RateLimitRequest{User: user}}
 	}
-	c.sendRequests(t.Context(), l, time.Now().Add(timeout), batch)
+	c.sendRequests(t.Context(), stream, time.Now().Add(timeout), batch)
 	return batch
 }
 
@@ -137,18 +137,18 @@ func TestUpgradedServiceGetsStreams(t *testing.T) {
 	service := newFakeService(3)
 	service.noStreams.Store(true)
 	c := service.client(t, n.onStreams())
-	c.laneRetry = time.Hour
-	var l lane
-	defer l.close()
+	c.streamRetry = time.Hour
+	var stream callStream
+	defer stream.close()
 	for range 2 {
-		wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
+		wantPassed(t, sendBatch(t, c, &stream, patience, "a", "b"))
 	}
 	if got := n.streams.Load(); got != 1 {
 		t.Errorf("%d streams were tried, want one and then none for an hour", got)
 	}
 	service.noStreams.Store(false)
-	c.noLanesUntil.Store(1) // the hour has passed
-	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
+	c.noStreamsUntil.Store(1) // the hour has passed
+	wantPassed(t, sendBatch(t, c, &stream, patience, "a", "b"))
 	if got := service.streams.Load(); got != 1 {
 		t.Errorf("the upgraded service got %d streams, want 1", got)
 	}
@@ -159,11 +159,11 @@ func TestBatchOnAStreamKeepsItsDeadline(t *testing.T) {
 	var n callCounts
 	service := newFakeService(3)
 	c := service.client(t, n.onStreams(), n.onUnary())
-	var l lane
-	defer l.close()
-	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b")) // opens the stream
+	var stream callStream
+	defer stream.close()
+	wantPassed(t, sendBatch(t, c, &stream, patience, "a", "b")) // opens the stream
 	service.silent.Store(true)
-	for _, done := range sendBatch(t, c, &l, 20*time.Millisecond, "a", "b") {
+	for _, done := range sendBatch(t, c, &stream, 20*time.Millisecond, "a", "b") {
 		if !errors.Is(done.err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", done.err)
 		}
@@ -199,9 +199,9 @@ func TestNilStreamOfAnInterceptorIsNotUsed(t *testing.T) {
 	) (grpc.ClientStream, error) {
 		return (*countedStream)(nil), refused
 	}))
-	var l lane
-	defer l.close()
-	for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+	var stream callStream
+	defer stream.close()
+	for _, done := range sendBatch(t, c, &stream, patience, "a", "b") {
 		if !errors.Is(done.err, refused) {
 			t.Errorf("got %v, want the interceptor's error", done.err)
 		}
@@ -235,10 +235,10 @@ func TestUnsentBatchIsSentAgain(t *testing.T) {
 			last, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 			return last, err
 		}))
-	var l lane
-	defer l.close()
+	var stream callStream
+	defer stream.close()
 	for round := range 3 {
-		for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+		for _, done := range sendBatch(t, c, &stream, patience, "a", "b") {
 			if want := int64(2 - round); done.err != nil || !done.decision.Passed || done.decision.Remaining != want {
 				t.Errorf("round %d: got %+v, %v; want it passed and counted once, with %d left", round, done.decision, done.err, want)
 			}
@@ -261,14 +261,14 @@ func TestStreamWithAWrongResponseIsClosed(t *testing.T) {
 	service := newFakeService(3)
 	service.extraResponse.Store(true)
 	c := service.client(t)
-	var l lane
-	defer l.close()
-	for _, done := range sendBatch(t, c, &l, patience, "a", "b") {
+	var stream callStream
+	defer stream.close()
+	for _, done := range sendBatch(t, c, &stream, patience, "a", "b") {
 		if status.Code(done.err) != codes.Internal {
 			t.Errorf("got %+v, %v; want Internal", done.decision, done.err)
 		}
 	}
-	wantPassed(t, sendBatch(t, c, &l, patience, "a", "b"))
+	wantPassed(t, sendBatch(t, c, &stream, patience, "a", "b"))
 	if got := service.streams.Load(); got != 2 {
 		t.Errorf("got %d streams, want a second one for the second batch", got)
 	}

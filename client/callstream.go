@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// A lane makes calls one after the other on a stream that stays open. Such a call takes less work than a unary call,
-// which opens a stream of its own. The zero lane has no stream yet.
-type lane struct {
+// A callStream makes calls one after the other on a gRPC stream that stays open. Such a call takes less work than a unary
+// call, which opens a stream of its own. The zero callStream is not open yet.
+type callStream struct {
 	stream   grpc.ClientStream
 	end      context.CancelFunc
 	timeout  *time.Timer  // cancels the stream when a call exceeds its deadline
@@ -25,10 +25,10 @@ type lane struct {
 }
 
 const (
-	// maxLaneAge is the age at which a stream is replaced, so that load can move to a less busy server.
-	maxLaneAge = 10 * time.Second
-	// maxLaneIdle is the time after which an unused stream is closed.
-	maxLaneIdle = time.Second
+	// maxStreamAge is the age at which a stream is replaced, so that load can move to a less busy server.
+	maxStreamAge = 10 * time.Second
+	// maxStreamIdle is the time after which an unused stream is closed.
+	maxStreamIdle = time.Second
 	// batchStream is the method of the stream. Each message is a BatchRateLimitRequest, and the service responds to it
 	// before it reads the next one.
 	batchStream = "/headgate.v1.RateLimiter/BatchStream"
@@ -36,55 +36,55 @@ const (
 	unreadTrailer = "headgate-unread"
 )
 
-var laneDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, ClientStreams: true}
+var streamDesc = grpc.StreamDesc{StreamName: "BatchStream", ServerStreams: true, ClientStreams: true}
 
 // do makes a call with a deadline. The stream outlives the call, so ctx must not end with the call. do returns
 // errUnread if the server has not read the call.
-func (l *lane) do(
+func (s *callStream) do(
 	ctx context.Context, conn *grpc.ClientConn, deadline time.Time, request, response grpcwire.Message,
 ) error {
-	if l.stream != nil && time.Since(l.opened) > maxLaneAge {
-		l.close()
+	if s.stream != nil && time.Since(s.opened) > maxStreamAge {
+		s.close()
 	}
 	timeout := time.Until(deadline)
-	if l.stream == nil {
-		if err := l.open(ctx, conn, timeout); err != nil {
-			return l.fail(err)
+	if s.stream == nil {
+		if err := s.open(ctx, conn, timeout); err != nil {
+			return s.fail(err)
 		}
 	} else {
-		l.timeout.Reset(timeout)
+		s.timeout.Reset(timeout)
 	}
-	err := l.stream.SendMsg(request)
+	err := s.stream.SendMsg(request)
 	ended := errors.Is(err, io.EOF) // the stream has ended, and the request was not sent
 	if err == nil || ended {        // RecvMsg returns the response, or the reason why the stream has ended
-		err = l.stream.RecvMsg(response)
+		err = s.stream.RecvMsg(response)
 	}
 	if err != nil {
-		if err = l.fail(err); ended && status.Code(err) == codes.Unavailable {
+		if err = s.fail(err); ended && status.Code(err) == codes.Unavailable {
 			err = errUnread
 		}
 		return err
 	}
-	if !l.timeout.Stop() { // the timer fired just after the response arrived, and has canceled the stream
-		l.close()
+	if !s.timeout.Stop() { // the timer fired just after the response arrived, and has canceled the stream
+		s.close()
 	}
 	return nil
 }
 
 // open opens the stream. The first call on it ends after timeout.
-func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Duration) error {
+func (s *callStream) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Duration) error {
 	timedOut := &atomic.Bool{}
-	l.timedOut = timedOut
-	l.opened = time.Now()
-	ctx, l.end = context.WithCancel(ctx)
-	end := l.end
-	l.timeout = time.AfterFunc(timeout, func() {
+	s.timedOut = timedOut
+	s.opened = time.Now()
+	ctx, s.end = context.WithCancel(ctx)
+	end := s.end
+	s.timeout = time.AfterFunc(timeout, func() {
 		timedOut.Store(true)
 		end()
 	})
-	stream, err := conn.NewStream(ctx, &laneDesc, batchStream)
+	stream, err := conn.NewStream(ctx, &streamDesc, batchStream)
 	if err == nil { // after an error, stream may be a non-nil interface with a nil pointer
-		l.stream = stream
+		s.stream = stream
 	}
 	return err
 }
@@ -92,12 +92,12 @@ func (l *lane) open(ctx context.Context, conn *grpc.ClientConn, timeout time.Dur
 var errUnread = errors.New("the server ended the stream before it read the call")
 
 // fail closes the stream after an error, and returns the error to report.
-func (l *lane) fail(err error) error {
-	timedOut := l.timedOut.Load()
-	if l.stream != nil && status.Code(err) == codes.Unavailable && len(l.stream.Trailer()[unreadTrailer]) > 0 {
+func (s *callStream) fail(err error) error {
+	timedOut := s.timedOut.Load()
+	if s.stream != nil && status.Code(err) == codes.Unavailable && len(s.stream.Trailer()[unreadTrailer]) > 0 {
 		err = errUnread
 	}
-	l.close()
+	s.close()
 	switch {
 	case timedOut:
 		return context.DeadlineExceeded
@@ -108,10 +108,10 @@ func (l *lane) fail(err error) error {
 }
 
 // close ends the stream, if there is one.
-func (l *lane) close() {
-	if l.end != nil {
-		l.timeout.Stop()
-		l.end()
+func (s *callStream) close() {
+	if s.end != nil {
+		s.timeout.Stop()
+		s.end()
 	}
-	l.stream, l.end = nil, nil
+	s.stream, s.end = nil, nil
 }
