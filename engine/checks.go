@@ -40,21 +40,11 @@ func (b *checkBuilder) add(ruleIndex int) {
 		v.keys = m.AppendOwner(v.keys, b.subject)
 		owner.to = int32(len(v.keys))
 	}
-	cost := r.Cost.Initial(b.subject)
-	slots := cost // units of concurrency limits, which the caller's cost does not change
-	switch {
-	case b.hasCost:
-		cost = b.cost
-		if cost == 0 { // a peek takes no slots either
-			slots = 0
-		}
-	case r.Cost.ResponseHeader != "":
-		v.needsSettle, v.readsResponse = true, true
-	}
-	queueFull := false
+	cost, slots := b.units(r)
 	maxWait := r.OnLimit.MaxWait
-	if maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
-		queueFull, maxWait = true, 0
+	queueFull := maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting
+	if queueFull {
+		maxWait = 0
 	}
 	// A key consists of a base, which is the same for all limits of the rule, and the name of the limit. The keys are
 	// appended to v.keys.
@@ -95,6 +85,23 @@ func (b *checkBuilder) add(ruleIndex int) {
 			info.queueFull, v.mayDelay = queueFull, true
 		}
 	}
+}
+
+// units returns how many units the request takes from the limits of a rule, and how many slots from its concurrency
+// limits. The caller's cost does not change the number of slots.
+func (b *checkBuilder) units(r *rules.Rule) (cost, slots int64) {
+	cost = r.Cost.Initial(b.subject)
+	slots = cost
+	switch {
+	case b.hasCost:
+		cost = b.cost
+		if cost == 0 { // a peek takes no slots either
+			slots = 0
+		}
+	case r.Cost.ResponseHeader != "":
+		b.v.needsSettle, b.v.readsResponse = true, true
+	}
+	return cost, slots
 }
 
 // addSimple is like add, but for all rules at once. All rules with limits must be simple, as isSimple reports, and

@@ -293,7 +293,7 @@ func TestParseNetworks(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"10.0.0.1/8":         "network 10.0.0.1/8 has bits beyond its prefix: want 10.0.0.0/8",
-		"10.0.0.0/8,,::1":    `networks "10.0.0.0/8,,::1": one is empty: want such as 10.0.0.0/8, 192.0.2.7`,
+		"10.0.0.0/8,,::1":    `networks "10.0.0.0/8,,::1": one is empty: want a list such as 10.0.0.0/8, 192.0.2.7`,
 		"10.0.0.0/33":        `network "10.0.0.0/33": want an address or a network such as 10.0.0.0/8`,
 		"private":            `network "private": want an address or a network such as 10.0.0.0/8`,
 		"::ffff:10.0.0.0/95": "network ::ffff:10.0.0.0/95 has bits beyond its prefix: want ::fffe:0:0/95",

@@ -17,7 +17,7 @@ func ParseNetworks(text string) ([]netip.Prefix, error) {
 			if strings.TrimSpace(text) == "" {
 				return nil, nil
 			}
-			return nil, fmt.Errorf("networks %s: one is empty: want such as 10.0.0.0/8, 192.0.2.7", quote(text))
+			return nil, fmt.Errorf("networks %s: one is empty: want a list such as 10.0.0.0/8, 192.0.2.7", quote(text))
 		}
 		var p netip.Prefix
 		if addr, err := netip.ParseAddr(part); err == nil {

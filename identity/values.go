@@ -89,55 +89,9 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	if len(value) > maxInputBytes {
 		return badValue(attr.String(), "of "+strconv.Itoa(len(value))+" bytes", "at most "+strconv.Itoa(maxInputBytes))
 	}
-	switch attr.Kind {
-	case headgate.AttrIP:
-		client, ok := readAddr(value)
-		if !ok {
-			return badValue("ip", quote(value), "an address such as 192.0.2.1 or 2001:db8::1")
-		}
-		a.client = client.addr
-		value = a.identifier.networkText(client) // such as the /64 network of an IPv6 address
-	case headgate.AttrHost:
-		host, err := CanonicalHost(value)
-		if err != nil {
-			return asInputError(err)
-		}
-		value = host
-	case headgate.AttrPath:
-		path, err := a.identifier.canonicalPath(value)
-		if err != nil {
-			return asInputError(err)
-		}
-		value = path
-	case headgate.AttrUser:
-		if value = trimAnySpace(value); hasControl(value) {
-			return badValue("user", quote(value), "no control characters")
-		}
-		value = a.identifier.hashIfLong(value)
-	case headgate.AttrAPIKey:
-		if value = trimBlanks(value); value != "" && !isAPIKey(value) {
-			return badValue("api_key", "", wantCredential)
-		}
-		value = a.identifier.hashIfLong(value)
-	case headgate.AttrBearer:
-		if value = trimBlanks(value); value == "" {
-			return nil
-		}
-		if !isBearerToken(value) {
-			return badValue("bearer", "", "one bearer token: "+wantCredential)
-		}
-		value = a.identifier.BearerHash(value)
-	case headgate.AttrHeader:
-		header, err := a.identifier.canonicalHeader(attr.Name, value)
-		if err != nil {
-			return badValue(attr.String(), "", err.Want)
-		}
-		value = header
-	default:
-		value = a.identifier.hashIfLong(value)
-	}
-	if value == "" {
-		return nil
+	value, err := a.canonicalValue(attr, value)
+	if err != nil || value == "" {
+		return err
 	}
 	if earlier := a.find(attr); earlier != nil {
 		if earlier.value != value {
@@ -149,7 +103,50 @@ func (a *Attributes) add(attr headgate.Attribute, value string) error {
 	return nil
 }
 
-// canonicalHeader returns the value of a header, in the form that it would have if it were read from a request.
+// canonicalValue returns the value of an attribute in the form that it would have if it were read from a request, or ""
+// if it then counted as missing. For the attribute ip, it also sets the client's address.
+func (a *Attributes) canonicalValue(attr headgate.Attribute, value string) (string, error) {
+	switch attr.Kind {
+	case headgate.AttrIP:
+		client, ok := readAddr(value)
+		if !ok {
+			return "", badValue("ip", quote(value), "an address such as 192.0.2.1 or 2001:db8::1")
+		}
+		a.client = client.addr
+		return a.identifier.networkText(client), nil // such as the /64 network of an IPv6 address
+	case headgate.AttrHost:
+		host, err := CanonicalHost(value)
+		return host, asInputError(err)
+	case headgate.AttrPath:
+		path, err := a.identifier.canonicalPath(value)
+		return path, asInputError(err)
+	case headgate.AttrUser:
+		if value = trimAnySpace(value); hasControl(value) {
+			return "", badValue("user", quote(value), "no control characters")
+		}
+	case headgate.AttrAPIKey:
+		if value = trimBlanks(value); value != "" && !isAPIKey(value) {
+			return "", badValue("api_key", "", wantCredential)
+		}
+	case headgate.AttrBearer:
+		if value = trimBlanks(value); value == "" {
+			return "", nil
+		}
+		if !isBearerToken(value) {
+			return "", badValue("bearer", "", "one bearer token: "+wantCredential)
+		}
+		return a.identifier.BearerHash(value), nil
+	case headgate.AttrHeader:
+		header, err := a.identifier.canonicalHeader(attr.Name, value)
+		if err != nil {
+			return "", badValue(attr.String(), "", err.Want)
+		}
+		return header, nil
+	}
+	return a.identifier.hashIfLong(value), nil
+}
+
+// canonicalHeader is canonicalValue for a header.
 func (ident *Identifier) canonicalHeader(lower, value string) (string, *RequestError) {
 	switch value = trimAnySpace(value); {
 	case lower == nameAuthorization.lower:

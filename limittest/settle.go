@@ -76,12 +76,7 @@ func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
 			}
 		}
 	}
-	larger := envelopeOf(l)
-	if o := envelopeOf(old); o.count > larger.count {
-		larger.count = o.count
-	}
-	larger.burst = max(l.Capacity(), old.Capacity())
-	if err := admitted.withinEnvelope(larger, false); err != nil {
+	if err := admitted.withinEnvelope(largerEnvelope(l, old), false); err != nil {
 		tr.Errorf("%s that was %s: %v", l, old, err)
 	}
 	for _, e := range admitted.entries {
@@ -98,6 +93,14 @@ func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
 			tr.Errorf("%s that was %s: when it was to open: got %+v, want allowed", l, old, d)
 		}
 	}
+}
+
+// largerEnvelope returns the larger rate and the larger burst of two bucket limits with the same period.
+func largerEnvelope(l, other headgate.Limit) envelope {
+	e := envelopeOf(l)
+	e.count = max(e.count, envelopeOf(other).count)
+	e.burst = max(l.Capacity(), other.Capacity())
+	return e
 }
 
 // refundsAfterLowering lowers a limit while units that were taken under it drain, fills the key under the lower limit,

@@ -246,9 +246,9 @@ func (q *callerQueue) reschedule(now int64, sched schedule, maxPermits int64, co
 func (q *callerQueue) reprice(s *state, w *waiter) error {
 	if w.isReservation {
 		// The promised state was computed with the old rate. Compute it again: from w.at, or from s.free if that is later.
-		snapshot := *s
-		snapshot.free = span{ns: max(w.at, s.free.ceil())}
-		w.promised, _ = q.sched.take(snapshot, w.at, w.n)
+		before := *s
+		before.free = span{ns: max(w.at, s.free.ceil())}
+		w.promised, _ = q.sched.take(before, w.at, w.n)
 	} else if err := q.validate(w.n); err != nil {
 		return err
 	}

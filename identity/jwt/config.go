@@ -157,7 +157,7 @@ func checkURL(text string, allowHTTP bool) error {
 	}
 	switch {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return fmt.Errorf("jwt: JWKSURL %q: want such as https://login.example.com/jwks.json", u.Redacted())
+		return fmt.Errorf("jwt: JWKSURL %q: want a URL such as https://login.example.com/jwks.json", u.Redacted())
 	case u.Scheme == "http" && !allowHTTP && !isLoopback(u.Hostname()):
 		return fmt.Errorf("jwt: JWKSURL %q: anyone on the network path could replace the keys: want https, or AllowHTTP",
 			u.Redacted())

@@ -18,11 +18,11 @@ func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
 	if err := rules.Validate(list, clients...); err != nil {
 		return nil, err
 	}
-	fixed, err := registry.New(clients...)
+	registered, err := registry.New(clients...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{fixed: fixed, epoch: new(registry.CurrentEpoch), required: rules.NewRequirements(list)}
+	s := &Set{clients: registered, epoch: new(registry.CurrentEpoch), required: rules.NewRequirements(list)}
 	s.compile(list)
 	return s, nil
 }
@@ -30,9 +30,9 @@ func Compile(list []rules.Rule, clients ...rules.Client) (*Set, error) {
 // WithRegistry returns a set with the same rules and an additional registry, whose clients may change. They take
 // precedence over the clients that were passed to Compile. Several sets can share a registry, so that the clients stay
 // when the rules change.
-func (s *Set) WithRegistry(live *registry.Registry) *Set {
+func (s *Set) WithRegistry(extra *registry.Registry) *Set {
 	changed := *s
-	changed.live = live
+	changed.extraClients = extra
 	return &changed
 }
 
@@ -41,7 +41,7 @@ func (s *Set) WithRegistry(live *registry.Registry) *Set {
 // against the rules; Check does this.
 func (s *Set) WithClients(r *registry.Registry) *Set {
 	changed := *s
-	changed.fixed, changed.epoch = r, new(registry.CurrentEpoch)
+	changed.clients, changed.epoch = r, new(registry.CurrentEpoch)
 	return &changed
 }
 
@@ -52,7 +52,7 @@ func (s *Set) WithClients(r *registry.Registry) *Set {
 // end(false) is for a set that is replaced by another set with the same registry, which was created after HideChanges.
 // The previous state of the clients takes memory as long as the old set is in use. Only one goroutine may hide changes
 // of a registry at a time, from one set.
-func (s *Set) HideChanges() (end func(show bool)) { return s.fixed.Hide(s.epoch) }
+func (s *Set) HideChanges() (end func(show bool)) { return s.clients.Hide(s.epoch) }
 
 // Check reports all problems of a client, including limits that cannot be used under the rules of the set. The error is
 // a *rules.Error. Compile has already checked the clients that it was given.

@@ -190,11 +190,11 @@ func (r *compiledRule) identify(m *Result, p *probe) bool {
 	return true
 }
 
-// clientCount returns the number of registered clients in both registries: see Set.fixed and Set.live.
+// clientCount returns the number of registered clients in both registries: see Set.clients and Set.extraClients.
 func (s *Set) clientCount() int {
-	n := s.fixed.Len()
-	if s.live != nil {
-		n += s.live.Len()
+	n := s.clients.Len()
+	if s.extraClients != nil {
+		n += s.extraClients.Len()
 	}
 	return n
 }
@@ -225,20 +225,20 @@ func (s *Set) lookUpAttr(attr int, p *probe) (registry.Client, string) {
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client that the value of an attribute identifies. Clients of live take precedence. Among those
-// of fixed, an epoch that hides changes returns the client before these changes, because changes of a revision become
-// visible together. The client is Absent if there is none.
+// findClient returns the client that the value of an attribute identifies. Clients of extraClients take precedence. Among
+// those of clients, an epoch that hides changes returns the client before these changes, because changes of a revision
+// become visible together. The client is Absent if there is none.
 func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
-	if s.live != nil && s.live.Len() > 0 {
-		if c := s.live.Find(a, value); !c.Absent() {
+	if s.extraClients != nil && s.extraClients.Len() > 0 {
+		if c := s.extraClients.Find(a, value); !c.Absent() {
 			return c
 		}
 	}
 	if epoch.HidesChanges() {
-		return epoch.Find(s.fixed, a, value)
+		return epoch.Find(s.clients, a, value)
 	}
-	if s.fixed.Len() == 0 {
+	if s.clients.Len() == 0 {
 		return registry.Client{}
 	}
-	return s.fixed.Find(a, value)
+	return s.clients.Find(a, value)
 }

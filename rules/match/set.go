@@ -11,16 +11,16 @@ import (
 
 // A Set is a compiled set of rules. It never changes, and is safe for concurrent use.
 type Set struct {
-	rules    []compiledRule // by priority, then in the given order
-	conds    []compiledCondition
-	index    *index
-	all      []int32                // the ranks of all rules if all conditions are always true, otherwise nil
-	attrs    []source               // by the number of the attribute
-	byID     map[string]int32       // ranks by id
-	fixed    *registry.Registry     // the clients of Compile, or the registry of WithClients
-	live     *registry.Registry     // the registry of WithRegistry, or nil
-	required *rules.Requirements    // for limits of clients
-	epoch    *registry.CurrentEpoch // says which changes of fixed are hidden from matches
+	rules        []compiledRule // by priority, then in the given order
+	conds        []compiledCondition
+	index        *index
+	all          []int32                // the ranks of all rules if all conditions are always true, otherwise nil
+	attrs        []source               // by the number of the attribute
+	byID         map[string]int32       // ranks by id
+	clients      *registry.Registry     // the clients of Compile, or the registry of WithClients
+	extraClients *registry.Registry     // the registry of WithRegistry, or nil
+	required     *rules.Requirements    // for limits of clients
+	epoch        *registry.CurrentEpoch // says which changes of clients are hidden from matches
 
 	// clientAttrs are the numbers of the attributes that identify the client whose properties the conditions of rules use.
 	// It is empty if no rule uses properties.

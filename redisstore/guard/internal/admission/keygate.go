@@ -21,7 +21,9 @@ type KeyGate struct {
 }
 
 // setPointer returns the pointer to the set of a hash. It uses other bits of the hash than DenyCache does.
-func (g *KeyGate) setPointer(hash uint64) *atomic.Pointer[gateSet] { return &g.sets[hash/denySets%gateSets] }
+func (g *KeyGate) setPointer(hash uint64) *atomic.Pointer[gateSet] {
+	return &g.sets[hash/denySets%gateSets]
+}
 
 // existing returns the set of a hash, or nil if it was never used.
 func (g *KeyGate) existing(hash uint64) *gateSet { return g.setPointer(hash).Load() }
