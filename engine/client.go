@@ -10,7 +10,7 @@ import (
 type ClientView struct {
 	// Matched is the rule.
 	Matched *match.Result
-	// Values are the values of Matched.KeyAttributes, as match.SplitValues reads them.
+	// Values are the values in the client's key. match.SplitValues splits them; match.KeyAttributes returns the attributes.
 	Values string
 	// Cost is the number of units that the request costs.
 	Cost int64
@@ -22,8 +22,8 @@ type ClientView struct {
 	Shadow bool
 }
 
-// ClientAt sets c to the client of the rule whose first limit is LimitAt(i). It returns the index of the next rule's
-// first limit.
+// ClientAt sets c to the client that a rule counts. i is the index of the rule's first limit, as in LimitAt. ClientAt
+// returns the index of the next rule's first limit.
 func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 	info, check := &v.infos[i], &v.checks[i]
 	m := &v.matched[info.matched]

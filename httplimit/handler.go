@@ -39,8 +39,8 @@ type requestState struct {
 	buf     []byte
 	served  bool // the next handler has returned; its response is complete unless the client has disconnected
 
-	rejection rejection // the last one
-	facts     rejectionFacts
+	rejection  rejection       // the last response to a denied request
+	nextInputs rejectionInputs // memory for rejection.prepare
 }
 
 // release makes the state available for other requests.

@@ -25,7 +25,7 @@ func (h *handler) reject(w http.ResponseWriter, state *requestState) {
 func (h *handler) rejectLines(
 	w http.ResponseWriter, lines ProxyWriter, buf []byte, state *requestState, retryAfter int64,
 ) {
-	state.rejection.prepare(&h.Fields, &state.verdict, retryAfter, h.Now(), &state.facts)
+	state.rejection.prepare(&h.Fields, &state.verdict, retryAfter, h.Now(), &state.nextInputs)
 	lines.SetHeaderLines(append(buf, state.rejection.lines...), rejectionNames)
 	w.WriteHeader(state.verdict.Status)
 	_, _ = w.Write(state.rejection.body) // fails only if the client has disconnected

@@ -9,71 +9,75 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// A rejection is the response to a denied request: its text, and the facts that the text states. When many requests are
-// denied, the facts of one response are often those of the last one. Then its text is sent again.
+// A rejection is the text of the response to a denied request, and the inputs from which it was built. When many
+// requests are denied, the inputs are often the same as those of the last response. Then the same text is sent again.
 type rejection struct {
-	facts rejectionFacts
-	lines []byte // header lines
-	body  []byte
+	inputs rejectionInputs
+	lines  []byte // header lines
+	body   []byte
 }
 
-// rejectionFacts determine the text of a rejection, for the same Fields.
-type rejectionFacts struct {
-	status     int
-	reason     engine.Reason
-	never      bool  // a retry is useless
-	retryAfter int64 // in seconds
-	tight      int   // the limit that X-RateLimit reports, as tightest returns it
-	reset      int64 // X-RateLimit-Reset
-	limits     []limitFacts
+// rejectionInputs determine the text of a rejection, for the same Fields.
+type rejectionInputs struct {
+	status      int
+	reason      engine.Reason
+	neverPasses bool  // RetryAfter is headgate.Never
+	retryAfter  int64 // in seconds
+	tightest    int   // the result of the function tightest
+	reset       int64 // X-RateLimit-Reset
+	limits      []limitInputs
 }
 
-// limitFacts are the facts about one limit.
-type limitFacts struct {
-	rule                      *rules.Rule
-	name                      string
-	limit                     headgate.Limit
-	reported, known, allowed  bool // known: its state is
-	capacity, remaining, wait int64
+// limitInputs are the inputs from one limit.
+type limitInputs struct {
+	rule                *rules.Rule
+	name                string
+	limit               headgate.Limit
+	isReported          bool // the result of the function isReported
+	hasState            bool // the result of the function hasState
+	allowed             bool
+	capacity, remaining int64
+	wait                int64 // seconds until more units are available, or -1 if that is not known
 }
 
-// read sets the facts for a verdict.
-func (r *rejectionFacts) read(f *Fields, v *engine.Verdict, retryAfter int64, now time.Time) {
+// read sets the inputs to those of a verdict.
+func (r *rejectionInputs) read(f *Fields, v *engine.Verdict, retryAfter int64, now time.Time) {
 	limits := r.limits[:0]
 	for i := range v.LimitCount() {
 		l := v.LimitAt(i)
 		d := l.Decision
-		facts := limitFacts{
+		inputs := limitInputs{
 			rule: l.Matched.Rule, name: l.Matched.LimitName(l.Limit), limit: *limitOf(&l),
-			reported: isReported(&l), known: hasState(&l), allowed: d.Allowed, capacity: d.Limit, remaining: d.Remaining,
+			isReported: isReported(&l), hasState: hasState(&l), allowed: d.Allowed, capacity: d.Limit, remaining: d.Remaining,
 			wait: -1,
 		}
-		if until, ok := untilMore(&facts.limit, d); ok {
-			facts.wait = wholeSeconds(until)
+		if until, ok := untilMore(&inputs.limit, d); ok {
+			inputs.wait = wholeSeconds(until)
 		}
-		limits = append(limits, facts)
+		limits = append(limits, inputs)
 	}
-	*r = rejectionFacts{
-		status: v.Status, reason: v.Reason, never: v.RetryAfter == headgate.Never, retryAfter: retryAfter,
-		tight: tightest(v), limits: limits,
+	*r = rejectionInputs{
+		status: v.Status, reason: v.Reason, neverPasses: v.RetryAfter == headgate.Never, retryAfter: retryAfter,
+		tightest: tightest(v), limits: limits,
 	}
-	if r.tight >= 0 {
-		r.reset = f.reset(v.LimitAt(r.tight).Decision, now)
+	if r.tightest >= 0 {
+		r.reset = f.reset(v.LimitAt(r.tightest).Decision, now)
 	}
 }
 
-func (r *rejectionFacts) equal(o *rejectionFacts) bool {
-	return r.status == o.status && r.reason == o.reason && r.never == o.never && r.retryAfter == o.retryAfter &&
-		r.tight == o.tight && r.reset == o.reset && slices.Equal(r.limits, o.limits)
+func (r *rejectionInputs) equal(o *rejectionInputs) bool {
+	return r.status == o.status && r.reason == o.reason && r.neverPasses == o.neverPasses && r.retryAfter == o.retryAfter &&
+		r.tightest == o.tightest && r.reset == o.reset && slices.Equal(r.limits, o.limits)
 }
 
-// prepare makes r the rejection for a verdict. scratch has memory for facts, and gets r's earlier facts.
-func (r *rejection) prepare(f *Fields, v *engine.Verdict, retryAfter int64, now time.Time, scratch *rejectionFacts) {
-	scratch.read(f, v, retryAfter, now)
-	if scratch.equal(&r.facts) {
+// prepare makes r the rejection for a verdict. It reads the inputs into next and, if they differ from those of r, swaps
+// them with those of r, so that their memory is reused.
+func (r *rejection) prepare(f *Fields, v *engine.Verdict, retryAfter int64, now time.Time, next *rejectionInputs) {
+	next.read(f, v, retryAfter, now)
+	if next.equal(&r.inputs) {
 		return
 	}
-	r.facts, *scratch = *scratch, r.facts
+	r.inputs, *next = *next, r.inputs
 	t := fieldText{buf: append(r.lines[:0], problemLines...), lines: true}
 	f.writeAll(&t, v, retryAfter, now)
 	r.lines = t.buf

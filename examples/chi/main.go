@@ -1,4 +1,4 @@
-// Command chi shows the middleware with the router chi: it has chi's middleware type, so Use takes it directly.
+// Command chi shows the middleware with the router chi, whose method Use accepts it directly.
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -49,8 +49,8 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	return httplimit.New(httplimit.Config{Engine: decide})
 }
 
-// routes has limited routes and, outside of /api, others. Recoverer is outside of the limit, so that it handles all
-// panics.
+// routes returns a handler with limits for /api and none for /healthz. Recoverer comes before the limit, so that it
+// handles all panics.
 func routes(limit func(http.Handler) http.Handler) http.Handler {
 	r := chi.NewRouter()
 	r.Use(middleware.Recoverer)

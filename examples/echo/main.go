@@ -1,6 +1,5 @@
-// Command echo shows the middleware with the framework echo, which accepts net/http middleware with
-// echo.WrapMiddleware. A group's middleware does not run for paths without a route; limit(echo.New()) would run for
-// all.
+// Command echo shows the middleware with the framework echo, which accepts net/http middleware with echo.WrapMiddleware.
+// Echo does not run the middleware of a group for paths without a route. To limit all requests, use limit(echo.New()).
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done
@@ -49,7 +48,7 @@ func newLimit(store *memstore.Store, path string) (func(http.Handler) http.Handl
 	return httplimit.New(httplimit.Config{Engine: decide})
 }
 
-// routes has limited routes and, outside of /api, others.
+// routes returns a handler with limits for /api and none for /healthz.
 func routes(limit func(http.Handler) http.Handler) http.Handler {
 	e := echo.New()
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })

@@ -23,9 +23,9 @@ type History struct {
 
 	key   string
 	limit headgate.Limit
-	// written is the limit of the latest take or charge that could change the state, except for concurrency.
+	// written is the limit of the latest take or charge that could change the state. Concurrency limits are ignored.
 	written headgate.Limit
-	// least and most bound what the key has consumed. They are the same oracle, unless the limiter rounds times.
+	// least and most are oracles of the least and the most units that the key can have consumed. They are the same oracle, unless the limiter rounds times.
 	least, most *oracle.Oracle
 	rounded     bool // times were rounded under an earlier limit, and units consumed under it may still count
 	taken       []takenUnits
@@ -183,8 +183,7 @@ func (h *History) draw() headgate.Limit {
 	}
 }
 
-// pause returns a random time. Its distribution makes limits empty, full and close to their boundaries at
-// different steps.
+// pause returns a random time between two steps. Steps then find limits empty, full and close to their boundaries.
 func (h *History) pause() time.Duration {
 	span := max(h.limit.Period, h.limit.TTL, time.Microsecond)
 	upTo := func(most time.Duration) time.Duration {
@@ -228,8 +227,8 @@ func (h *History) check(n int64) headgate.Check {
 	return headgate.Check{Key: h.key, Limit: h.limit, Cost: n}
 }
 
-// recordWrite records that a step puts the limit in force. If nothing consumed earlier counts anymore, its time no
-// longer matters.
+// recordWrite records that a step stores a state under the current limit. If no units consumed earlier still count, it
+// no longer matters that their times were rounded.
 func (h *History) recordWrite() {
 	if h.limit.Algorithm == headgate.Concurrency {
 		return

@@ -21,19 +21,19 @@ const (
 	// minHeap is the smallest heap size at which the collector runs with a percentage of 100. It grows in proportion
 	// to the percentage.
 	minHeap = 4 << 20
-	// runway is the memory that may be allocated while the final collection runs. Without it, goroutines that serve requests
-	// would have to assist the collector.
-	runway = 16 << 20
+	// allocatedDuringGC is the memory that may be allocated while the final collection runs. If it were less, goroutines
+	// that serve requests would have to assist the collector.
+	allocatedDuringGC = 16 << 20
 )
 
 // The state is global, because the GC percentage is.
 var state struct {
-	mu      sync.Mutex
-	active  bool   // a call of Start has not ended
-	raised  bool   // the percentage is changed
-	before  int    // the original percentage
-	goal    uint64 // heap size at which the collector runs
-	watched bool   // collected will be called after the next collection
+	mu     sync.Mutex
+	active bool   // a call of Start has not ended
+	raised bool   // the percentage is changed
+	before int    // the original percentage
+	goal   uint64 // heap size at which the collector runs
+	notify bool   // collected will be called after the next collection
 }
 
 // Start delays the collector until the heap has grown by the given number of bytes, or end is called. After that, the
@@ -60,7 +60,7 @@ func finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active = false
-	collectAfter(runway)
+	collectAfter(allocatedDuringGC)
 }
 
 // collectAfter lets the collector run when the heap has grown by the given number of bytes. The state must be
@@ -77,20 +77,20 @@ func collectAfter(bytes uint64) {
 
 // notifyCollected arranges a call of collected after the next collection. The state must be locked.
 func notifyCollected() {
-	if !state.watched {
-		state.watched = true
+	if !state.notify {
+		state.notify = true
 		runtime.AddCleanup(&struct{ _ [64]byte }{}, func(*struct{}) { collected() }, nil)
 	}
 }
 
-// collected restores the percentage after a collection. If a call of Start has not ended, the heap may still grow
-// up to its goal. The percentage for that is computed again, because it refers to the live heap, which may be
-// much larger now.
+// collected restores the percentage after a collection. If a call of Start has not ended, the heap may still grow up to
+// its goal. Then collected computes the percentage for that goal again, because the percentage refers to the live heap,
+// which may be much larger now.
 func collected() {
 	s := &state
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watched = false
+	s.notify = false
 	if !s.raised {
 		return
 	}

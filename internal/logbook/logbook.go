@@ -1,4 +1,4 @@
-// Package logbook has a log that tests can read while other goroutines write to it.
+// Package logbook has a log buffer that tests can read while other goroutines write to it.
 package logbook
 
 import (

@@ -107,15 +107,15 @@ func (r *Request) AppendNames(dst []string, kind headgate.AttributeKind) ([]stri
 	return dst, true
 }
 
-// pick returns the index of the rule that request i matches, among the rules of one kind in Mixed. The index
-// belongs to a group of four rules, one for each variant. With fewer than twelve rules there is no whole group,
-// and requests match fewer rules than documented.
+// pick returns the index of the rule that request i matches, among the rules of one kind in Mixed. Each kind has four
+// variants, so its rules are in groups of four. With fewer than twelve rules there is no whole group, and requests match
+// fewer rules than documented.
 func pick(i, ruleCount int) int { return i * 7919 % max(1, ruleCount/12*4) }
 
 // Typical returns n requests, each of which matches one of the mixed rules, a third by each kind, and has other values
 // for all other attributes.
 func Typical(n, ruleCount int) []*Request {
-	list := Fivefold(n, ruleCount)
+	list := MatchingFive(n, ruleCount)
 	for i, r := range list {
 		full := *r
 		r.User, r.APIKey = fmt.Sprint("someone-", i), fmt.Sprint("other-", i)
@@ -145,8 +145,8 @@ func Typical(n, ruleCount int) []*Request {
 	return list
 }
 
-// Fivefold returns n requests, each of which matches four of the mixed rules by its attributes and one by its path.
-func Fivefold(n, ruleCount int) []*Request {
+// MatchingFive returns n requests, each of which matches four of the mixed rules by its attributes and one by its path.
+func MatchingFive(n, ruleCount int) []*Request {
 	list := make([]*Request, n)
 	for i := range list {
 		k := pick(i, ruleCount)

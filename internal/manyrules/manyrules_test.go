@@ -17,7 +17,7 @@ func TestRequestsComeUnderAsManyRulesAsIsSaid(t *testing.T) {
 		for name, kind := range map[string]struct {
 			asked []*Request
 			want  int
-		}{"typical": {Typical(1000, n), 1}, "fivefold": {Fivefold(1000, n), 5}} {
+		}{"typical": {Typical(1000, n), 1}, "matching five": {MatchingFive(1000, n), 5}} {
 			for i, r := range kind.asked {
 				if got := len(set.Match(r, nil)); got != kind.want {
 					t.Fatalf("%d rules, %s request %d: it comes under %d rules, want %d: %+v", n, name, i, got, kind.want, *r)

@@ -16,14 +16,14 @@ import (
 // No conversion is needed if both limits count in the same way: buckets of the same rate, windows with the same
 // borders, and logs, whose entries have their own times.
 
-// view returns the consumption as the current limit counts it.
-func (o *Oracle) view(now int64) usage {
-	u, _ := o.viewAndLatest(now)
+// currentUsage returns the consumption as the current limit counts it.
+func (o *Oracle) currentUsage(now int64) usage {
+	u, _ := o.usageAndLatest(now)
 	return u
 }
 
-// viewAndLatest also returns the time of the latest decision.
-func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
+// usageAndLatest returns the consumption as the current limit counts it, and the time of the latest decision.
+func (o *Oracle) usageAndLatest(now int64) (usage, int64) {
 	if o.limit.Algorithm == headgate.Concurrency {
 		return o.held, o.latest
 	}
@@ -59,9 +59,9 @@ func (o *Oracle) viewAndLatest(now int64) (usage, int64) {
 	return u, at
 }
 
-// settle converts the stored consumption to the current limit, and returns it.
-func (o *Oracle) settle(now int64) usage {
-	u, latest := o.viewAndLatest(now)
+// convert converts the stored consumption to the current limit, and returns it.
+func (o *Oracle) convert(now int64) usage {
+	u, latest := o.usageAndLatest(now)
 	if o.limit.Algorithm != headgate.Concurrency {
 		if !countAlike(o.written, o.limit) {
 			o.denied, o.maxRounding = 0, 0

@@ -1,6 +1,5 @@
-// Package oracle is a slow but obviously correct model of package algorithm: it keeps the history of a key and
-// computes every decision from the definition of the algorithm, with unbounded integers. Tests compare the steps with
-// it.
+// Package oracle is a slow but obviously correct model of package algorithm. It keeps the history of a key, and computes
+// every decision from the definition of the algorithm, with unbounded integers. Tests compare package algorithm with it.
 package oracle
 
 import (
@@ -44,7 +43,7 @@ type usage interface {
 // New returns the oracle of a new key, under a valid limit.
 func New(l headgate.Limit) *Oracle { return NewFor("", l) }
 
-// NewFor does the same as New, for a key with a name. The name determines when staggered windows begin.
+// NewFor is like New, for a key with a name. The name determines when staggered windows begin.
 func NewFor(key string, l headgate.Limit) *Oracle {
 	return &Oracle{key: key, limit: l, written: l, usage: newUsage(l), held: new(concurrency)}
 }
@@ -74,9 +73,9 @@ func (o *Oracle) Change(l headgate.Limit) { o.limit = l }
 // Take decides n units at now, and takes them if they are allowed. A cost of 0, or one above the capacity, only reads.
 func (o *Oracle) Take(now, n int64, lease uint64) headgate.Decision {
 	capacity := o.limit.Capacity()
-	u := o.view(now)
+	u := o.currentUsage(now)
 	if n > 0 && n <= capacity {
-		u = o.settle(now)
+		u = o.convert(now)
 	}
 	var d headgate.Decision
 	switch {
@@ -102,15 +101,15 @@ func (o *Oracle) Take(now, n int64, lease uint64) headgate.Decision {
 
 // Force takes n units at now, whether or not they are allowed.
 func (o *Oracle) Force(now, n int64) {
-	o.add(o.settle(now), now, n, 0)
+	o.add(o.convert(now), now, n, 0)
 }
 
 // Deny denies a take at now that the limit could allow at another time.
-func (o *Oracle) Deny(now int64) { o.recordDenial(o.settle(now), now) }
+func (o *Oracle) Deny(now int64) { o.recordDenial(o.convert(now), now) }
 
 // Fits reports whether n units would be allowed at now.
 func (o *Oracle) Fits(now, n int64) bool {
-	return n <= o.limit.Capacity() && o.fits(o.view(now), now, n)
+	return n <= o.limit.Capacity() && o.fits(o.currentUsage(now), now, n)
 }
 
 func (o *Oracle) fits(u usage, now, n int64) bool {
@@ -119,7 +118,7 @@ func (o *Oracle) fits(u usage, now, n int64) bool {
 
 // Charge takes n units at now, or as many as the largest debt allows.
 func (o *Oracle) Charge(now, n int64) headgate.Decision {
-	u := o.settle(now)
+	u := o.convert(now)
 	n = max(0, min(n, maxConsumed(o.limit)-u.used(o.limit, o.clock(o.limit, now))))
 	d := headgate.Decision{Receipt: o.add(u, now, n, 0)}
 	d.Allowed = o.fits(u, now, 0)

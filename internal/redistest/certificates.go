@@ -50,13 +50,14 @@ func newCertificates(t testing.TB) *Certificates {
 		KeyFile:  filepath.Join(dir, "key.pem"),
 		pool:     x509.NewCertPool(),
 	}
-	if err := c.make(); err != nil {
+	if err := c.create(); err != nil {
 		t.Fatalf("redistest: create certificates: %v", err)
 	}
 	return c
 }
 
-func (c *Certificates) make() error {
+// create creates the files.
+func (c *Certificates) create() error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (c *Certificates) make() error {
 	return nil
 }
 
-// template returns a certificate that is valid even for clocks that are off by days.
+// template returns a certificate that is valid even if the clock of a server is wrong by days.
 func template(serial int64, name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{

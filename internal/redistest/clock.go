@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockEnvironment returns environment variables that show a server another time.
+// clockEnvironment returns the environment variables with which a server sees another time than the system.
 func (s *Server) clockEnvironment() ([]string, error) {
 	if !s.fakesClock() {
 		return nil, nil
@@ -29,8 +29,8 @@ func (s *Server) clockEnvironment() ([]string, error) {
 	return []string{
 		offset,
 		"FAKETIME_CACHE_DURATION=1",
-		// With the C library preloaded, it provides memory. jemalloc cannot: libfaketime needs memory to start, and
-		// jemalloc needs the time before it provides any.
+		// libc.so.6 is preloaded, too, so that memory comes from it and not from jemalloc. libfaketime needs memory when it
+		// starts, and jemalloc needs the time before it provides memory.
 		"LD_PRELOAD=" + library + " libc.so.6",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}, nil
@@ -57,14 +57,14 @@ func (s *Server) writeClock(offset time.Duration) error {
 	return os.Rename(next, s.file("clock"))
 }
 
-// unlinkClock removes the names of the memory that libfaketime shares with the children of a process. It needs them
-// only at its start, and cannot remove them when it is killed.
+// unlinkClock removes the shared memory files of libfaketime. A process needs their names only when it starts, and cannot
+// remove them when it is killed.
 func unlinkClock(pid int) {
 	_ = os.Remove(fmt.Sprintf("/dev/shm/faketime_shm_%d", pid))
 	_ = os.Remove(fmt.Sprintf("/dev/shm/sem.faketime_sem_%d", pid))
 }
 
-// findFaketime returns the path of the library that shows a program another time.
+// findFaketime returns the path of libfaketime, the library that changes the time that a program sees.
 func findFaketime() (string, error) {
 	for _, pattern := range []string{
 		"/usr/lib/*/faketime/libfaketime.so.1",

@@ -29,7 +29,7 @@ type ClusterSet struct {
 	o       ClusterOptions
 	servers []*Server
 	ids     map[*Server]string
-	elected time.Time // when a replica was last known to be elected
+	elected time.Time // when the last election of a replica was noticed
 }
 
 // Cluster starts a ClusterSet and waits until it is complete.
@@ -143,11 +143,11 @@ func (c *ClusterSet) PrimaryOfSlot(slot int) *Server {
 	return s
 }
 
-// ReplicaOf returns a running replica of a server.
+// ReplicaOf returns a running replica of a primary.
 func (c *ClusterSet) ReplicaOf(primary *Server) *Server {
 	c.t.Helper()
 	for _, s := range running(c.servers) {
-		if r, err := s.replication(); err == nil && !r.primary && r.of == primary.port {
+		if r, err := s.replication(); err == nil && !r.primary && r.primaryPort == primary.port {
 			return s
 		}
 	}
@@ -155,8 +155,8 @@ func (c *ClusterSet) ReplicaOf(primary *Server) *Server {
 	return nil
 }
 
-// Failover makes a replica take over from its working primary, and waits until the whole cluster knows. Soon after
-// another failover of the same shard it takes two node timeouts, because the others do not vote earlier.
+// Failover makes a replica take over from its working primary, and waits until the whole cluster knows. If the same
+// shard has failed over just before, this takes two node timeouts, because the other servers do not vote earlier.
 func (c *ClusterSet) Failover(replica *Server) {
 	c.t.Helper()
 	var requestedAt time.Time
@@ -181,10 +181,10 @@ func (c *ClusterSet) Failover(replica *Server) {
 	c.elected = time.Now()
 }
 
-// KillPrimaryOf kills the server that owns the slot of a key, and returns it. It first waits until replicas have
-// forgotten the votes of the last failover, which takes four node timeouts. A replica that still has such votes would
-// use them without an election. Its claim to the slots is then older than that of the killed primary, and the other
-// servers refuse it for ever.
+// KillPrimaryOf kills the server that owns the slot of a key, and returns it. It first waits four node timeouts, until
+// replicas have forgotten the votes of the last failover. A replica that still has votes would use them without an
+// election. Its claim to the slots would then be older than that of the killed primary, and the other servers would
+// never accept it.
 func (c *ClusterSet) KillPrimaryOf(key string) *Server {
 	c.t.Helper()
 	time.Sleep(time.Until(c.elected.Add(4 * c.o.NodeTimeout)))
@@ -193,7 +193,8 @@ func (c *ClusterSet) KillPrimaryOf(key string) *Server {
 	return s
 }
 
-// WaitForFailover returns the server that has replaced old as the primary of a key, when all running servers know.
+// WaitForFailover waits until a replica has replaced old as the primary of a key and all running servers know. It
+// returns the new primary.
 func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 	c.t.Helper()
 	var now *Server

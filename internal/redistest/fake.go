@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A Fake is a server that sends the replies that a test wants, to test how clients handle them.
+// A Fake is a server that sends replies that a test has chosen, to test how clients handle them.
 type Fake struct {
 	addr    string
 	mu      sync.Mutex

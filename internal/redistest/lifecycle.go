@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/internal/process"
 )
 
-// Kill ends the server immediately with SIGKILL. It does nothing if the server is down already.
+// Kill ends the server immediately with SIGKILL. It does nothing if the server is not running.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -24,16 +24,17 @@ func (s *Server) Kill() {
 // responses.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.pause(true, (*process.Process).Pause)
+	s.setPaused(true, (*process.Process).Pause)
 }
 
 // Resume continues the server after a Pause.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.pause(false, (*process.Process).Resume)
+	s.setPaused(false, (*process.Process).Resume)
 }
 
-func (s *Server) pause(paused bool, signal func(*process.Process) error) {
+// setPaused calls signal, which pauses or resumes the process.
+func (s *Server) setPaused(paused bool, signal func(*process.Process) error) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options configure a server. The zero Options are good for most tests: no password, and nothing is stored on disk.
+// Options configure a server. With the zero Options it has no password, and stores nothing on disk.
 type Options struct {
 	// Password is the default user's password. Default none.
 	Password string
@@ -17,7 +17,7 @@ type Options struct {
 	NoScripts bool
 	// TLS makes the server accept only TLS on its port. See Server.Certificates. Default false.
 	TLS bool
-	// MaxMemory bounds the data, in bytes. Default no limit.
+	// MaxMemory is the maximum size of the data in bytes. Default no limit.
 	MaxMemory int64
 	// MaxMemoryPolicy is the policy when MaxMemory is reached. Default "noeviction".
 	MaxMemoryPolicy string

@@ -16,21 +16,21 @@ const (
 // errPortTaken means that another process has taken the port.
 var errPortTaken = errors.New("the port is taken")
 
-// reservedPorts are a client port and its cluster bus port. No other server of these tests can take them, in
-// any process, until they are released. So a server that is down for a while keeps its ports.
+// reservedPorts are a client port and its cluster bus port. Until they are released, no other server of these tests can
+// take them, in any process. So a server that is down for a while keeps its ports.
 //
-// They are reserved by listening on the UDP ports of the same numbers, which Redis does not use. The system releases
-// them when the process dies.
+// A port is reserved by listening on the UDP port with the same number, which Redis does not use. The system releases it
+// when the process dies.
 type reservedPorts struct {
-	port  int
-	holds []net.PacketConn
+	port    int
+	sockets []net.PacketConn // on the UDP ports
 }
 
 // reservePorts reserves two ports that are free. They are outside of the ephemeral range.
 func reservePorts() (*reservedPorts, error) {
 	for range 100 {
 		p := &reservedPorts{port: 10_000 + rand.IntN(10_000)}
-		if p.hold(p.port) && p.hold(p.port+busOffset) {
+		if p.reserve(p.port) && p.reserve(p.port+busOffset) {
 			return p, nil
 		}
 		p.release()
@@ -38,12 +38,13 @@ func reservePorts() (*reservedPorts, error) {
 	return nil, errors.New("redistest: no free port between 10000 and 20000 in 100 tries")
 }
 
-func (p *reservedPorts) hold(port int) bool {
-	held, err := net.ListenPacket("udp", address(port))
+// reserve reserves a port, and reports whether it is free.
+func (p *reservedPorts) reserve(port int) bool {
+	socket, err := net.ListenPacket("udp", address(port))
 	if err != nil {
 		return false
 	}
-	p.holds = append(p.holds, held)
+	p.sockets = append(p.sockets, socket)
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {
 		return false
@@ -53,10 +54,10 @@ func (p *reservedPorts) hold(port int) bool {
 }
 
 func (p *reservedPorts) release() {
-	for _, held := range p.holds {
-		closeQuietly(held)
+	for _, socket := range p.sockets {
+		closeQuietly(socket)
 	}
-	p.holds = nil
+	p.sockets = nil
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

@@ -7,12 +7,13 @@ import (
 
 // replication is the replication state of a server.
 type replication struct {
-	primary bool
-	of      int  // the port of a replica's primary
-	linked  bool // a replica has synced with its primary and is connected
-	offset  int64
+	primary     bool
+	primaryPort int  // of the primary of a replica
+	connected   bool // a replica has synced with its primary and is connected to it
+	offset      int64
 }
 
+// replication returns the replication state of the server.
 func (s *Server) replication() (replication, error) {
 	fields, err := s.info("replication")
 	if err != nil {
@@ -25,14 +26,14 @@ func (s *Server) replication() (replication, error) {
 	if fields["role"] == "master" {
 		return replication{primary: true, offset: offset}, nil
 	}
-	of, err := strconv.Atoi(fields["master_port"])
+	port, err := strconv.Atoi(fields["master_port"])
 	if err != nil {
 		return replication{}, fmt.Errorf("%s: role %q, master_port: %w", s, fields["role"], err)
 	}
-	return replication{of: of, linked: fields["master_link_status"] == "up", offset: offset}, nil
+	return replication{primaryPort: port, connected: fields["master_link_status"] == "up", offset: offset}, nil
 }
 
-// replicates returns an error unless the server is a linked replica of the primary.
+// replicates returns an error unless the server is a connected replica of the primary.
 func (s *Server) replicates(primary *Server) error {
 	r, err := s.replication()
 	switch {
@@ -40,20 +41,20 @@ func (s *Server) replicates(primary *Server) error {
 		return err
 	case r.primary:
 		return fmt.Errorf("%s is a primary; want a replica of %s", s, primary)
-	case r.of != primary.port:
-		return fmt.Errorf("%s is a replica of port %d; want %s", s, r.of, primary)
-	case !r.linked:
-		return fmt.Errorf("%s has no link to its primary", s)
+	case r.primaryPort != primary.port:
+		return fmt.Errorf("%s is a replica of port %d; want %s", s, r.primaryPort, primary)
+	case !r.connected:
+		return fmt.Errorf("%s is not connected to its primary", s)
 	}
 	return nil
 }
 
-// awaitReplicas waits until servers have all earlier writes of their primary. They may lag right after linking: a
-// primary begins to send only after the next ping of a replica, up to a second later, and writes of that time would be
-// lost with it.
+// awaitReplicas waits until the replicas have all earlier writes of this primary. A replica that has just connected may
+// lag by up to a second, because the primary sends nothing before the replica's next ping. If the primary were killed in
+// this second, these writes would be lost.
 func (s *Server) awaitReplicas(replicas []*Server) {
 	s.t.Helper()
-	written, err := s.replication()
+	primary, err := s.replication()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -63,8 +64,8 @@ func (s *Server) awaitReplicas(replicas []*Server) {
 			if err != nil {
 				return err
 			}
-			if r.offset < written.offset {
-				return fmt.Errorf("%s is at offset %d; want %d", replica, r.offset, written.offset)
+			if r.offset < primary.offset {
+				return fmt.Errorf("%s is at offset %d; want %d", replica, r.offset, primary.offset)
 			}
 		}
 		return nil

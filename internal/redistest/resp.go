@@ -61,7 +61,7 @@ func command(args []string) []byte {
 	return b
 }
 
-// readReply returns an error only if there is no reply: an error reply is a ReplyError value.
+// readReply reads a reply. An error reply is a ReplyError, and readReply then returns no error.
 func readReply(r *bufio.Reader) (any, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -104,7 +104,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	return nil, fmt.Errorf("malformed reply %q", line)
 }
 
-// refused reports whether a server replied with an error of that first word.
+// refused reports whether err is an error reply whose first word is the given one.
 func refused(err error, word string) bool {
 	var e ReplyError
 	if !errors.As(err, &e) {

@@ -153,8 +153,8 @@ func (set *SentinelSet) AwaitReplicas() {
 	set.Primary().awaitReplicas(set.Replicas())
 }
 
-// Failover makes the sentinels replace a working primary, and returns the new one when all servers follow it. The
-// new primary is the first of Servers that can replace the old one.
+// Failover makes the sentinels replace a working primary, and waits until all servers follow the new one. It returns the
+// new primary, which is the first of Servers that can replace the old one.
 func (set *SentinelSet) Failover() *Server {
 	set.t.Helper()
 	old := set.Primary()
@@ -168,12 +168,12 @@ func (set *SentinelSet) Failover() *Server {
 	if err := waitUntil("ask for a failover", requestFailover); err != nil {
 		set.t.Fatal(err)
 	}
-	last := time.Now()
+	requestedAt := time.Now()
 	replaced := func() error {
 		err := set.settled(old)
 		if primary, agreed := set.primary(); err != nil && agreed == nil && primary == old &&
-			time.Since(last) > failoverAgain {
-			last = time.Now()
+			time.Since(requestedAt) > failoverInterval {
+			requestedAt = time.Now()
 			if err := requestFailover(); err != nil {
 				return err
 			}
@@ -186,9 +186,9 @@ func (set *SentinelSet) Failover() *Server {
 	return set.Primary()
 }
 
-// failoverAgain is the time after which sentinels are asked for a failover again. On a busy machine they may give up
-// a failover, and do not retry.
-const failoverAgain = 10 * time.Second
+// failoverInterval is the time after which the sentinels are asked for a failover again. On a busy machine they may
+// give up a failover, and do not retry.
+const failoverInterval = 10 * time.Second
 
 // KillPrimary kills the primary and returns it.
 func (set *SentinelSet) KillPrimary() *Server {
@@ -198,7 +198,8 @@ func (set *SentinelSet) KillPrimary() *Server {
 	return primary
 }
 
-// WaitForFailover returns the primary that has replaced the old one, when all running servers follow it.
+// WaitForFailover waits until another primary has replaced the old one and all running servers follow it. It returns
+// the new primary.
 func (set *SentinelSet) WaitForFailover(old *Server) *Server {
 	set.t.Helper()
 	if err := waitUntil("fail over", func() error { return set.settled(old) }); err != nil {
@@ -252,7 +253,7 @@ func (set *SentinelSet) byAddr(reply any) (*Server, error) {
 	return nil, fmt.Errorf("there is no server at %v", reply)
 }
 
-// settled returns an error unless the set is settled, with another primary than the old one.
+// settled returns an error unless the set is settled, as Settle defines it, and its primary is not the server old.
 func (set *SentinelSet) settled(old *Server) error {
 	primary, err := set.primary()
 	if err != nil {

@@ -24,10 +24,10 @@ type Server struct {
 	program string
 	args    []string
 	o       Options
-	role    []string // lines of redis.conf for its role in a set
+	role    []string // lines of redis.conf for its role, such as replica
 	certs   *Certificates
-	admin   bool          // the server has the user that the harness logs in as
-	ready   func(*Server) // called after every start, unless nil
+	admin   bool          // the server has the user adminName
+	ready   func(*Server) // called after every start; may be nil
 	dir     string
 	ports   *reservedPorts // nil before the first start
 	port    int
@@ -201,7 +201,7 @@ func (s *Server) launch() error {
 			if strings.Contains(tail, "Address already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("redistest: %s ended right after its start; its log:\n%s", s, tail)
+			return fmt.Errorf("redistest: %s exited right after its start; its log:\n%s", s, tail)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
@@ -230,7 +230,7 @@ func (s *Server) logFrom(offset int64) string {
 
 const doTimeout = 30 * time.Second
 
-// Do sends a command as the harness user, on its own connection, and returns the reply: a string, an int64, a []any or
+// Do sends a command as the user adminName, on its own connection, and returns the reply: a string, an int64, a []any or
 // nil. An error reply is a [ReplyError]. Do returns an error after doTimeout.
 func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.do(args)
@@ -254,7 +254,7 @@ func (s *Server) do(args []string) (any, error) {
 	return c.do(args)
 }
 
-// must does the same as Do, but fails the test on an error.
+// must is like Do, but fails the test on an error.
 func (s *Server) must(args ...string) any {
 	s.t.Helper()
 	reply, err := s.Do(args...)

@@ -40,8 +40,8 @@ func fieldsOf(reply any) (map[string]string, error) {
 }
 
 // CommandStats returns the number of calls of each command since the start or ResetStats, by its name in lower case,
-// such as "evalsha" or "config|get". Calls refused before they ran do not count. Calls of the harness itself are
-// included: auth, ping, info and those of Do.
+// such as "evalsha" or "config|get". Calls that were refused before they ran do not count. Calls of this package
+// itself count, too: auth, ping, info and those of Do.
 func (s *Server) CommandStats() map[string]int64 {
 	s.t.Helper()
 	calls := make(map[string]int64)
@@ -84,9 +84,9 @@ func (s *Server) MemoryUsage(key string) int64 {
 	return n
 }
 
-// FillMemory writes junk until the server exceeds its MaxMemory, so that it refuses writes or evicts keys. The keys
-// begin with redistest:junk. It stays full when connections, which take memory too, are closed. On a server of a
-// cluster the keys are in its slots.
+// FillMemory writes keys that begin with redistest:junk until the server exceeds its MaxMemory and refuses writes or
+// evicts keys. It writes a little more than that, so that the server stays full when connections are closed, which take
+// memory, too. In a cluster, it uses keys in the slots of the server.
 func (s *Server) FillMemory() {
 	s.t.Helper()
 	if s.o.MaxMemory == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A member is a server of a cluster as another one sees it.
+// A member is a server of a cluster, as another server describes it.
 type member struct {
 	id    string
 	flags []string // such as myself, master, fail?
@@ -46,7 +46,7 @@ func readMember(line string) (member, error) {
 	return member{id: fields[0], flags: strings.Split(fields[2], ","), epoch: epoch, slots: fields[8:]}, nil
 }
 
-func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
+func (m member) hasFlag(flag string) bool { return slices.Contains(m.flags, flag) }
 
 // owns reports whether the member owns a slot. Migrating slots are in brackets and do not count.
 func (m member) owns(slot int) bool {
@@ -74,7 +74,7 @@ func (c *ClusterSet) owner(slot int) (*Server, error) {
 			return nil, err
 		}
 		for _, m := range list {
-			if m.is("myself") && m.is("master") && m.owns(slot) && (owner == nil || m.epoch > epoch) {
+			if m.hasFlag("myself") && m.hasFlag("master") && m.owns(slot) && (owner == nil || m.epoch > epoch) {
 				owner, epoch = s, m.epoch
 			}
 		}
@@ -85,9 +85,9 @@ func (c *ClusterSet) owner(slot int) (*Server, error) {
 	return owner, nil
 }
 
-// settled returns an error unless the cluster is settled. All servers then have the same current epoch, so that a
-// replica is elected with a later one than that of its primary. Otherwise, if the primary has just raised its own epoch
-// and is stopped, both have the same, and the others never accept the new primary.
+// settled returns an error unless all running servers accept requests, agree on the owners of slots and have the same
+// current epoch. The epochs matter for a later failover: if a primary is killed just after it has raised its epoch, a
+// replica could be elected with the same epoch, and the other servers would never accept it.
 func (c *ClusterSet) settled() error {
 	servers := running(c.servers)
 	if len(servers) == 0 {
@@ -107,14 +107,14 @@ func (c *ClusterSet) settled() error {
 		if err != nil {
 			return err
 		}
-		split, err := c.split(list)
+		owners, err := c.slotOwners(list)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
-		if agreed != "" && split != agreed {
-			return fmt.Errorf("%s sees %s, others see %s", s, split, agreed)
+		if agreed != "" && owners != agreed {
+			return fmt.Errorf("%s sees %s, others see %s", s, owners, agreed)
 		}
-		agreed = split
+		agreed = owners
 		r, err := s.replication()
 		if err == nil && !r.primary {
 			err = c.follows(s, r, list)
@@ -126,7 +126,7 @@ func (c *ClusterSet) settled() error {
 	return nil
 }
 
-// waitUntil calls the function waitUntil. Its error contains what each server knows of the cluster.
+// waitUntil calls the function waitUntil, and adds to its error what each server knows of the cluster.
 func (c *ClusterSet) waitUntil(what string, try func() error) error {
 	err := waitUntil(what, try)
 	if err == nil {
@@ -143,7 +143,8 @@ func (c *ClusterSet) waitUntil(what string, try func() error) error {
 	return err
 }
 
-// complete returns the current epoch of a server, and an error unless it accepts requests and knows all the others.
+// complete returns the current epoch of a server. It returns an error unless the server accepts requests and knows all
+// other servers.
 func (c *ClusterSet) complete(s *Server) (epoch string, err error) {
 	reply, err := s.Do("CLUSTER", "INFO")
 	if err != nil {
@@ -162,19 +163,19 @@ func (c *ClusterSet) complete(s *Server) (epoch string, err error) {
 	return fields["cluster_current_epoch"], nil
 }
 
-// split returns the owners of all slots, and an error if a running server is seen as down.
-func (c *ClusterSet) split(list []member) (string, error) {
+// slotOwners returns the owners of all slots as a text, and an error if a running server is seen as down.
+func (c *ClusterSet) slotOwners(list []member) (string, error) {
 	var owners []string
 	epochs := map[int64]string{} // of primaries
 	for _, m := range list {
 		switch s := c.byID(m.id); {
 		case s == nil:
 			return "", fmt.Errorf("unknown member %s", m.id)
-		case s.Running() && (m.is("fail") || m.is("fail?") || m.is("handshake")):
+		case s.Running() && (m.hasFlag("fail") || m.hasFlag("fail?") || m.hasFlag("handshake")):
 			return "", fmt.Errorf("%s is seen as %s", s, strings.Join(m.flags, ","))
 		}
 		owned := slices.DeleteFunc(slices.Clone(m.slots), func(r string) bool { return strings.HasPrefix(r, "[") })
-		if m.is("master") && len(owned) > 0 {
+		if m.hasFlag("master") && len(owned) > 0 {
 			if other, ok := epochs[m.epoch]; ok {
 				return "", fmt.Errorf("%s and %s have the same epoch %d", other, m.id, m.epoch)
 			}
@@ -186,14 +187,14 @@ func (c *ClusterSet) split(list []member) (string, error) {
 	return strings.Join(owners, ", "), nil
 }
 
-// follows returns an error unless a replica is linked to a member that owns slots.
+// follows returns an error unless a replica is connected to a running primary that owns slots.
 func (c *ClusterSet) follows(s *Server, r replication, list []member) error {
 	for _, m := range list {
-		if p := c.byID(m.id); p != nil && p.port == r.of && len(m.slots) > 0 && p.Running() {
+		if p := c.byID(m.id); p != nil && p.port == r.primaryPort && len(m.slots) > 0 && p.Running() {
 			return s.replicates(p)
 		}
 	}
-	return fmt.Errorf("%s replicates port %d, where no running primary is", s, r.of)
+	return fmt.Errorf("%s replicates port %d, where no running primary is", s, r.primaryPort)
 }
 
 func (c *ClusterSet) byID(id string) *Server {

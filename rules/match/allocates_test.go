@@ -31,7 +31,7 @@ func TestMatchOfEveryKindAllocatesNothing(t *testing.T) {
 func TestMatchAllocatesNothing(t *testing.T) {
 	for _, n := range []int{3, 100, 10_000} {
 		set := compile(t, manyrules.Mixed(n))
-		asked := manyrules.Fivefold(100, n)
+		asked := manyrules.MatchingFive(100, n)
 		dst := make([]match.Result, 0, 16)
 		i := 0
 		if got := testing.AllocsPerRun(1000, func() {
