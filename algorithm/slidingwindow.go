@@ -146,9 +146,9 @@ func (slidingWindow) restore(*Plan, State) {}
 
 func (slidingWindow) consumed(p *Plan, s State, now int64) (at, units int64) {
 	w := windowsOf(s)
-	then, _, intoWindow := w.advance(p, w.latest)
-	later, _, intoLater := w.advance(p, now)
-	return consumption(w.latest, now, then.used(p, intoWindow), later.used(p, intoLater))
+	atLatest, _, intoWindow := w.advance(p, w.latest)
+	atNow, _, intoNow := w.advance(p, now)
+	return consumption(w.latest, now, atLatest.used(p, intoWindow), atNow.used(p, intoNow))
 }
 
 func (slidingWindow) newState(p *Plan, at, units int64) State {

@@ -328,6 +328,7 @@ const (
 	skippedTurns = 64
 )
 
+// call sends tasks. The call may last until the latest of their deadlines.
 func (b *batcher) call(stream *callStream, batch []*task) {
 	deadline := batch[0].deadline
 	for _, t := range batch[1:] {

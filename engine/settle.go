@@ -28,6 +28,7 @@ func (v *Verdict) SettleIncomplete(ctx context.Context, response func(name strin
 	return v.settleAll(ctx, response, true)
 }
 
+// settleAll implements Settle and SettleIncomplete.
 func (v *Verdict) settleAll(ctx context.Context, response func(name string) string, incomplete bool) error {
 	if !v.finish() || !v.needsSettle {
 		return nil

@@ -44,6 +44,7 @@ type cookieScanner struct {
 	ambiguous  bool // a value was found that services read in different ways
 }
 
+// next returns the next value of the cookie.
 func (c *cookieScanner) next() (value string, ok bool) {
 	for c.rest != "" {
 		var part string

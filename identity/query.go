@@ -42,6 +42,7 @@ type queryScanner struct {
 	ambiguous  bool // a value was found or skipped that services read in different ways
 }
 
+// next returns the next value of the parameter. It skips values that only some services find.
 func (p *queryScanner) next() (value string, ok bool) {
 	for p.rest != "" {
 		var part string

@@ -85,6 +85,7 @@ func (h *customHistory) run(plan *algorithm.Plan) error {
 	return h.retry(plan)
 }
 
+// expire marks all units taken so far as expired.
 func (h *customHistory) expire() {
 	for i := range h.taken {
 		h.taken[i].expired = true

@@ -104,14 +104,14 @@ func (tr *trial) slotsWithinLimit(l headgate.Limit) {
 	for range tr.Steps {
 		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		var inFlight int64
-		alive := held[:0]
+		live := held[:0]
 		for _, p := range held {
 			if p.until > tr.elapsed() {
-				alive = append(alive, p)
+				live = append(live, p)
 				inFlight += p.Units
 			}
 		}
-		held = alive
+		held = live
 		if len(held) > 0 && tr.rng.IntN(3) == 0 {
 			i := tr.rng.IntN(len(held))
 			tr.give(l, held[i].Units, held[i].Receipt)

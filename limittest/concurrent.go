@@ -109,9 +109,9 @@ func (tr *trial) takeWithRandomClock(l headgate.Limit) {
 		}
 		return nil
 	})
-	most := l.Capacity() + l.Count*longest.Microseconds()/l.Period.Microseconds()
-	if got := taken.Load(); got > most || got < l.Capacity() && got < int64(5*tr.Goroutines) {
-		tr.Fatalf("%s: %d units taken in %v, want %d to %d", l, got, longest, l.Capacity(), most)
+	maxUnits := l.Capacity() + l.Count*longest.Microseconds()/l.Period.Microseconds()
+	if got := taken.Load(); got > maxUnits || got < l.Capacity() && got < int64(5*tr.Goroutines) {
+		tr.Fatalf("%s: %d units taken in %v, want %d to %d", l, got, longest, l.Capacity(), maxUnits)
 	}
 }
 

@@ -67,6 +67,7 @@ func parseWants(text string, hasOutcomes bool, s *step) ([]want, error) {
 	return wants, nil
 }
 
+// parseWant parses the outcome of one check.
 func parseWant(words []string) (want, error) {
 	var w want
 	if len(words) == 0 {

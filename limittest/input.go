@@ -87,13 +87,13 @@ func errWithoutDecision(d headgate.Decision, err error) error {
 }
 
 // requireRefused expects an *InputError that wraps want from every call.
-func (tr *trial) requireRefused(what string, want error, c headgate.Check, methods ...limiterMethod) {
+func (tr *trial) requireRefused(description string, want error, c headgate.Check, methods ...limiterMethod) {
 	tr.Helper()
 	for _, call := range methods {
 		err := call.do(context.Background(), tr.limiter, c)
 		var input *headgate.InputError
 		if !errors.As(err, &input) || !errors.Is(err, want) {
-			tr.Errorf("%s with %s: got error %v, want an InputError that wraps %q", call.name, what, err, want)
+			tr.Errorf("%s with %s: got error %v, want an InputError that wraps %q", call.name, description, err, want)
 		}
 	}
 }
@@ -181,10 +181,10 @@ func (tr *trial) testInvalidKeys() {
 	if d := tr.peek(longest, l); d.Remaining != 9 {
 		tr.Errorf("longest key: got %d remaining, want 9", d.Remaining)
 	}
-	odd := "\xff\x00 \n{}:*é"
-	tr.take(odd, l, 1)
-	if d := tr.peek(odd, l); d.Remaining != 9 {
-		tr.Errorf("key %q: got %d remaining, want 9", odd, d.Remaining)
+	oddKey := "\xff\x00 \n{}:*é"
+	tr.take(oddKey, l, 1)
+	if d := tr.peek(oddKey, l); d.Remaining != 9 {
+		tr.Errorf("key %q: got %d remaining, want 9", oddKey, d.Remaining)
 	}
 }
 
@@ -259,7 +259,7 @@ func (tr *trial) testInvalidLists() {
 		many[i] = headgate.Check{Key: fmt.Sprint("key", i), Limit: l, Cost: 1}
 	}
 	many[0].Key = "alice"
-	for what, checks := range map[string][]headgate.Check{
+	for name, checks := range map[string][]headgate.Check{
 		"too many checks": many,
 		"a key twice": {
 			{Key: "alice", Limit: l, Cost: 1},
@@ -274,7 +274,7 @@ func (tr *trial) testInvalidLists() {
 		_, err := tr.limiter.TakeAll(context.Background(), checks, nil)
 		var input *headgate.InputError
 		if !errors.As(err, &input) || !errors.Is(err, headgate.ErrInvalidCheck) {
-			tr.Errorf("TakeAll of %s: got error %v, want an InputError that wraps %q", what, err, headgate.ErrInvalidCheck)
+			tr.Errorf("TakeAll of %s: got error %v, want an InputError that wraps %q", name, err, headgate.ErrInvalidCheck)
 		}
 	}
 }

@@ -141,15 +141,15 @@ func randomDuration(rng *rand.Rand, longest time.Duration) time.Duration {
 
 // randomCost returns a number of units to take: often one, often a part of the capacity, now and then all of it.
 func randomCost(rng *rand.Rand, l headgate.Limit) int64 {
-	most := l.Capacity()
+	capacity := l.Capacity()
 	switch rng.IntN(8) {
 	case 0, 1, 2, 3:
 		return 1
 	case 4, 5:
-		return 1 + rng.Int64N(most/4+1)
+		return 1 + rng.Int64N(capacity/4+1)
 	case 6:
-		return 1 + rng.Int64N(most)
+		return 1 + rng.Int64N(capacity)
 	default:
-		return most
+		return capacity
 	}
 }

@@ -152,7 +152,7 @@ func (m *misuse) wrongReceipt() {
 	if err != nil || !d.Allowed {
 		m.Fatalf("Take: got %+v, %v, want allowed", d, err)
 	}
-	for what, give := range map[string]func() error{
+	for name, give := range map[string]func() error{
 		"more than was taken": func() error { return b.Give(m.Context(), "alice", 3, d.Receipt) },
 		"a denial's":          func() error { return b.Give(m.Context(), "alice", 1, headgate.Receipt{}) },
 		"negative units": func() error {
@@ -161,7 +161,7 @@ func (m *misuse) wrongReceipt() {
 		"settled denial": func() error { return b.Settle(m.Context(), "alice", headgate.Receipt{}, 1) },
 	} {
 		if err := give(); !errors.Is(err, headgate.ErrInvalidCheck) {
-			m.Errorf("%s: got error %v, want %v", what, err, headgate.ErrInvalidCheck)
+			m.Errorf("%s: got error %v, want %v", name, err, headgate.ErrInvalidCheck)
 		}
 	}
 	m.receiptsOfOthers(b, d.Receipt)
@@ -171,7 +171,7 @@ func (m *misuse) wrongReceipt() {
 // The limiter may refuse them or not. Bob must not get more than the units of the limit and those that were given
 // back.
 func (m *misuse) receiptsOfOthers(b *headgate.Bound, alice headgate.Receipt) {
-	most := misusedLimit.Capacity()
+	maxUnits := misusedLimit.Capacity()
 	got := m.countAllowed("bob", misusedLimit)
 	for _, r := range []headgate.Receipt{
 		alice, alice,
@@ -182,13 +182,13 @@ func (m *misuse) receiptsOfOthers(b *headgate.Bound, alice headgate.Receipt) {
 	} {
 		switch err := b.Give(m.Context(), "bob", r.Units, r); {
 		case err == nil:
-			most += r.Units
+			maxUnits += r.Units
 		case errors.Is(err, headgate.ErrClosed):
 			m.Errorf("Give to another key: %v", err)
 		}
-		if got += m.countAllowed("bob", misusedLimit); got > most {
+		if got += m.countAllowed("bob", misusedLimit); got > maxUnits {
 			m.Errorf("after receipt %+v a total of %d units was allowed, want at most %d: the limit and the units given back",
-				r, got, most)
+				r, got, maxUnits)
 		}
 	}
 }

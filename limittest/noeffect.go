@@ -32,8 +32,8 @@ func (tr *trial) noEffectOnHistory(l headgate.Limit) {
 // callsWithoutEffect makes calls that cannot be admitted.
 func (tr *trial) callsWithoutEffect(l headgate.Limit) {
 	first := tr.peek("alice", l)
-	if again := tr.peek("alice", l); again != first {
-		tr.Fatalf("%s: two peeks: %+v, then %+v", l, first, again)
+	if second := tr.peek("alice", l); second != first {
+		tr.Fatalf("%s: two peeks: %+v, then %+v", l, first, second)
 	}
 	if first.Remaining < first.Limit {
 		for range tr.rng.IntN(3) {

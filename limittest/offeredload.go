@@ -50,23 +50,23 @@ func (tr *trial) admitsOffered(l headgate.Limit, offered int64) {
 		}
 	}
 	got := (count - burst) / float64(end)
-	if most := want*1.01 + windowSlack/float64(end); got < want*0.99 || got > most {
+	if maxRate := want*1.01 + windowSlack/float64(end); got < want*0.99 || got > maxRate {
 		tr.Errorf("%s: %d offered at %d a second: %.3f a second passed in %d s beyond a burst of %v, want %.3f to %.3f",
-			l, seconds*offered, offered, got, end, burst, want*0.99, most)
+			l, seconds*offered, offered, got, end, burst, want*0.99, maxRate)
 	}
 }
 
 // offer sends requests at a rate, and returns when each of them was admitted and its delay was over. A request is sent
 // only after all earlier requests were admitted, because it would be denied before that.
 func (tr *trial) offer(l headgate.Limit, perSecond, total int64) []time.Duration {
-	const mostTries = 100
+	const maxTries = 100
 	passed := make([]time.Duration, 0, total)
 	for i := range total {
 		arrives := time.Duration(i) * time.Second / time.Duration(perSecond)
 		tr.setElapsed(max(arrives, tr.elapsed()))
 		d := tr.take("alice", l, 1)
 		for tries := 1; !d.Allowed; tries++ {
-			if tries == mostTries {
+			if tries == maxTries {
 				tr.Fatalf("%s: request %d of %d was denied %d times: %+v", l, i, total, tries, d)
 			}
 			tr.Advance(d.RetryAfter)

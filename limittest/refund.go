@@ -89,8 +89,8 @@ func (tr *trial) refundNeverRaises(l headgate.Limit) {
 		if tr.take("alice", l, n).Allowed && !other.take("alice", l, n).Allowed {
 			tr.Fatalf("%s: cost %d was allowed after refunds, and denied to a client that never took", l, n)
 		}
-		if got, most := tr.peek("alice", l).Remaining, other.peek("alice", l).Remaining; got > most {
-			tr.Fatalf("%s: %d remaining after refunds, %d to a client that never took", l, got, most)
+		if got, otherRemaining := tr.peek("alice", l).Remaining, other.peek("alice", l).Remaining; got > otherRemaining {
+			tr.Fatalf("%s: %d remaining after refunds, %d to a client that never took", l, got, otherRemaining)
 		}
 	}
 }

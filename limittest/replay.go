@@ -94,6 +94,7 @@ func RunScript(t *testing.T, name, script string, newLimiter Maker) {
 	}
 }
 
+// replay runs the steps of a case, and reports each step whose outcome is not as expected.
 func replay(t testing.TB, l headgate.Limiter, clock *Clock, c scriptCase) {
 	t.Helper()
 	receipts := make(map[string]headgate.Receipt)
@@ -105,6 +106,7 @@ func replay(t testing.TB, l headgate.Limiter, clock *Clock, c scriptCase) {
 	}
 }
 
+// run makes the call of a step and compares the outcome with the expected one.
 func (s step) run(l headgate.Limiter, receipts map[string]headgate.Receipt) error {
 	var decisions []headgate.Decision
 	err := s.call(l, receipts, &decisions)
@@ -138,6 +140,7 @@ func (s step) run(l headgate.Limiter, receipts map[string]headgate.Receipt) erro
 	return errors.Join(wrong...)
 }
 
+// call makes the call of a step, and appends its decisions.
 func (s step) call(l headgate.Limiter, receipts map[string]headgate.Receipt, decisions *[]headgate.Decision) error {
 	ctx, c := context.Background(), s.checks[0]
 	var d headgate.Decision

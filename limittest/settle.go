@@ -83,9 +83,9 @@ func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
 		consumed += e.units
 	}
 	d := tr.take("alice", l, l.Capacity())
-	if most := l.Capacity() - d.Remaining; !d.Allowed && most > consumed+2*charges+1 {
+	if counted := l.Capacity() - d.Remaining; !d.Allowed && counted > consumed+2*charges+1 {
 		tr.Errorf("%s that was %s: %d count as consumed, want at most the %d that were, and 2 for each of %d charges", l, old,
-			most, consumed, charges)
+			counted, consumed, charges)
 	}
 	if !d.Allowed {
 		tr.Advance(d.RetryAfter)

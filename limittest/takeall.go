@@ -71,14 +71,14 @@ func (tr *trial) randomChecks() []headgate.Check {
 func (tr *trial) takeOneByOne(checks []headgate.Check) []headgate.Decision {
 	all := true
 	for _, c := range checks {
-		look := tr.peek(c.Key, c.Limit)
-		all = all && look.Allowed && look.Remaining >= c.Cost
+		peeked := tr.peek(c.Key, c.Limit)
+		all = all && peeked.Allowed && peeked.Remaining >= c.Cost
 	}
 	ds := make([]headgate.Decision, len(checks))
 	for i, c := range checks {
-		look := tr.peek(c.Key, c.Limit)
-		if passes := look.Allowed && look.Remaining >= c.Cost; !all && passes {
-			ds[i] = look
+		peeked := tr.peek(c.Key, c.Limit)
+		if passes := peeked.Allowed && peeked.Remaining >= c.Cost; !all && passes {
+			ds[i] = peeked
 			continue
 		}
 		ds[i] = tr.take(c.Key, c.Limit, c.Cost)

@@ -28,6 +28,7 @@ func (s *Store) newPlan(limit headgate.Limit) (*plan, error) {
 	return p, nil
 }
 
+// setPlan makes p the plan of a limit.
 func (s *Store) setPlan(p *plan, limit headgate.Limit) error {
 	if c := s.customOf(limit.Algorithm); c != nil {
 		if err := p.SetCustom(limit, c); err != nil {

@@ -66,6 +66,7 @@ type sizeClass struct {
 	cursor   uint32    // the number of the record at which eviction and sweeping continue
 }
 
+// classFor returns the smallest class whose records have at least this number of words.
 func classFor(words int) uint8 {
 	c := uint8(0)
 	for minRecord<<c < words {
@@ -173,6 +174,7 @@ func (s *Store) allocate(sh *shard, class uint8, op *operation) (uint32, bool) {
 
 func (s *Store) reserveRecord(bytes int64) bool { return s.budget.Reserve(&s.budget.Records, bytes) }
 
+// addPage adds a page of free records to a class. It returns false if memory does not allow that.
 func (s *Store) addPage(r *records, class uint8) bool {
 	c := &r.classes[class]
 	if !s.reserveRecord(pageBytes(class)) {
@@ -280,7 +282,7 @@ func (c *sizeClass) removePage(class uint8, first uint32) {
 // evictRecord drops a record of a class, chosen as allocate says. It returns false if the sample has none to drop.
 func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 	c, now := &sh.records.classes[class], op.storeTime()
-	victim, least := uint32(0), int64(0)
+	victim, soonest := uint32(0), int64(0)
 	for range min(evictSample, c.capacity) {
 		c.cursor = (c.cursor + 1) % c.capacity
 		if !c.hasPage(class, c.cursor) {
@@ -294,14 +296,14 @@ func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 		if until > now && record[atDenied] != 0 {
 			continue
 		}
-		if victim == 0 || until < least {
-			victim, least = c.cursor+1, until
+		if victim == 0 || until < soonest {
+			victim, soonest = c.cursor+1, until
 		}
 	}
 	if victim == 0 {
 		return false
 	}
-	if least > now {
+	if soonest > now {
 		s.evictions.Add(1)
 	}
 	sh.recordSweep(now)

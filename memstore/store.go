@@ -148,6 +148,7 @@ func (s *Store) prepare(ctx context.Context, c *headgate.Check) (*plan, error) {
 	return s.planOf(c)
 }
 
+// planOf returns the plan of the limit of a check, or an error if the check is invalid.
 func (s *Store) planOf(c *headgate.Check) (*plan, error) {
 	var err error
 	p, found, room := s.plans.Find(&c.Limit)

@@ -120,6 +120,7 @@ func (s *Store) takeWithLocks(claims []claim, dst []headgate.Decision, now int64
 	}
 }
 
+// takeLocked is takeWithLocks with memory for the checks.
 func (s *Store) takeLocked(
 	claims []claim, checks []lockedCheck, dst []headgate.Decision, now int64,
 ) ([]headgate.Decision, error) {

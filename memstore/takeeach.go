@@ -28,6 +28,7 @@ func (s *Store) TakeEach(ctx context.Context, checks []*headgate.Check, dst []*h
 	}
 }
 
+// takeBatch is TakeEach for the checks of one batch. batch has an element for each of them.
 func (s *Store) takeBatch(batch []operation, checks []*headgate.Check, dst []*headgate.Decision, errs []error) {
 	var plan *plan // the plan of the previous check, which often has the same limit
 	for i, c := range checks {

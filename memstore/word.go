@@ -118,6 +118,7 @@ func layoutOf(p *algorithm.Plan) (l layout, fits bool) {
 	return l, unitBits <= fieldBits && lifeTime(l.life) <= maxLife/room && (grain == 0 || units <= micros>>grain)
 }
 
+// set sets the fields that follow from the number of bits for units and from the grain.
 func (l *layout) set(unitBits, grain uint8) {
 	l.unitBits, l.grain = unitBits, grain
 	l.unitMask = 1<<unitBits - 1

@@ -118,6 +118,7 @@ func (s *Store) Health(ctx context.Context) ([]ShardHealth, error) { return s.he
 // An infoReader returns the reply of a server to INFO.
 type infoReader func(context.Context, *topology.Server) (string, error)
 
+// health implements Health and SharedHealth, which read the reports of servers in different ways.
 func (s *Store) health(ctx context.Context, read infoReader) ([]ShardHealth, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, err

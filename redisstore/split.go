@@ -107,6 +107,7 @@ func (s *Store) takeSplit(
 	return d, before, nil
 }
 
+// takePart takes from one part of a split key. It returns a decision about the whole key.
 func (s *Store) takePart(
 	ctx context.Context, keys *keyMaker, c *headgate.Check, parts, part int,
 ) (d headgate.Decision, before priorState, err error) {

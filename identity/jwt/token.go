@@ -111,8 +111,8 @@ func (t *token) audience() []string {
 		return []string{aud}
 	case []any:
 		var all []string
-		for _, one := range aud {
-			if text, ok := one.(string); ok {
+		for _, item := range aud {
+			if text, ok := item.(string); ok {
 				all = append(all, text)
 			}
 		}

@@ -100,11 +100,11 @@ func Run(ctx context.Context, steps int, newHistory func(run uint64) *History) (
 // CheckVariety returns an error if the histories prove too little, because too few steps changed a limit, were
 // denied, were denied in debt or were allowed.
 func (s *Seen) CheckVariety() error {
-	if least := max(1, s.Steps/10); s.Changes < least || s.Denied < least || s.Allowed < least {
-		return fmt.Errorf("%+v: want at least %d changes, denials and allowed takes", *s, least)
+	if minimum := max(1, s.Steps/10); s.Changes < minimum || s.Denied < minimum || s.Allowed < minimum {
+		return fmt.Errorf("%+v: want at least %d changes, denials and allowed takes", *s, minimum)
 	}
-	if least := max(1, s.Steps/20); s.InDebt < least {
-		return fmt.Errorf("%+v: want at least %d denials in debt", *s, least)
+	if minimum := max(1, s.Steps/20); s.InDebt < minimum {
+		return fmt.Errorf("%+v: want at least %d denials in debt", *s, minimum)
 	}
 	return nil
 }
@@ -207,19 +207,20 @@ func (h *History) pause() time.Duration {
 	}
 }
 
+// cost returns a random cost: often 1, sometimes the capacity or more.
 func (h *History) cost() int64 {
-	most := h.limit.Capacity()
+	capacity := h.limit.Capacity()
 	switch h.rng.IntN(8) {
 	case 0, 1, 2:
 		return 1
 	case 3, 4:
-		return 1 + h.rng.Int64N(most/4+1)
+		return 1 + h.rng.Int64N(capacity/4+1)
 	case 5:
-		return 1 + h.rng.Int64N(most)
+		return 1 + h.rng.Int64N(capacity)
 	case 6:
-		return most
+		return capacity
 	default:
-		return most + 1
+		return capacity + 1
 	}
 }
 

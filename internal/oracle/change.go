@@ -38,11 +38,11 @@ func (o *Oracle) usageAndLatest(now int64) (usage, int64) {
 	if o.usage.used(o.written, o.clock(o.written, max(now, o.latest))) == 0 {
 		return newUsage(o.limit), o.latest
 	}
-	then := o.clock(o.written, o.latest)
+	latest := o.clock(o.written, o.latest)
 	if log, ok := o.usage.(*slidingLog); ok && o.limit.Algorithm == headgate.SlidingLog {
-		return log.since(then - o.written.Period.Microseconds()), o.latest
+		return log.since(latest - o.written.Period.Microseconds()), o.latest
 	}
-	units, at := o.usage.used(o.written, then), o.latest
+	units, at := o.usage.used(o.written, latest), o.latest
 	if rounding := o.rounding(); rounding > 0 || o.denied > at {
 		last := min(max(at, o.denied)+rounding, max(at, now)) // the latest time that the store may have stored
 		if o.Most {

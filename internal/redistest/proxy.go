@@ -81,6 +81,7 @@ func (p *Proxy) Heal() {
 	}
 }
 
+// heal is Heal without retries.
 func (p *Proxy) heal() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

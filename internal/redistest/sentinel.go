@@ -59,6 +59,7 @@ func Sentinel(t testing.TB, o SentinelOptions) *SentinelSet {
 	return set
 }
 
+// start starts the servers and then the sentinels, and waits until all know each other.
 func (set *SentinelSet) start() error {
 	primary, replicas := set.servers[0], set.servers[1:]
 	if err := primary.start(); err != nil {

@@ -39,6 +39,7 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	return d, nil
 }
 
+// degradeCharge decides a charge by the policy of the check.
 func (g *Guard) degradeCharge(ctx context.Context, s *shard, c *headgate.Check) (headgate.Decision, error) {
 	if c.OnFailure == headgate.Local {
 		d, err := g.local.Charge(ctx, g.localCheck(c))

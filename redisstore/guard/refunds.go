@@ -38,6 +38,7 @@ func (g *Guard) refund(r refund) {
 	g.countRefund(result == responded && err == nil)
 }
 
+// countRefund counts a refund as done or as dropped.
 func (g *Guard) countRefund(ok bool) {
 	if ok {
 		g.counters.refunds.Add(1)

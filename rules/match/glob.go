@@ -60,6 +60,7 @@ func newPathGlob(glob string) pathGlob {
 	return g
 }
 
+// match reports whether a path matches the pattern.
 func (g *pathGlob) match(path string) bool {
 	if g.segments == nil {
 		return inSubtree(g.subtree, path)

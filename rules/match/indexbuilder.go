@@ -124,6 +124,7 @@ type analysis struct {
 	groups [][]rules.Condition // at least one condition of each group must be true
 }
 
+// analyze returns the ways in which a condition can be indexed. It analyzes each condition once.
 func (b *indexBuilder) analyze(c *rules.Condition) analysis {
 	cached, ok := b.analyses[c]
 	if !ok {
@@ -140,8 +141,8 @@ func (b *indexBuilder) sets(tests []*rules.Test) []keySet {
 	var hosts, paths keySet
 	for _, t := range tests {
 		attr := b.compiler.number(t.Attribute)
-		for _, by := range []patternPart{partEnd, partLongest} {
-			if set := keysOf(attr, t, by); set.keys != nil {
+		for _, part := range []patternPart{partEnd, partLongest} {
+			if set := keysOf(attr, t, part); set.keys != nil {
 				sets = append(sets, set)
 			}
 		}

@@ -44,9 +44,9 @@ func literals(glob string) []string {
 		if i < 0 {
 			return append(texts, glob)
 		}
-		text, double := glob[:i], glob[i] == pattern.DoubleStar
+		text, isDouble := glob[:i], glob[i] == pattern.DoubleStar
 		glob = glob[i+1:]
-		if double {
+		if isDouble {
 			text, glob = strings.TrimSuffix(text, "/"), strings.TrimPrefix(glob, "/")
 		}
 		texts = append(texts, text)

@@ -38,11 +38,11 @@ func (p *probe) property(attr int, name string) (value string, ok bool) {
 	if !p.hasClients {
 		return "", false
 	}
-	for _, by := range p.clientAttrs() {
-		if repeatable(p.set.attrs[by].attribute.Kind) && p.repeats(int(by)) {
+	for _, identifying := range p.clientAttrs() {
+		if repeatable(p.set.attrs[identifying].attribute.Kind) && p.repeats(int(identifying)) {
 			continue // the values may identify different clients
 		}
-		if c, _ := p.set.lookUpAttr(int(by), p); !c.Absent() {
+		if c, _ := p.set.lookUpAttr(int(identifying), p); !c.Absent() {
 			if value, ok = c.Property(name); ok {
 				break
 			}

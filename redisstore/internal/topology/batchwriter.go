@@ -34,6 +34,7 @@ type batchWriter struct {
 // packetSize is the number of bytes that fit into one packet on most networks.
 const packetSize = 1400
 
+// write sends commands, or collects them to be sent later.
 func (w *batchWriter) write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

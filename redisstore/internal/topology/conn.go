@@ -51,6 +51,7 @@ func (s *Server) dial(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Co
 	return c, nil
 }
 
+// handshake returns the connection with TLS.
 func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" { // a proxy may need the name to select the server, even if it is not verified
 		host, _, err := net.SplitHostPort(addr)

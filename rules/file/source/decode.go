@@ -143,7 +143,7 @@ func Join(path, name string) string {
 func fieldOf(v reflect.Value, name string) (field reflect.Value, negated bool) {
 	t := v.Type()
 	for i := range t.NumField() {
-		if tagged, negated := tag(t.Field(i)); tagged == name && name != "" {
+		if fieldName, negated := tag(t.Field(i)); fieldName == name && name != "" {
 			return v.Field(i), negated
 		}
 	}

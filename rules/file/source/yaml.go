@@ -225,6 +225,7 @@ func (r *yamlReader) list(node *Node, n *ast.SequenceNode, depth int) *Problem {
 	return nil
 }
 
+// mapping reads a mapping. The fields of merged mappings (<<) follow its own fields.
 func (r *yamlReader) mapping(node *Node, values []*ast.MappingValueNode, depth int) *Problem {
 	node.Kind = Map
 	var names fieldNames

@@ -148,7 +148,7 @@ func decodeResponse(d *source.Decoder, n *source.Node, path string, dst *Respons
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		name := strings.ToLower(f.Name)
-		if _, twice := (*dst)[name]; twice {
+		if _, duplicate := (*dst)[name]; duplicate {
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, source.Join(path, f.Name),
 				"a second "+name, "each header once")
 		} else if f.Value.Kind != source.Scalar {
@@ -213,7 +213,7 @@ func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, p
 			d.Refuse(f.Value, fieldPath, f.Value.Kind.String(), "one value")
 			continue
 		}
-		if _, twice := (*dst)[a]; twice {
+		if _, duplicate := (*dst)[a]; duplicate {
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, fieldPath, "a second "+a.String(), "each attribute once")
 			continue
 		}

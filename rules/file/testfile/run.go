@@ -84,6 +84,7 @@ func (f *File) failure(path, got, want string) *Failure {
 	return failure
 }
 
+// matches compares the rules that match the request of a case with the expected ones.
 func (f *File) matches(set *match.Set, c *Case, path string) (*Failure, error) {
 	if c.Matches == nil {
 		return nil, nil

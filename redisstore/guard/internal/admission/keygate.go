@@ -37,6 +37,7 @@ func (g *KeyGate) set(hash uint64) *gateSet {
 	return pointer.Load()
 }
 
+// A gateSet has the states of the keys whose hashes select it.
 type gateSet struct {
 	mu   sync.Mutex
 	keys [keysPerGate]keyState
