@@ -43,10 +43,10 @@ func (b Pair) slide(r rate, now int64) (moved Pair, drained int64) {
 	return b, drained
 }
 
-// denyBucket returns b after a denied take at now. moved and drained are the results of slide. It sets Last to now if the
-// key is in debt, or if fewer units count now than at Last. This matters if the limit changes afterwards: the new rate
-// must not apply to the time before the denial. Other denials change nothing, so a store need not write them. The anchor
-// does not move, so that a denial rounds nothing, and adds no capacity if the clock goes back afterwards.
+// denyBucket returns b after a denied take at now. moved and drained are the results of slide. It sets Last to now if
+// the key is in debt, or if fewer units count now than at Last. This matters if the limit changes afterwards: the new
+// rate must not apply to the time before the denial. Other denials change nothing, so a store need not write them. The
+// anchor does not move, so that a denial rounds nothing, and adds no capacity if the clock goes back afterwards.
 func (p *Plan) denyBucket(b, moved Pair, drained, now int64) Pair {
 	if now <= b.Last {
 		return b
@@ -59,8 +59,8 @@ func (p *Plan) denyBucket(b, moved Pair, drained, now int64) Pair {
 	return moved
 }
 
-// drainsNothing reports whether certainly no unit drains in the elapsed time. It needs no division. For most decisions on
-// a busy key it returns true.
+// drainsNothing reports whether certainly no unit drains in the elapsed time. It needs no division. For most decisions
+// on a busy key it returns true.
 func (p *Plan) drainsNothing(elapsed int64) bool {
 	return elapsed <= 0 || elapsed < p.rate.micros && p.rate.units == 1
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/proto/grpcwire"
 )
 
-// A callStream makes calls one after the other on a gRPC stream that stays open. Such a call takes less work than a unary
-// call, which opens a stream of its own. The zero callStream is not open yet.
+// A callStream makes calls one after the other on a gRPC stream that stays open. Such a call takes less work than a
+// unary call, which opens a stream of its own. The zero callStream is not open yet.
 type callStream struct {
 	stream   grpc.ClientStream
 	end      context.CancelFunc

@@ -31,7 +31,7 @@ type Client struct {
 	circuit        *gobreaker.TwoStepCircuitBreaker[any]
 	failing        atomic.Bool // a call has failed and none has succeeded since; the circuit is used only then
 	created        time.Time
-	noStreamsUntil atomic.Int64   // streams are not used before this time, in ns since created; 0 if the service supports them
+	noStreamsUntil atomic.Int64   // streams are not used before this time, in ns since created; 0 if they are supported
 	streamRetry    time.Duration  // time after which streams are tried again if the service did not support them
 	releases       sync.WaitGroup // goroutines that release the slots of callers that stopped waiting
 	closing        sync.Once

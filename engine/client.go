@@ -10,7 +10,8 @@ import (
 type ClientView struct {
 	// Matched is the rule.
 	Matched *match.Result
-	// Values are the values in the client's key. match.SplitValues splits them; match.KeyAttributes returns the attributes.
+	// Values are the values in the client's key. match.SplitValues splits them; match.KeyAttributes returns the
+	// attributes.
 	Values string
 	// Cost is the number of units that the request costs.
 	Cost int64

@@ -66,8 +66,8 @@ func (r *rejectionInputs) read(f *Fields, v *engine.Verdict, retryAfter int64, n
 }
 
 func (r *rejectionInputs) equal(o *rejectionInputs) bool {
-	return r.status == o.status && r.reason == o.reason && r.neverPasses == o.neverPasses && r.retryAfter == o.retryAfter &&
-		r.tightest == o.tightest && r.reset == o.reset && slices.Equal(r.limits, o.limits)
+	return r.status == o.status && r.reason == o.reason && r.neverPasses == o.neverPasses &&
+		r.retryAfter == o.retryAfter && r.tightest == o.tightest && r.reset == o.reset && slices.Equal(r.limits, o.limits)
 }
 
 // prepare makes r the rejection for a verdict. It reads the inputs into next and, if they differ from those of r, swaps

@@ -116,10 +116,16 @@ func (a *Attributes) canonicalValue(attr headgate.Attribute, value string) (stri
 		return a.identifier.networkText(client), nil // such as the /64 network of an IPv6 address
 	case headgate.AttrHost:
 		host, err := CanonicalHost(value)
-		return host, asInputError(err)
+		if err != nil {
+			return "", asInputError(err)
+		}
+		return host, nil
 	case headgate.AttrPath:
 		path, err := a.identifier.canonicalPath(value)
-		return path, asInputError(err)
+		if err != nil {
+			return "", asInputError(err)
+		}
+		return path, nil
 	case headgate.AttrUser:
 		if value = trimAnySpace(value); hasControl(value) {
 			return "", badValue("user", quote(value), "no control characters")

@@ -34,8 +34,8 @@ func (c *lockedCheck) findRecord(sh *shard) {
 }
 
 // reserve ensures that the key of a check has a held entry or a pinned record with room for the next state. So
-// reserving for the other checks cannot drop the key. A check whose cost is above the capacity needs neither. moved says
-// whether entries may have moved since prefetch. moves reports whether reserve may have moved entries.
+// reserving for the other checks cannot drop the key. A check whose cost is above the capacity needs neither. moved
+// says whether entries may have moved since prefetch. moves reports whether reserve may have moved entries.
 func (s *Store) reserve(c *lockedCheck, moved bool) (moves bool, err error) {
 	sh := &s.shards[c.shard()]
 	if c.plan.compact {

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// A slot has one entry of a table: the tag word of its key, and its state word. The bits of both words are explained in word.go.
+// A slot has one entry of a table: the tag word of its key, and its state word. The bits of both words are explained in
+// word.go.
 //
 // Any goroutine may read a slot without a lock: tag first, then state, then the tag again. Any goroutine may swap the
 // state if its held bit is not set. Only the holder of the shard's lock may set the held bit, write a tag, or move an

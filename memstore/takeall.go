@@ -146,8 +146,8 @@ func (s *Store) takeLocked(
 	return s.peekAllLocked(checks, dst), nil
 }
 
-// peekAllLocked decides checks whose costs are all above the capacity, so that none can be taken. It holds the entries, so
-// that it sees the effect of another TakeAll on all of them or on none.
+// peekAllLocked decides checks whose costs are all above the capacity, so that none can be taken. It holds the entries,
+// so that it sees the effect of another TakeAll on all of them or on none.
 func (s *Store) peekAllLocked(checks []lockedCheck, dst []headgate.Decision) []headgate.Decision {
 	for i := range checks {
 		if c := &checks[i]; c.plan.kind != algorithm.KindLeases {

@@ -1,5 +1,6 @@
-// Command echo shows the middleware with the framework echo, which accepts net/http middleware with echo.WrapMiddleware.
-// Echo does not run the middleware of a group for paths without a route. To limit all requests, use limit(echo.New()).
+// Command echo shows the middleware with the framework echo, which accepts net/http middleware with
+// echo.WrapMiddleware. Echo does not run the middleware of a group for paths without a route. To limit all requests,
+// use limit(echo.New()).
 //
 //	go run . &
 //	for i in 1 2 3; do curl -i -H 'X-API-Key: alice' localhost:8080/api/reports/7; done

@@ -25,7 +25,8 @@ type History struct {
 	limit headgate.Limit
 	// written is the limit of the latest take or charge that could change the state. Concurrency limits are ignored.
 	written headgate.Limit
-	// least and most are oracles of the least and the most units that the key can have consumed. They are the same oracle, unless the limiter rounds times.
+	// least and most are oracles of the least and the most units that the key can have consumed. They are the same oracle,
+	// unless the limiter rounds times.
 	least, most *oracle.Oracle
 	rounded     bool // times were rounded under an earlier limit, and units consumed under it may still count
 	taken       []takenUnits
@@ -331,7 +332,8 @@ func (h *History) give(ctx context.Context) error {
 		return nil // the result depends on the exact consumption
 	}
 	units.check.Cost = 1 + h.rng.Int64N(units.receipt.Units)
-	h.logf("give %d of %d taken under %s at %d", units.check.Cost, units.receipt.Units, units.check.Limit, units.receipt.At)
+	c, r := &units.check, &units.receipt
+	h.logf("give %d of %d taken under %s at %d", c.Cost, r.Units, c.Limit, r.At)
 	if err := h.limiter.Give(ctx, units.check, units.receipt); err != nil {
 		return err
 	}

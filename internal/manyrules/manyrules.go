@@ -108,8 +108,8 @@ func (r *Request) AppendNames(dst []string, kind headgate.AttributeKind) ([]stri
 }
 
 // pick returns the index of the rule that request i matches, among the rules of one kind in Mixed. Each kind has four
-// variants, so its rules are in groups of four. With fewer than twelve rules there is no whole group, and requests match
-// fewer rules than documented.
+// variants, so its rules are in groups of four. With fewer than twelve rules there is no whole group, and requests
+// match fewer rules than documented.
 func pick(i, ruleCount int) int { return i * 7919 % max(1, ruleCount/12*4) }
 
 // Typical returns n requests, each of which matches one of the mixed rules, a third by each kind, and has other values

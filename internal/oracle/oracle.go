@@ -1,5 +1,6 @@
-// Package oracle is a slow but obviously correct model of package algorithm. It keeps the history of a key, and computes
-// every decision from the definition of the algorithm, with unbounded integers. Tests compare package algorithm with it.
+// Package oracle is a slow but obviously correct model of package algorithm. It keeps the history of a key, and
+// computes every decision from the definition of the algorithm, with unbounded integers. Tests compare package
+// algorithm with it.
 package oracle
 
 import (

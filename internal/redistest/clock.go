@@ -57,8 +57,8 @@ func (s *Server) writeClock(offset time.Duration) error {
 	return os.Rename(next, s.file("clock"))
 }
 
-// unlinkClock removes the shared memory files of libfaketime. A process needs their names only when it starts, and cannot
-// remove them when it is killed.
+// unlinkClock removes the shared memory files of libfaketime. A process needs their names only when it starts, and
+// cannot remove them when it is killed.
 func unlinkClock(pid int) {
 	_ = os.Remove(fmt.Sprintf("/dev/shm/faketime_shm_%d", pid))
 	_ = os.Remove(fmt.Sprintf("/dev/shm/sem.faketime_sem_%d", pid))

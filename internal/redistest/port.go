@@ -19,8 +19,8 @@ var errPortTaken = errors.New("the port is taken")
 // reservedPorts are a client port and its cluster bus port. Until they are released, no other server of these tests can
 // take them, in any process. So a server that is down for a while keeps its ports.
 //
-// A port is reserved by listening on the UDP port with the same number, which Redis does not use. The system releases it
-// when the process dies.
+// A port is reserved by listening on the UDP port with the same number, which Redis does not use. The system releases
+// it when the process dies.
 type reservedPorts struct {
 	port    int
 	sockets []net.PacketConn // on the UDP ports

@@ -50,8 +50,8 @@ func (s *Server) replicates(primary *Server) error {
 }
 
 // awaitReplicas waits until the replicas have all earlier writes of this primary. A replica that has just connected may
-// lag by up to a second, because the primary sends nothing before the replica's next ping. If the primary were killed in
-// this second, these writes would be lost.
+// lag by up to a second, because the primary sends nothing before the replica's next ping. If the primary were killed
+// in this second, these writes would be lost.
 func (s *Server) awaitReplicas(replicas []*Server) {
 	s.t.Helper()
 	primary, err := s.replication()

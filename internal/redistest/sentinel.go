@@ -98,8 +98,8 @@ func (set *SentinelSet) start() error {
 //
 // The periods must not be too short. After four publishing periods, a sentinel turns a primary that should be a replica
 // back into a replica. By then it must know of a failover: the sentinel that makes the failover detects it within a
-// second, and publishes it within one period. A sentinel also promotes no replica that was silent for five ping periods,
-// so these must be longer than that second, too.
+// second, and publishes it within one period. A sentinel also promotes no replica that was silent for five ping
+// periods, so these must be longer than that second, too.
 //
 // A sentinel that was stalled for two seconds, as on a busy machine, takes no action for half a minute. TILT-PERIOD
 // shortens this to a second.
@@ -154,8 +154,8 @@ func (set *SentinelSet) AwaitReplicas() {
 	set.Primary().awaitReplicas(set.Replicas())
 }
 
-// Failover makes the sentinels replace a working primary, and waits until all servers follow the new one. It returns the
-// new primary, which is the first of Servers that can replace the old one.
+// Failover makes the sentinels replace a working primary, and waits until all servers follow the new one. It returns
+// the new primary, which is the first of Servers that can replace the old one.
 func (set *SentinelSet) Failover() *Server {
 	set.t.Helper()
 	old := set.Primary()

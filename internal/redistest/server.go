@@ -230,8 +230,8 @@ func (s *Server) logFrom(offset int64) string {
 
 const doTimeout = 30 * time.Second
 
-// Do sends a command as the user adminName, on its own connection, and returns the reply: a string, an int64, a []any or
-// nil. An error reply is a [ReplyError]. Do returns an error after doTimeout.
+// Do sends a command as the user adminName, on its own connection, and returns the reply: a string, an int64, a []any
+// or nil. An error reply is a [ReplyError]. Do returns an error after doTimeout.
 func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.do(args)
 	if err != nil {

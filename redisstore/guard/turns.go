@@ -93,8 +93,8 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 	return turnResult{since: w.since}
 }
 
-// askForTurn asks for the turn of a check. It returns a waiter if the request must wait. Without a waiter, the check has
-// its turn, or it needs none because the gate has no room for its key.
+// askForTurn asks for the turn of a check. It returns a waiter if the request must wait. Without a waiter, the check
+// has its turn, or it needs none because the gate has no room for its key.
 func (g *Guard) askForTurn(p *pendingCheck, w *turnWait) *admission.Waiter {
 	turn, waiter := g.gate.Enter(p.hash, p.check, g.micros(), w.callsNow)
 	if waiter != nil {

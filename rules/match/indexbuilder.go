@@ -23,7 +23,9 @@ const maxHostPathKeys = 256
 // newIndex returns an index of conditions. For each condition it also returns the part that must be evaluated when the
 // index has found the condition. The rank of a condition is its position in the list. extraTests[rank] are tests that
 // must hold in addition to a condition; extraTests may be nil.
-func newIndex(conditions []*rules.Condition, extraTests [][]compiledTest, comp *compiler) (*index, []compiledCondition) {
+func newIndex(
+	conditions []*rules.Condition, extraTests [][]compiledTest, comp *compiler,
+) (*index, []compiledCondition) {
 	b := indexBuilder{
 		compiler:           comp,
 		conds:              make([]compiledCondition, len(conditions)),

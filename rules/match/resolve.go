@@ -225,9 +225,9 @@ func (s *Set) lookUpAttr(attr int, p *probe) (registry.Client, string) {
 	return p.client, p.client.ClientID(value)
 }
 
-// findClient returns the client that the value of an attribute identifies. Clients of extraClients take precedence. Among
-// those of clients, an epoch that hides changes returns the client before these changes, because changes of a revision
-// become visible together. The client is Absent if there is none.
+// findClient returns the client that the value of an attribute identifies. Clients of extraClients take precedence.
+// Among those of clients, an epoch that hides changes returns the client before these changes, because changes of a
+// revision become visible together. The client is Absent if there is none.
 func (s *Set) findClient(a headgate.Attribute, value string, epoch *registry.Epoch) registry.Client {
 	if s.extraClients != nil && s.extraClients.Len() > 0 {
 		if c := s.extraClients.Find(a, value); !c.Absent() {

@@ -70,7 +70,8 @@ func (c *conflictCollector) check(found Client) {
 		return
 	}
 	group := ConflictGroup{
-		Example: rules.Client{Attributes: client.Attributes, Limits: client.Limits, Rules: client.Rules}, Count: 1, Problems: problems,
+		Example: rules.Client{Attributes: client.Attributes, Limits: client.Limits, Rules: client.Rules},
+		Count:   1, Problems: problems,
 	}
 	text := group.text()
 	if i, ok := c.groups[text]; ok {
