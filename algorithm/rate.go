@@ -31,6 +31,8 @@ func gcd(a, b uint64) uint64 {
 // the time as whole periods of r and a rest: units is how many units drain in these periods, and micros is the rest.
 // The drained units must fit in an int64.
 func (r rate) timeToDrain(other rate, t int64) (units, micros int64) {
+	// The other rate drains whole + part/other.micros units in t. r needs micros/units for each of them. Whole periods of
+	// r are computed apart from the rest, so that all products fit in 128 bits.
 	hi, lo := bits.Mul64(uint64(t), uint64(other.units))
 	whole, part := bits.Div64(hi, lo, uint64(other.micros))
 	periods, remainder := whole/uint64(r.units), whole%uint64(r.units)

@@ -72,9 +72,9 @@ func deriveSealer(secret []byte) (aead cipher.AEAD, nonceKey []byte, err error) 
 // minSecret is the minimum length of a secret in bytes.
 const minSecret = 16
 
-// seal replaces the text dst[from:] by a nonce and the encrypted text. The encryption also authenticates
-// dst[prefix:from]. The nonce is a keyed hash of the text. Texts differ, because each contains a random lease ID, so
-// nonces do not repeat and any number of texts can be encrypted with one key.
+// seal replaces the text dst[from:] by a nonce and the encrypted text. It also authenticates dst[prefix:from], which is
+// not encrypted. The nonce is a keyed hash of the text. Each text contains a random lease ID, so nonces do not repeat,
+// and any number of texts can be encrypted with one key.
 func (s *sealer) seal(dst []byte, prefix, from int) []byte {
 	m := s.macs.Get().(*nonceMAC)
 	defer s.macs.Put(m)

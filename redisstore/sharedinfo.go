@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/redisstore/internal/topology"
 )
 
-// A server's report is kept in Redis for infoTTLFactor times the age passed to SharedHealth. This is longer than age,
-// because stores use an old report while another store asks for a new one.
+// infoTTLFactor is the TTL of a shared report in Redis, as a multiple of the age passed to SharedHealth. It is more
+// than 1, because stores use an old report while another store asks for a new one.
 const infoTTLFactor = 3
 
 // SharedHealth is like Health, but all stores with the same prefix share the reports of the servers in Redis. Together

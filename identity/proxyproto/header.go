@@ -33,9 +33,9 @@ const (
 // returns 0 and no error.
 func Parse(data []byte) (h Header, length int, err error) {
 	switch {
-	case hasPartOf(data, signature1):
+	case mayBeginWith(data, signature1):
 		return parse1(data)
-	case hasPartOf(data, signature2):
+	case mayBeginWith(data, signature2):
 		return parse2(data)
 	default:
 		return Header{}, 0, fmt.Errorf("%w: begins with %q: want %q or %q",
@@ -43,8 +43,8 @@ func Parse(data []byte) (h Header, length int, err error) {
 	}
 }
 
-// hasPartOf reports whether data begins with the signature or, if data is shorter, with a part of it.
-func hasPartOf(data []byte, signature string) bool {
+// mayBeginWith reports whether data begins with a signature or, if data is shorter, with the beginning of it.
+func mayBeginWith(data []byte, signature string) bool {
 	n := min(len(data), len(signature))
 	return string(data[:n]) == signature[:n]
 }

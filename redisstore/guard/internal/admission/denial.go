@@ -52,9 +52,9 @@ type costDenial struct {
 const (
 	maxCosts = 8
 	forever  = math.MaxInt64
-	// Callers wait for the end of an uncertainty only if a unit is restored in at least minUnitShare times the duration of
-	// the call. If units are restored faster, waiting would cost throughput.
-	minUnitShare = 8
+	// minRestoreTime is the smallest restore time of one unit, as a multiple of the duration of a call, at which callers
+	// wait until an uncertainty is over. If units are restored faster, waiting would cost throughput.
+	minRestoreTime = 8
 	// A denial whose RetryAfter is an estimate is remembered for only 1/estimateShare of the usual time.
 	estimateShare = 100
 )
@@ -63,101 +63,102 @@ const (
 func Micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // Matches reports whether the denial is about the key and limit of a check.
-func (e *Denial) Matches(hash uint64, c *headgate.Check) bool {
-	return e.hash == hash && e.key == c.Key && e.owner == c.Owner && e.limit == c.Limit && e.split == c.Split
+func (d *Denial) Matches(hash uint64, c *headgate.Check) bool {
+	return d.hash == hash && d.key == c.Key && d.owner == c.Owner && d.limit == c.Limit && d.split == c.Split
 }
 
 // Decide returns the decision about a cost at a time, if the denial covers both.
-func (e *Denial) Decide(cost, now int64) (headgate.Decision, bool) {
-	if now < e.calledAt || now >= e.until {
+func (d *Denial) Decide(cost, now int64) (headgate.Decision, bool) {
+	if now < d.calledAt || now >= d.until {
 		return headgate.Decision{}, false
 	}
-	d := headgate.Decision{Limit: e.limit.Capacity()}
-	if e.kind == perCost {
-		cost = min(cost, d.Limit+1)
-		for i := range e.costs {
-			if s := &e.costs[i]; s.cost == cost && now < s.until {
-				d.Remaining = s.remaining
-				d.ResetAfter = Micros(max(0, s.reset-now))
-				d.RetryAfter = headgate.Never
+	decision := headgate.Decision{Limit: d.limit.Capacity()}
+	if d.kind == perCost {
+		cost = min(cost, decision.Limit+1)
+		for i := range d.costs {
+			if s := &d.costs[i]; s.cost == cost && now < s.until {
+				decision.Remaining = s.remaining
+				decision.ResetAfter = Micros(max(0, s.reset-now))
+				decision.RetryAfter = headgate.Never
 				if s.retry != forever {
-					d.RetryAfter = Micros(s.retry - now)
+					decision.RetryAfter = Micros(s.retry - now)
 				}
-				return d, true
+				return decision, true
 			}
 		}
 		return headgate.Decision{}, false
 	}
-	remaining := max(0, e.reset-now)
-	d.Remaining = e.remaining
-	if e.kind == draining {
-		d.Remaining = d.Limit - ceilDiv(remaining, e.unitTime)
+	remaining := max(0, d.reset-now)
+	decision.Remaining = d.remaining
+	if d.kind == draining {
+		decision.Remaining = decision.Limit - ceilDiv(remaining, d.unitTime)
 	}
-	if cost <= d.Remaining {
+	if cost <= decision.Remaining {
 		return headgate.Decision{}, false
 	}
-	d.ResetAfter = Micros(remaining)
+	decision.ResetAfter = Micros(remaining)
 	switch {
-	case cost > d.Limit:
-		d.RetryAfter = headgate.Never
-	case e.kind == draining:
-		d.RetryAfter = Micros(remaining - (d.Limit-cost)*e.unitTime)
+	case cost > decision.Limit:
+		decision.RetryAfter = headgate.Never
+	case d.kind == draining:
+		decision.RetryAfter = Micros(remaining - (decision.Limit-cost)*d.unitTime)
 	default:
-		d.RetryAfter = Micros(remaining)
+		decision.RetryAfter = Micros(remaining)
 	}
-	return d, true
+	return decision, true
 }
 
-// uncertainty returns for how many µs from now it is not known whether a cost passes. The denial assumes that the store
-// decided at the beginning of the call. If the store decided at its end, it denies the cost for that much longer.
-// uncertainty returns 0 if units are restored so quickly that waiting would cost throughput.
-func (e *Denial) uncertainty(cost, now int64) int64 {
-	if e.duration*minUnitShare > e.limit.Period.Microseconds()/e.limit.Count {
+// uncertainty returns for how many µs from now it is not known whether the store would allow a cost. The denial expires
+// as if the store had decided at the beginning of the call. If the store decided at the end of the call, it denies the
+// cost for longer, by the duration of the call. uncertainty returns 0 if units are restored so quickly that waiting
+// would cost throughput.
+func (d *Denial) uncertainty(cost, now int64) int64 {
+	if d.duration*minRestoreTime > d.limit.Period.Microseconds()/d.limit.Count {
 		return 0
 	}
-	d, ok := e.Decide(cost, now-e.duration)
-	if ok && d.RetryAfter != headgate.Never && d.RetryAfter <= Micros(e.duration) {
-		return d.RetryAfter.Microseconds()
+	decision, ok := d.Decide(cost, now-d.duration)
+	if ok && decision.RetryAfter != headgate.Never && decision.RetryAfter <= Micros(d.duration) {
+		return decision.RetryAfter.Microseconds()
 	}
 	return 0
 }
 
 // DecideForWaiter returns the decision about a cost for a caller that was waiting when the store was called. Such a
 // caller gets the decision even if the denial has expired since.
-func (e *Denial) DecideForWaiter(cost, now int64) (headgate.Decision, bool) {
-	d, ok := e.Decide(cost, e.calledAt)
+func (d *Denial) DecideForWaiter(cost, now int64) (headgate.Decision, bool) {
+	decision, ok := d.Decide(cost, d.calledAt)
 	if !ok {
-		return d, false
+		return decision, false
 	}
-	since := Micros(max(0, now-e.calledAt))
-	if d.RetryAfter != headgate.Never {
-		d.RetryAfter = max(time.Microsecond, d.RetryAfter-since)
+	since := Micros(max(0, now-d.calledAt))
+	if decision.RetryAfter != headgate.Never {
+		decision.RetryAfter = max(time.Microsecond, decision.RetryAfter-since)
 	}
-	d.ResetAfter = max(0, d.ResetAfter-since)
-	return d, true
+	decision.ResetAfter = max(0, decision.ResetAfter-since)
+	return decision, true
 }
 
 // newDenial returns the denial that follows from a decision about a check, valid for at most hold µs. It returns nil if
 // nothing is denied. old is the previous denial for the check's key and limit, or nil.
-func newDenial(hash uint64, c *headgate.Check, calledAt, hold int64, d *headgate.Decision, old *Denial) *Denial {
-	if d.Limit != c.Limit.Capacity() {
+func newDenial(hash uint64, c *headgate.Check, calledAt, hold int64, decision *headgate.Decision, old *Denial) *Denial {
+	if decision.Limit != c.Limit.Capacity() {
 		return nil
 	}
-	e := &Denial{
+	d := &Denial{
 		denialID: denialID{hash: hash, key: c.Key, owner: c.Owner, limit: c.Limit, split: c.Split},
 		calledAt: calledAt, until: calledAt + hold,
-		remaining: d.Remaining, reset: calledAt + d.ResetAfter.Microseconds(),
+		remaining: decision.Remaining, reset: calledAt + decision.ResetAfter.Microseconds(),
 	}
 	if isEstimate(c) {
 		hold = max(1, hold/estimateShare)
-	} else if e.coverAllCosts(c, d) {
-		return e
+	} else if d.coverAllCosts(c, decision) {
+		return d
 	}
-	if d.Allowed {
+	if decision.Allowed {
 		return nil
 	}
-	e.coverCost(c, d, hold, old)
-	return e
+	d.coverCost(c, decision, hold, old)
+	return d
 }
 
 // isEstimate reports whether the RetryAfter of a check's denial is an estimate.
@@ -166,13 +167,13 @@ func isEstimate(c *headgate.Check) bool {
 }
 
 // coverAllCosts makes the denial hold for every cost. It returns false if the decision does not say enough for that.
-func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
-	reset, retry := d.ResetAfter.Microseconds(), d.RetryAfter.Microseconds()
-	never := d.RetryAfter == headgate.Never
+func (d *Denial) coverAllCosts(c *headgate.Check, decision *headgate.Decision) bool {
+	reset, retry := decision.ResetAfter.Microseconds(), decision.RetryAfter.Microseconds()
+	never := decision.RetryAfter == headgate.Never
 	switch c.Limit.Algorithm {
 	case headgate.FixedWindow:
-		e.kind = window
-		if (reset == 0) != (d.Remaining == d.Limit) || !d.Allowed && !never && retry != reset {
+		d.kind = window
+		if (reset == 0) != (decision.Remaining == decision.Limit) || !decision.Allowed && !never && retry != reset {
 			return false
 		}
 	case headgate.TokenBucket, headgate.GCRA, headgate.LeakyBucket:
@@ -180,40 +181,40 @@ func (e *Denial) coverAllCosts(c *headgate.Check, d *headgate.Decision) bool {
 		if period%c.Limit.Count != 0 {
 			return false // a unit is not restored in whole microseconds
 		}
-		e.kind, e.unitTime = draining, period/c.Limit.Count
-		// The figures of a decision may not fit together, for example if the key's clock is ahead of ours.
-		if d.Remaining != d.Limit-ceilDiv(reset, e.unitTime) ||
-			!d.Allowed && !never && retry != reset-(d.Limit-c.Cost)*e.unitTime {
+		d.kind, d.unitTime = draining, period/c.Limit.Count
+		// The fields of a decision may contradict each other, for example if the key's clock is ahead of ours.
+		if decision.Remaining != decision.Limit-ceilDiv(reset, d.unitTime) ||
+			!decision.Allowed && !never && retry != reset-(decision.Limit-c.Cost)*d.unitTime {
 			return false
 		}
 	default:
 		return false
 	}
 	if reset > 0 {
-		e.until = min(e.until, e.reset)
+		d.until = min(d.until, d.reset)
 	}
 	return true
 }
 
 // coverCost makes the denial hold for one cost, and for the costs of the previous denial that are still denied.
-func (e *Denial) coverCost(c *headgate.Check, d *headgate.Decision, hold int64, old *Denial) {
+func (d *Denial) coverCost(c *headgate.Check, decision *headgate.Decision, hold int64, old *Denial) {
 	s := costDenial{
-		cost: min(c.Cost, d.Limit+1), until: e.calledAt + hold, retry: forever,
-		remaining: d.Remaining, reset: e.reset,
+		cost: min(c.Cost, decision.Limit+1), until: d.calledAt + hold, retry: forever,
+		remaining: decision.Remaining, reset: d.reset,
 	}
-	if d.RetryAfter != headgate.Never {
-		s.retry = e.calledAt + d.RetryAfter.Microseconds()
+	if decision.RetryAfter != headgate.Never {
+		s.retry = d.calledAt + decision.RetryAfter.Microseconds()
 		s.until = min(s.until, s.retry)
 	}
-	e.kind, e.until = perCost, s.until
-	e.costs = append(e.costs, s)
+	d.kind, d.until = perCost, s.until
+	d.costs = append(d.costs, s)
 	if old == nil || old.kind != perCost {
 		return
 	}
 	for _, s := range old.costs {
-		if s.cost != e.costs[0].cost && s.until > e.calledAt && old.calledAt <= e.calledAt && len(e.costs) < maxCosts {
-			e.costs = append(e.costs, s)
-			e.until = max(e.until, s.until)
+		if s.cost != d.costs[0].cost && s.until > d.calledAt && old.calledAt <= d.calledAt && len(d.costs) < maxCosts {
+			d.costs = append(d.costs, s)
+			d.until = max(d.until, s.until)
 		}
 	}
 }

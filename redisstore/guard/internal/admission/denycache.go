@@ -61,8 +61,8 @@ func (t *DenyCache) Generation(hash uint64) uint32 { return t.generation(hash).L
 func (t *DenyCache) Lookup(hash uint64, c *headgate.Check, now int64) (headgate.Decision, bool) {
 	set := t.set(hash)
 	for i := range set {
-		if e := set[i].Load(); e != nil && e.Matches(hash, c) {
-			if d, ok := e.Decide(c.Cost, now); ok {
+		if denial := set[i].Load(); denial != nil && denial.Matches(hash, c) {
+			if d, ok := denial.Decide(c.Cost, now); ok {
 				return d, true
 			}
 		}
@@ -75,8 +75,9 @@ func (t *DenyCache) find(hash uint64, c *headgate.Check) *Denial {
 	set := t.set(hash)
 	var latest *Denial
 	for i := range set {
-		if e := set[i].Load(); e != nil && e.Matches(hash, c) && (latest == nil || e.calledAt > latest.calledAt) {
-			latest = e
+		denial := set[i].Load()
+		if denial != nil && denial.Matches(hash, c) && (latest == nil || denial.calledAt > latest.calledAt) {
+			latest = denial
 		}
 	}
 	return latest
@@ -87,8 +88,8 @@ func (t *DenyCache) Uncertainty(hash uint64, c *headgate.Check, now int64) int64
 	if isEstimate(c) {
 		return 0
 	}
-	if e := t.find(hash, c); e != nil {
-		return e.uncertainty(c.Cost, now)
+	if denial := t.find(hash, c); denial != nil {
+		return denial.uncertainty(c.Cost, now)
 	}
 	return 0
 }
@@ -109,23 +110,23 @@ func (t *DenyCache) Learn(hash uint64, c *headgate.Check, r Response) *Denial {
 		return nil
 	}
 	old := t.find(hash, c)
-	var e *Denial
+	var denial *Denial
 	if !d.Allowed || old != nil && d.Remaining <= 0 {
 		// A key that was denied lately is likely to be denied again. If no units remain, the decision may show until when.
 		// Other allowed decisions get no entry, because there would be too many.
-		e = newDenial(hash, c, r.CalledAt, t.hold, d, old)
+		denial = newDenial(hash, c, r.CalledAt, t.hold, d, old)
 	}
 	var stored *Denial
-	if e != nil {
-		e.duration = max(0, r.RespondedAt-r.CalledAt)
-		if t.put(e, r.Generation, r.CalledAt) {
-			stored = e
+	if denial != nil {
+		denial.duration = max(0, r.RespondedAt-r.CalledAt)
+		if t.put(denial, r.Generation, r.CalledAt) {
+			stored = denial
 		}
 	}
 	if d.Allowed {
 		t.expire(hash, c, r.CalledAt, stored)
 	}
-	return e
+	return denial
 }
 
 // expire removes the entries of a check's key, under any limit, that come from calls up to calledAt. It keeps the entry
@@ -148,25 +149,25 @@ func (t *DenyCache) expire(hash uint64, c *headgate.Check, calledAt int64, excep
 }
 
 // put stores an entry. It returns false if its key has another generation now, or a later entry.
-func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
-	g := t.generation(e.hash)
-	size := longBytes(e)
+func (t *DenyCache) put(denial *Denial, generation uint32, now int64) bool {
+	g := t.generation(denial.hash)
+	size := longBytes(denial)
 	if g.Load() != generation || size > 0 && t.longBytes.Load()+size > maxLongBytes {
 		return false
 	}
-	e.key, e.owner = strings.Clone(e.key), strings.Clone(e.owner)
-	entry := t.entryFor(e, now)
+	denial.key, denial.owner = strings.Clone(denial.key), strings.Clone(denial.owner)
+	entry := t.entryFor(denial, now)
 	for old := entry.Load(); ; old = entry.Load() {
-		if old != nil && old.calledAt > e.calledAt && e.denialID == old.denialID {
+		if old != nil && old.calledAt > denial.calledAt && denial.denialID == old.denialID {
 			return false
 		}
-		if entry.CompareAndSwap(old, e) {
+		if entry.CompareAndSwap(old, denial) {
 			t.longBytes.Add(size - longBytes(old))
 			break
 		}
 	}
 	if g.Load() != generation {
-		t.remove(entry, e)
+		t.remove(entry, denial)
 		return false
 	}
 	return true
@@ -174,15 +175,15 @@ func (t *DenyCache) put(e *Denial, generation uint32, now int64) bool {
 
 // entryFor returns the entry in which to store a denial: the entry of its key and limit or, without one, a free entry,
 // an expired one or the oldest one, in this order.
-func (t *DenyCache) entryFor(e *Denial, now int64) *atomic.Pointer[Denial] {
-	set := t.set(e.hash)
+func (t *DenyCache) entryFor(denial *Denial, now int64) *atomic.Pointer[Denial] {
+	set := t.set(denial.hash)
 	best, bestRank := 0, int64(forever)
 	for i := range set {
 		other := set[i].Load()
 		rank := int64(-1)
 		switch {
 		case other == nil:
-		case e.denialID == other.denialID:
+		case denial.denialID == other.denialID:
 			return &set[i]
 		case other.until <= now:
 			rank = 0
@@ -197,9 +198,9 @@ func (t *DenyCache) entryFor(e *Denial, now int64) *atomic.Pointer[Denial] {
 }
 
 // remove clears an entry if it still holds e.
-func (t *DenyCache) remove(entry *atomic.Pointer[Denial], e *Denial) {
-	if entry.CompareAndSwap(e, nil) {
-		t.longBytes.Add(-longBytes(e))
+func (t *DenyCache) remove(entry *atomic.Pointer[Denial], denial *Denial) {
+	if entry.CompareAndSwap(denial, nil) {
+		t.longBytes.Add(-longBytes(denial))
 	}
 }
 
@@ -215,9 +216,9 @@ func (t *DenyCache) Drop(hash uint64, key string) {
 	}
 }
 
-func longBytes(e *Denial) int64 {
-	if e == nil || len(e.key)+len(e.owner) <= longKeyBytes {
+func longBytes(denial *Denial) int64 {
+	if denial == nil || len(denial.key)+len(denial.owner) <= longKeyBytes {
 		return 0
 	}
-	return int64(len(e.key) + len(e.owner))
+	return int64(len(denial.key) + len(denial.owner))
 }
