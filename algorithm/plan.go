@@ -160,15 +160,6 @@ func (p *Plan) Growth() int {
 	return growth
 }
 
-// MaxUnits returns the largest number of units that a Pair of this plan can hold, unless it was carried over from
-// another limit.
-func (p *Plan) MaxUnits() int64 {
-	if p.kind == KindBucket {
-		return p.maxConsumed + p.rate.units // a Pair includes the units that have drained since its anchor
-	}
-	return p.maxConsumed
-}
-
 // Life returns how many µs after its Time a Pair with the given units still affects decisions. After that, it has the
 // same effect as the zero Pair.
 func (p *Plan) Life(units int64) int64 {

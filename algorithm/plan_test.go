@@ -101,9 +101,6 @@ func TestPairsAreStates(t *testing.T) {
 					if want := h.plan.StateOf(pair, nil); len(h.state) > 0 && (!slices.Equal(h.state, want) || algorithm.PairOf(h.state) != pair) {
 						t.Fatalf("%s: got state %v, pair %v", h, h.state, pair)
 					}
-					if pair.Units > h.plan.MaxUnits() {
-						t.Fatalf("%s: %d units, MaxUnits says %d", h, pair.Units, h.plan.MaxUnits())
-					}
 					if dead := pair.Time + h.plan.Life(pair.Units); dead >= h.now {
 						if d := h.plan.DecidePair(pair, dead, 0); d.ResetAfter != 0 || d.Remaining != d.Limit {
 							t.Fatalf("%s: after its life: %+v", h, d)

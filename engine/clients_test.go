@@ -70,8 +70,10 @@ func TestEachClientHasItsOwnLimitInAVerdictThatIsUsedAgain(t *testing.T) {
 			want int64
 		}{{"three", 3}, {"four", 4}, {"nobody", 2}, {"five", 6}, {"three", 3}} {
 			for how, decide := range map[string]func() error{
-				"Decide":     func() error { return e.Decide(context.Background(), &request{user: asks.id}, &v) },
-				"DecideRule": func() error { return e.DecideRule(context.Background(), "a", &request{user: asks.id}, &v) },
+				"Decide": func() error { return e.Decide(context.Background(), &request{user: asks.id}, &v) },
+				"DecideWith": func() error {
+					return e.DecideWith(context.Background(), &request{user: asks.id}, engine.DecideOptions{Rule: "a"}, &v)
+				},
 			} {
 				if err := decide(); err != nil || v.Decision.Limit != asks.want {
 					t.Errorf("round %d, %s for %s: got a limit of %d, %v; want %d", round, how, asks.id, v.Decision.Limit, err, asks.want)

@@ -18,15 +18,6 @@ func (e *Engine) Decide(ctx context.Context, s rules.Subject, v *Verdict) error 
 	return e.decide(ctx, s, &DecideOptions{}, v)
 }
 
-// DecideRule is like Decide, but applies only the rule with the given id, and does not evaluate its condition. It
-// returns ErrNoRule if there is no rule with that id.
-func (e *Engine) DecideRule(ctx context.Context, id string, s rules.Subject, v *Verdict) error {
-	if id == "" {
-		return fmt.Errorf("%w: %q", ErrNoRule, id)
-	}
-	return e.decide(ctx, s, &DecideOptions{Rule: id}, v)
-}
-
 // DecideMore is like Decide, but for a part of a request that is already being served, such as one message of a stream.
 // It does not check concurrency limits, because the request already holds its slots.
 func (e *Engine) DecideMore(ctx context.Context, s rules.Subject, v *Verdict) error {

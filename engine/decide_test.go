@@ -216,7 +216,7 @@ func TestCostOfARequest(t *testing.T) {
 	}
 }
 
-func TestDecideRuleAsksThatRuleAlone(t *testing.T) {
+func TestDecideWithARuleAsksThatRuleAlone(t *testing.T) {
 	b := newBench(t,
 		rules.Rule{ID: "a", When: is(path, "/a"), Key: by(user), Limits: limits("1/h")},
 		rules.Rule{ID: "all", Limits: limits("1/h")},
@@ -224,14 +224,13 @@ func TestDecideRuleAsksThatRuleAlone(t *testing.T) {
 	ctx := context.Background()
 	var v engine.Verdict
 	for _, want := range []string{"allow by a", "reject (over limit) by a"} {
-		if err := b.DecideRule(ctx, "a", alice(), &v); err != nil || said(&v) != want {
+		if err := b.DecideWith(ctx, alice(), engine.DecideOptions{Rule: "a"}, &v); err != nil || said(&v) != want {
 			t.Errorf("got %s, %v, want %s", said(&v), err, want)
 		}
 	}
-	for _, id := range []string{"", "nobody"} {
-		if err := b.DecideRule(ctx, id, alice(), &v); !errors.Is(err, engine.ErrNoRule) {
-			t.Errorf("%q: got %v, want %v", id, err, engine.ErrNoRule)
-		}
+	unknown := engine.DecideOptions{Rule: "nobody"}
+	if err := b.DecideWith(ctx, alice(), unknown, &v); !errors.Is(err, engine.ErrNoRule) {
+		t.Errorf("got %v, want %v", err, engine.ErrNoRule)
 	}
 	if got := said(b.ask(alice())); got != "allow by all" {
 		t.Errorf("got %s, want the other rule untouched", got)

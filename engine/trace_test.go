@@ -56,7 +56,8 @@ func TestTraceSeesPhasesInOrder(t *testing.T) {
 	}
 	log.lines = nil
 	var v engine.Verdict
-	if err := b.DecideRule(t.Context(), "unknown", rules.Attributes{}, &v); !errors.Is(err, engine.ErrNoRule) {
+	unknown := engine.DecideOptions{Rule: "unknown"}
+	if err := b.DecideWith(t.Context(), rules.Attributes{}, unknown, &v); !errors.Is(err, engine.ErrNoRule) {
 		t.Fatalf("got %v, want ErrNoRule", err)
 	}
 	if want := []string{"begin match", "end match error"}; !slices.Equal(log.lines, want) {

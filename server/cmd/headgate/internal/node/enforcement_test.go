@@ -51,7 +51,7 @@ func newTestEnforcement(t *testing.T) *enforcement {
 func wantAction(t *testing.T, e *enforcement, rule string, want engine.Action) {
 	t.Helper()
 	var v engine.Verdict
-	if err := e.engine.DecideRule(context.Background(), rule, rules.Attributes{}, &v); err != nil {
+	if err := e.engine.DecideWith(context.Background(), rules.Attributes{}, engine.DecideOptions{Rule: rule}, &v); err != nil {
 		t.Fatal(err)
 	}
 	if v.Action != want {
