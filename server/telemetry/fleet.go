@@ -71,7 +71,7 @@ func collectGossip(ch chan<- prometheus.Metric, g *gossip.Stats) {
 	ch <- counter(gossipBytesDesc, g.ReceivedBytes, "received")
 	ch <- counter(gossipLostDesc, g.Malformed, "malformed")
 	ch <- counter(gossipLostDesc, g.WrongKey, "wrong_key")
-	ch <- counter(gossipLostDesc, g.Foreign+g.OtherCluster, "foreign")
+	ch <- counter(gossipLostDesc, g.OtherSecret+g.OtherCluster, "foreign")
 	ch <- counter(gossipLostDesc, g.Duplicates, "duplicate")
 	ch <- counter(gossipLostDesc, g.SendErrors, "not_sent")
 	ch <- counter(gossipLostDesc, g.Skipped, "no_room")

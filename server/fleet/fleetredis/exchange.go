@@ -170,9 +170,6 @@ func (x *Exchange) Exchange(
 	return missed, err
 }
 
-// groupKey returns the Redis key of the state of a group.
-func (x *Exchange) groupKey(group int) string { return x.groupKeys[group] }
-
 // calls returns a script call for each group of notes.
 func (x *Exchange) calls(groups []keyGroup, notes []fleet.Note) []redisstore.ScriptCall {
 	const headArgs = 4
@@ -187,7 +184,7 @@ func (x *Exchange) calls(groups []keyGroup, notes []fleet.Note) []redisstore.Scr
 	newEpoch := strconv.FormatUint(x.rand(), 36)
 	for n, g := range groups {
 		firstKey, firstArg := len(keys), len(args)
-		keys = append(keys, x.groupKey(g.number))
+		keys = append(keys, x.groupKeys[g.number])
 		args = append(args, x.author, x.fingerprint, newEpoch, x.groups[g.number].epoch)
 		for range g.index {
 			keys, args = append(keys, text[start:ends[0]]), append(args, text[ends[0]:ends[1]])
@@ -207,7 +204,7 @@ func (x *Exchange) appendNotes(g keyGroup, notes []fleet.Note) {
 		if n.ReadAll {
 			since = 0
 		}
-		x.text = appendKeyName(append(x.text, x.groupKey(g.number)...), n.Key)
+		x.text = appendKeyName(append(x.text, x.groupKeys[g.number]...), n.Key)
 		x.ends = append(x.ends, len(x.text))
 		x.text = appendNumber(appendNumber(x.text, since), n.Keep.Milliseconds())
 		x.text = append(x.text, n.Text...)
@@ -233,7 +230,7 @@ const replyHead, replyNote = 3, 4
 func (x *Exchange) read(
 	g keyGroup, notes []fleet.Note, reply []string, received func(note int, n fleet.PeerNote),
 ) (foreign bool, err error) {
-	malformed := func() (bool, error) { return false, x.redis.MalformedReply(x.groupKey(g.number)) }
+	malformed := func() (bool, error) { return false, x.redis.MalformedReply(x.groupKeys[g.number]) }
 	if len(reply) < replyHead || (len(reply)-replyHead)%replyNote != 0 {
 		return malformed()
 	}

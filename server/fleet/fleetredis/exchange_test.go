@@ -293,7 +293,7 @@ func TestExchangeMissesOnlyKeysOfTheServerThatIsAway(t *testing.T) {
 		pairs = append(pairs, keys[i], "note")
 	}
 	a.mustLeave(heard{}, pairs...)
-	dead := set.PrimaryOf(a.groupKey(int(keys[0][0]) % fleet.KeyGroups))
+	dead := set.PrimaryOf(a.groupKeys[int(keys[0][0])%fleet.KeyGroups])
 	dead.Kill()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // all of which the dead server takes
 	defer cancel()

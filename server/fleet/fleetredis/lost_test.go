@@ -30,7 +30,7 @@ func TestBoardKnowsInWhichPlacesNotesWereLost(t *testing.T) {
 		a.mustLeave(heard{}, "x", "1")
 	}
 	expect("at first", 0)
-	do("HSET", a.groupKey(at), "v", "2")
+	do("HSET", a.groupKeys[at], "v", "2")
 	a.mustLeave(heard{}, "x", "1")
 	expect("when the latest notes are gone", 1<<at)
 	a.mustLeave(heard{}, "x", "1")
@@ -169,7 +169,7 @@ func TestShortLivedNoteDoesNotShortenALongLivedOne(t *testing.T) {
 	ttl := func() time.Duration {
 		t.Helper()
 		at := int(keyOf("x")[0]) % fleet.KeyGroups
-		ms, err := server.Do("PTTL", a.groupKey(at))
+		ms, err := server.Do("PTTL", a.groupKeys[at])
 		if err != nil {
 			t.Fatal(err)
 		}

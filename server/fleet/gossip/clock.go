@@ -13,7 +13,7 @@ type clocks struct {
 	readings []time.Duration // reused by updateClockLocked
 	ahead    atomic.Int64    // how far the fleet's clock is ahead of this host's, in ns
 	hostsOff atomic.Int64    // number of hosts whose clock differs from the fleet's by more than fleet.MaxClockSkew
-	selfOff  bool            // this host's clock does, and that was reported
+	selfOff  bool            // this host's clock differs by more than that, which was reported
 }
 
 // clockTolerance is the smallest change of the median that changes the fleet's clock. Smaller changes are caused by

@@ -149,8 +149,8 @@ func (in *inbox) resolveAliases(peer *peerState) {
 // the first one leave. If the mesh does not know the name, a new incarnation replaces the former one.
 func (g *Limiter) isCurrent(name []byte, head *header) bool {
 	peer := g.inbox.peers[string(name)]
-	running := peer != nil && peer.peer.Incarnation == head.from.Incarnation
-	if running && head.kind != leavePacket {
+	same := peer != nil && peer.peer.Incarnation == head.from.Incarnation
+	if same && head.kind != leavePacket {
 		return true // even if the mesh already knows a later incarnation, which has not sent a packet yet
 	}
 	if m, ok := g.currentMesh().(*memberMesh); ok {
@@ -158,7 +158,7 @@ func (g *Limiter) isCurrent(name []byte, head *header) bool {
 			return head.from.Incarnation == incarnation
 		}
 	}
-	return peer == nil || running || !peer.isFormer(head.from.Incarnation)
+	return peer == nil || same || !peer.isFormer(head.from.Incarnation)
 }
 
 func (g *Limiter) countMalformed(err error) {

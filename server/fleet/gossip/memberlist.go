@@ -115,17 +115,17 @@ func (m *memberMesh) bind(conf *memberlist.Config) error {
 	} else if host == "::" {
 		return fmt.Errorf("gossip: listening on %s: want an Advertise address that other hosts can reach", m.options.BindAddr)
 	}
-	net, err := listen(host, port, conf.Logger)
+	sockets, err := listen(host, port, conf.Logger)
 	if err != nil {
 		return fmt.Errorf("gossip: listening on %s: %w", m.options.BindAddr, err)
 	}
-	conf.BindAddr, conf.BindPort = host, net.GetAutoBindPort()
+	conf.BindAddr, conf.BindPort = host, sockets.GetAutoBindPort()
 	if conf.AdvertiseAddr != "" && conf.AdvertisePort == 0 {
 		conf.AdvertisePort = conf.BindPort
 	}
-	var transport memberlist.NodeAwareTransport = net
+	var transport memberlist.NodeAwareTransport = sockets
 	if m.options.Transport != nil {
-		transport = m.options.Transport(net)
+		transport = m.options.Transport(sockets)
 	}
 	m.streams = streamgate.New(transport, m.isMember, func(addr string, err error) {
 		m.events.notify(NetworkError, addr, err.Error())
@@ -232,7 +232,7 @@ func (m *memberMesh) LocalState(bool) []byte { return m.listener.State() }
 // MergeRemoteState is called with the state of another host.
 func (m *memberMesh) MergeRemoteState(state []byte, _ bool) { m.listener.Merge(state) }
 
-// NotifyJoin is called when a host has joined. memberlist holds its lock during this and the next four methods.
+// NotifyJoin is called when a host has joined. memberlist holds its lock during all Notify methods up to NotifyMerge.
 func (m *memberMesh) NotifyJoin(node *memberlist.Node) {
 	if node.Name == m.self.Name {
 		return

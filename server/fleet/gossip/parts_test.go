@@ -279,7 +279,7 @@ func TestGossipCountsWhatMakesNoSense(t *testing.T) {
 	}
 	foreign := header{fleet: 1, from: fleet.Peer{Name: "x", Incarnation: 1}, number: 1}
 	to.Receive(append(foreign.append(nil), 0, 0, 0))
-	if got := a.Stats().Foreign; got != 1 {
+	if got := a.Stats().OtherSecret; got != 1 {
 		t.Errorf("%d packets are foreign, want 1", got)
 	}
 	liar := header{fleet: a.fleet, from: fleet.Peer{Name: "liar", Incarnation: 1}, number: 1, uptime: time.Minute}

@@ -89,7 +89,7 @@ func TestGossipIgnoresOtherFleets(t *testing.T) {
 			outsider.take(t, "k", slow, 10)
 			friend.take(t, "k", slow, 7)
 			await.True(t, "home knows of its friend's 7", func() bool { return home.remaining(t, "k", slow) == 993 })
-			if s := home.Stats(); s.WrongKey+s.OtherCluster+s.Foreign == 0 {
+			if s := home.Stats(); s.WrongKey+s.OtherCluster+s.OtherSecret == 0 {
 				t.Errorf("%+v: the outsider is not counted", s)
 			}
 			if outsider.Live() != 1 || home.Live() != 2 {
@@ -279,7 +279,7 @@ func TestGossipOverALossyNetwork(t *testing.T) {
 		return true
 	})
 	for _, h := range hosts {
-		if s := h.Stats(); s.Malformed+s.Foreign+s.Ledger.Refused > 0 {
+		if s := h.Stats(); s.Malformed+s.OtherSecret+s.Ledger.Refused > 0 {
 			t.Errorf("%s refused packets of friends: %+v", h.self.Name, s)
 		}
 		// That all packets take as long does not mean that they take no time.

@@ -119,15 +119,16 @@ func (s *sender) runRound() {
 	if s.closed {
 		return
 	}
-	late := s.gossip.clock.Elapsed() - s.round.due
+	now := s.gossip.clock.Elapsed()
+	late := now - s.round.due
 	if s.received.updatesMissed.Swap(false) || late >= s.gossip.missedAfter() {
 		s.round.requestRounds = requestRepeats
 	}
 	if late >= s.gossip.lostAfter() {
 		s.gossip.events.notify(Resumed, "", "for "+late.Round(time.Millisecond).String())
 	}
-	s.gossip.checkHosts(min(s.round.due+late-s.round.startedAt, s.gossip.missedAfter()))
-	s.round.startedAt = s.round.due + late
+	s.gossip.checkHosts(min(now-s.round.startedAt, s.gossip.missedAfter()))
+	s.round.startedAt = now
 	s.sendUpdates()
 	s.gossip.updateClock()
 	s.schedule()

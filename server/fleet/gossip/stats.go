@@ -29,9 +29,9 @@ type Stats struct {
 	// Waiting is the number of changes that exceeded the bandwidth in the last round. Skipped counts resends that were
 	// skipped because of the bandwidth limit.
 	Waiting, Skipped int64
-	// WrongKey, OtherCluster and Foreign count refused packets and attempts to join: with another encryption key, from a
-	// cluster with another name, and from a cluster with the same name and another secret.
-	WrongKey, OtherCluster, Foreign int64
+	// WrongKey, OtherCluster and OtherSecret count refused packets and attempts to join: with another encryption key,
+	// from a cluster with another name, and from a cluster with the same name and another secret.
+	WrongKey, OtherCluster, OtherSecret int64
 	// StreamsRefused counts streams that were closed because too many were open.
 	StreamsRefused int64
 	// EventsDropped counts events that were dropped because OnEvent was too slow.
@@ -58,7 +58,7 @@ func (g *Limiter) Stats() Stats {
 		Duplicates: in.duplicates.Load(), Outdated: in.outdated.Load(),
 		Malformed: in.malformed.Load(), UnknownAliases: in.unknownAliases.Load(),
 		Waiting: s.counts.backlog.Load(), Skipped: s.counts.skipped.Load(),
-		WrongKey: g.events.counts[WrongKey].Load(), Foreign: g.events.counts[OtherSecret].Load(),
+		WrongKey: g.events.counts[WrongKey].Load(), OtherSecret: g.events.counts[OtherSecret].Load(),
 		OtherCluster:  g.events.counts[OtherCluster].Load(),
 		EventsDropped: g.events.dropped.Load(),
 		ClockAhead:    time.Duration(g.clocks.ahead.Load()), ClocksOff: int(g.clocks.hostsOff.Load()),

@@ -95,23 +95,25 @@ func (l *Limiter) startCall(h *holding, now time.Duration) {
 	h.countCall(now)
 	h.calls.running = true
 	l.counts.calls.Add(1)
-	cancel := func() {
-		h.calls.running = false
-		h.answerAll(answer{outcome: closed})
-	}
 	c := pendingCall{run: func() { l.callStore(h, q) }, cancel: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		cancel()
+		h.cancelCall()
 	}}
 	if !l.startInRound(c, now) {
-		cancel()
+		h.cancelCall()
 	}
+}
+
+// cancelCall ends a call that did not start, because the limiter is closed. The holding is locked.
+func (h *holding) cancelCall() {
+	h.calls.running = false
+	h.answerAll(answer{outcome: closed})
 }
 
 // callStore makes the call.
 func (l *Limiter) callStore(h *holding, q request) {
-	ctx, end := l.withTimeout(l.life)
+	ctx, end := l.withTimeout(l.ctx)
 	defer end()
 	q.at = l.clock.Elapsed()
 	d, err := l.source.Grant(ctx, h.check(q.need), q.want, q.share)

@@ -158,8 +158,8 @@ type Limiter struct {
 	returning atomic.Int64 // number of returns in progress
 	counts    counters
 
-	life    context.Context // ends when the limiter is closed
-	endLife context.CancelFunc
+	ctx     context.Context // ends when the limiter is closed
+	cancel  context.CancelFunc
 	mu      sync.Mutex // held when starting a goroutine, and when closing
 	closed  atomic.Bool
 	running sync.WaitGroup
@@ -177,12 +177,12 @@ func New(source Source, o Options) (*Limiter, error) {
 	l.guard, _ = source.(Degrader)
 	l.table.init(o.MaxKeys)
 	l.wheel.init(l.clock, l.sweep)
-	l.life, l.endLife = context.WithCancel(context.Background())
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
 
-// admit returns an error if a call must fail: ctx has ended, or the limiter is closed.
-func (l *Limiter) admit(ctx context.Context) error {
+// checkOpen returns an error if ctx has ended or the limiter is closed.
+func (l *Limiter) checkOpen(ctx context.Context) error {
 	if ctx == nil {
 		return headgate.ErrNilContext
 	}
@@ -212,7 +212,7 @@ func (l *Limiter) start(run func()) bool {
 
 // Take decides one check, with held units if possible. See [headgate.Limiter].
 func (l *Limiter) Take(ctx context.Context, c headgate.Check) (d headgate.Decision, err error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return d, err
 	}
 	if l.decideLocally(&c, &d) {
@@ -303,7 +303,7 @@ func (l *Limiter) takeExact(ctx context.Context, c headgate.Check) (headgate.Dec
 
 // Peek adds the units that remain in the store and those that this node holds. See [headgate.Limiter].
 func (l *Limiter) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return headgate.Decision{}, err
 	}
 	l.counts.exact.Add(1)

@@ -88,7 +88,7 @@ func (l *Limiter) returnUnused(h *holding, now time.Duration, idle bool) {
 	l.returning.Add(1)
 	c := pendingCall{run: func() {
 		defer l.returning.Add(-1)
-		l.returnUnits(l.life, h, o.grant.receipt(o.units))
+		l.returnUnits(l.ctx, h, o.grant.receipt(o.units))
 	}, cancel: func() {
 		l.returning.Add(-1)
 		l.counts.expired.Add(o.units)
@@ -203,8 +203,8 @@ func (l *Limiter) Close(ctx context.Context) error {
 	if alreadyClosed {
 		return nil
 	}
-	defer l.endLife()
-	stop := context.AfterFunc(ctx, l.endLife) // when ctx ends, calls in progress end too
+	defer l.cancel()
+	stop := context.AfterFunc(ctx, l.cancel) // when ctx ends, calls in progress end too
 	defer stop()
 	l.wheel.stop()
 	refunds := make(chan refund)

@@ -12,7 +12,7 @@ import (
 func (l *Limiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return dst, err
 	}
 	if len(checks) == 1 { // the usual case
@@ -115,7 +115,7 @@ func (l *Limiter) undo(ctx context.Context, checks []headgate.Check, decisions [
 // Charge takes the cost from the store regardless of the limit. It does not change the units that this node holds. See
 // [headgate.Limiter].
 func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decision, error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return headgate.Decision{}, err
 	}
 	l.counts.calls.Add(1)
@@ -126,7 +126,7 @@ func (l *Limiter) Charge(ctx context.Context, c headgate.Check) (headgate.Decisi
 
 // Renew returns ErrUnsupported, because concurrency limits cannot be leased. See [headgate.Limiter].
 func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt) (bool, error) {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return false, err
 	}
 	if err := c.Validate(); err != nil {
@@ -141,7 +141,7 @@ func (l *Limiter) Renew(ctx context.Context, c headgate.Check, r headgate.Receip
 // Give puts units back into their lease. If the lease has expired, it returns the units to the store, which credits
 // those that have not refilled. See [headgate.Limiter].
 func (l *Limiter) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) error {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
@@ -186,7 +186,7 @@ func (l *Limiter) giveHeld(h *holding, r headgate.Receipt) int64 {
 // Reset clears the consumption of the check's key in the store, and drops the units that this node holds. Other nodes
 // may use their units until they expire. See [headgate.Limiter].
 func (l *Limiter) Reset(ctx context.Context, c headgate.Check) error {
-	if err := l.admit(ctx); err != nil {
+	if err := l.checkOpen(ctx); err != nil {
 		return err
 	}
 	if err := headgate.ValidateKey(c.Key); err != nil {

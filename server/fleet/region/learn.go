@@ -41,7 +41,7 @@ func (l *Limiter) noteLearned(ctx context.Context, responses []response) {
 	}
 	l.ledger.LookupGroupsDone(exchangedGroups|failedGroups, failedGroups)
 	if len(newlyLearned) > 0 {
-		if _, _, err := l.sendReport(ctx, newlyLearned, alwaysLearned); err != nil {
+		if _, _, err := l.sendReport(ctx, newlyLearned, true); err != nil {
 			l.link.Counters.Failures.Add(1) // the next report includes it
 		}
 	}

@@ -70,7 +70,7 @@ func (l *Limiter) round(ctx context.Context, early bool) (more bool, err error) 
 // exchangeAll reports the consumption of this node to the RegionStore. For the keys that this node sends, it exchanges
 // totals with other regions, and computes the owed units.
 func (l *Limiter) exchangeAll(ctx context.Context) ([]response, error) {
-	responses, missed, err := l.sendReport(ctx, l.batch.Tallies, unlessUnlearned)
+	responses, missed, err := l.sendReport(ctx, l.batch.Tallies, false)
 	for _, i := range missed {
 		responses[i].failed = true
 	}
@@ -84,25 +84,18 @@ func (l *Limiter) exchangeAll(ctx context.Context) ([]response, error) {
 	return responses, errors.Join(err, exchangeErr, l.settleRemote(ctx, responses, received))
 }
 
-// A learnedFlag determines NodeRecord.Learned in a report: whether this node knows the consumption in other regions.
-type learnedFlag bool
-
-const (
-	unlessUnlearned learnedFlag = false // false for keys whose tally has PeersUnknown set
-	alwaysLearned   learnedFlag = true
-)
-
 // sendReport reports this node's consumption to the RegionStore. It also reports which keys are learned, which means
-// that this node knows their consumption in other regions.
+// that this node knows their consumption in other regions: all keys if allLearned is set, otherwise those whose tally
+// does not have PeersUnknown set.
 func (l *Limiter) sendReport(
-	ctx context.Context, tallies []tally.Tally, learned learnedFlag,
+	ctx context.Context, tallies []tally.Tally, allLearned bool,
 ) (responses []response, missed []int, err error) {
 	records := make([]fleet.NodeRecord, len(tallies))
 	for i := range tallies {
 		t := &tallies[i]
 		records[i] = fleet.NodeRecord{
 			Key: string(t.Key[:]), Start: t.Start.Microseconds(), Window: t.Window, Before: windowBefore(t, &t.Limit),
-			Total: t.Total, Previous: t.Previous, Reported: t.Delivered, Learned: learned == alwaysLearned || !t.PeersUnknown,
+			Total: t.Total, Previous: t.Previous, Reported: t.Delivered, Learned: allLearned || !t.PeersUnknown,
 			Keep: exchange.KeepFor(t),
 		}
 	}

@@ -22,17 +22,17 @@ func New(now func() time.Time) *Store { return &Store{now: now, keys: make(map[s
 
 // A key is the state of one key. Times are in µs.
 type key struct {
-	reported  bool // start, window and total are set
-	start     int64
-	window    int64
-	total     int64
-	previous  int64  // units that the region consumed in the window before
-	sender    string // the node that sends the key for the region
-	sendsTill int64  // when another node may become the sender
-	learnedAt int64  // when a sender last knew the consumption of other regions
-	nodes     map[string]total
-	regions   map[string]total
-	expiresAt int64
+	reported   bool // start, window and total are set
+	start      int64
+	window     int64
+	total      int64
+	previous   int64  // units that the region consumed in the window before
+	sender     string // the node that sends the key for the region
+	sendsUntil int64  // when another node may become the sender
+	learnedAt  int64  // when a sender last knew the consumption of other regions
+	nodes      map[string]total
+	regions    map[string]total
+	expiresAt  int64
 }
 
 // A total is the latest total of a node or of another region.
@@ -106,9 +106,9 @@ func (k *key) report(node string, hold int64, r *fleet.NodeRecord, now int64) fl
 	k.total += max(0, r.Total-base)
 	k.previous += missed
 	k.nodes[node] = total{start: r.Start, units: max(r.Total, base), window: r.Window}
-	sends := k.sender == node || k.sendsTill < now || k.sendsTill > now+10*hold
+	sends := k.sender == node || k.sendsUntil < now || k.sendsUntil > now+10*hold
 	if sends {
-		k.sender, k.sendsTill = node, now+hold
+		k.sender, k.sendsUntil = node, now+hold
 		if r.Learned {
 			k.learnedAt = now
 		}
@@ -133,7 +133,7 @@ func (s *Store) Settle(
 
 func (k *key) settle(t *fleet.RemoteTotal) fleet.Growth {
 	known, ok := k.regions[t.Region]
-	base, most := int64(0), t.MaxTotal
+	base, maxUnits := int64(0), t.MaxTotal
 	previous := known.unitsBefore(t.Before, t.Window)
 	if ok && known.window == t.Window {
 		previous = known.previous
@@ -147,13 +147,13 @@ func (k *key) settle(t *fleet.RemoteTotal) fleet.Growth {
 		return fleet.Growth{Fell: t.SentAt > known.sentAt}
 	default:
 		if base = known.units; base > 0 {
-			most = t.MaxGrowth
+			maxUnits = t.MaxGrowth
 		}
 	}
 	units := t.Total - base
-	tooLarge := units > most
+	tooLarge := units > maxUnits
 	if tooLarge {
-		units = most
+		units = maxUnits
 		if known.tooLarge {
 			units = 0
 		}

@@ -80,10 +80,7 @@ type Ledger struct {
 	closed     atomic.Bool
 
 	unreachable fallback.State // see SetUnreachable
-	// pullFor is how long after a request for a key Changes keeps returning the key, in every other call.
-	pullFor time.Duration
-	// lookupAfter is the time in µs after which an unused key has to be looked up again.
-	lookupAfter int64
+	lookupAfter int64          // in µs; see SetLookupAfter
 	lookups     lookup.Waiters
 
 	evictedAt atomic.Int64 // uptime in ns when a record was last evicted; 0 if never

@@ -41,7 +41,7 @@ func (l *Ledger) checkLookup(sh *shard, r *record, req *request, now moment) *lo
 		return nil // the check is denied, whatever peers consumed
 	}
 	if l.unreachable.All() {
-		l.lookups.Drop()
+		l.lookups.CountDropped()
 		return nil
 	}
 	if !l.lookups.Admit(&r.key) {

@@ -47,7 +47,7 @@ type otherKinds struct {
 	tookOver bool // this record replaced another one during the open window
 }
 
-// replaced reports whether a record of another kind is the current one.
+// limitReplaced reports whether another record is the current one.
 func (r *record) limitReplaced() bool {
 	return r.extra.kinds != nil && r.extra.kinds.replacedBy != nil
 }

@@ -24,13 +24,13 @@ const (
 // recentlyRequested reports whether updates of units that were consumed at the time of the latest request may still
 // arrive.
 func (l *Ledger) recentlyRequested(r *record, now moment) bool {
-	return l.pulls && r.time(now)-r.requestedAt < l.pullFor.Microseconds()
+	return l.pulls && r.time(now)-r.requestedAt < l.lookupAfter
 }
 
 // SetLookupAfter sets how long after a request for a key Changes keeps returning the key, in every other call. A key
 // that was unused for a longer time is looked up again.
 func (l *Ledger) SetLookupAfter(d time.Duration) {
-	l.pullFor, l.lookupAfter = d, d.Microseconds()
+	l.lookupAfter = d.Microseconds()
 	if !l.pulls {
 		l.lookupAfter = math.MaxInt64
 	}

@@ -77,22 +77,20 @@ func (l *Ledger) decideAll(
 		allAllowed = allAllowed && d.Allowed && !req.allowance.Denied
 		dst = append(dst, d)
 	}
-	for i := range requests {
-		if req := &requests[i]; allAllowed {
-			if wait := l.lookupFor(req, now); wait != nil {
-				lookups = append(lookups, wait)
-			}
-			req.mayWait = false
-		}
-	}
-	switch {
-	case lookups != nil:
-		return dst[:first], lookups, nil
-	case !allAllowed:
+	if !allAllowed {
 		for i := range requests {
 			l.denyWithOthers(&requests[i], &dst[first+i], now)
 		}
 		return dst, nil, nil
+	}
+	for i := range requests {
+		if wait := l.lookupFor(&requests[i], now); wait != nil {
+			lookups = append(lookups, wait)
+		}
+		requests[i].mayWait = false
+	}
+	if lookups != nil {
+		return dst[:first], lookups, nil
 	}
 	for i := range requests {
 		if _, err := l.take(l.shardOf(&requests[i].key), &requests[i], now, &dst[first+i]); err != nil {

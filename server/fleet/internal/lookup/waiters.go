@@ -47,14 +47,14 @@ type Waiters struct {
 // Admit reports whether one more decision may wait for a lookup of a key. Otherwise it counts the decision as dropped.
 func (w *Waiters) Admit(k *tally.Key) bool {
 	if w.failedGroups.Load()>>tally.GroupOf(k)&1 == 1 || w.waiting.Load() >= MaxWaiting {
-		w.Drop()
+		w.CountDropped()
 		return false
 	}
 	return true
 }
 
-// Drop counts a decision that uses only this node's counter, because it cannot wait.
-func (w *Waiters) Drop() { w.dropped.Add(1) }
+// CountDropped counts a decision that uses only this node's counter, because it cannot wait.
+func (w *Waiters) CountDropped() { w.dropped.Add(1) }
 
 // Await waits until the lookups end or MaxWait has passed. It returns an error if ctx ends first.
 func (w *Waiters) Await(ctx context.Context, c clock.Stopwatch, lookups []*Lookup) error {
@@ -75,7 +75,7 @@ func (w *Waiters) Await(ctx context.Context, c clock.Stopwatch, lookups []*Looku
 		select {
 		case <-l.ended:
 		case <-expired:
-			w.Drop()
+			w.CountDropped()
 			w.GroupsDone(0, 1<<l.group)
 			return nil
 		case <-ctx.Done():
