@@ -318,7 +318,7 @@ func TestInterruptedCalibrationPrintsAPlan(t *testing.T) {
 	}
 	for _, want := range []string{
 		"over-admission", "measured on this machine: memstore with 1000 keys",
-		"\nInterrupted: constants that are not measured on this machine are of two cores",
+		"\nInterrupted: constants that were not measured on this machine are from two cores",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("got %s, want %q", stdout.String(), want)

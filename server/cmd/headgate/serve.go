@@ -93,22 +93,29 @@ func (p *program) serve(ctx context.Context, flags map[string]string) error {
 	if err != nil {
 		return err
 	}
+	defer onHangup(n.Reload)()
+	return n.Run(ctx)
+}
+
+// onHangup calls do after each SIGHUP, until stop is called.
+func onHangup(do func()) (stop func()) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	done := make(chan struct{})
-	defer close(done)
 	go func() {
 		for {
 			select {
 			case <-hup:
-				n.Reload()
+				do()
 			case <-done:
 				return
 			}
 		}
 	}()
-	return n.Run(ctx)
+	return func() {
+		close(done)
+		signal.Stop(hup)
+	}
 }
 
 // sameSignalWindow is the time after a signal in which further signals are ignored. timeout(1) and some process

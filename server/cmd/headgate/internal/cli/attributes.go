@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/rules"
@@ -32,13 +30,4 @@ func CutAttribute(arg string) (name, value string, err error) {
 		return "", "", fmt.Errorf("%s: must be ATTRIBUTE=VALUE, such as user=acme", rules.Quote(arg))
 	}
 	return name, value, nil
-}
-
-// FormatAttributes formats attributes as "name=value", sorted by name and separated by spaces.
-func FormatAttributes(attributes map[string]string) string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		list = append(list, name+"="+attributes[name])
-	}
-	return strings.Join(list, " ")
 }

@@ -126,13 +126,13 @@ func (p *Program) WithClient(
 			return err
 		}
 		defer func() { _ = client.Close() }() // all calls have returned
-		return p.adviseOn(f, do(c.Context(), client, args))
+		return p.withAdvice(f, do(c.Context(), client, args))
 	}
 }
 
-// adviseOn adds advice to an error. If nothing listens at the address, it explains how to set the address. If the token
-// is refused, it explains how to set a token. If another caller has changed the object, it adds the difference.
-func (p *Program) adviseOn(f *ServerFlags, err error) error {
+// withAdvice adds advice to an error. If nothing listens at the address, it explains how to set the address. If the
+// token is refused, it explains how to set a token. If another caller has changed the object, it adds the difference.
+func (p *Program) withAdvice(f *ServerFlags, err error) error {
 	var remoteErr *remote.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

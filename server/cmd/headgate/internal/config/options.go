@@ -152,7 +152,9 @@ func (c *Config) NeedsDemo() bool {
 }
 
 // WantsDemoTraffic reports whether the node should send requests of simulated clients to the built-in service.
-func (c *Config) WantsDemoTraffic() bool { return c.NeedsDemo() && !isOneOf(c.DemoTraffic, offWords) }
+func (c *Config) WantsDemoTraffic() bool {
+	return c.NeedsDemo() && !slices.Contains(offWords, c.DemoTraffic)
+}
 
 // The values of demo_traffic.
 var (
@@ -160,13 +162,11 @@ var (
 	offWords = []string{Off, "false"}
 )
 
-func isOneOf(value string, words []string) bool { return slices.Contains(words, value) }
-
 func (c *Config) validateDemoTraffic() error {
-	switch on := isOneOf(c.DemoTraffic, onWords); {
-	case c.DemoTraffic == "" || isOneOf(c.DemoTraffic, offWords):
+	switch {
+	case c.DemoTraffic == "" || slices.Contains(offWords, c.DemoTraffic):
 		return nil
-	case !on:
+	case !slices.Contains(onWords, c.DemoTraffic):
 		return invalidValue(c.DemoTraffic, "on or off")
 	case !c.NeedsDemo():
 		return &valueError{"on without the built-in service", "off, or no upstream: it is never sent to your service"}

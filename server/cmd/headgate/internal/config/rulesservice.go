@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,13 +129,10 @@ func (c *Config) validateTokenFile() error {
 
 func (c *Config) validateDB() error {
 	scheme, _, isURL := strings.Cut(c.DB, "://")
-	if scheme = strings.ToLower(scheme); !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") {
+	scheme = strings.ToLower(scheme)
+	isRedis := slices.Contains(redisSchemes, scheme+"://")
+	if !isURL || scheme == "sqlite" || strings.HasPrefix(scheme, "postgres") || isRedis {
 		return nil
-	}
-	for _, known := range redisSchemes {
-		if scheme+"://" == known {
-			return nil
-		}
 	}
 	// Do not show the value: it may contain a password.
 	return &valueError{

@@ -1,5 +1,5 @@
-// Package contexts reads and writes the file of contexts. A context is a rules service with a name, with which commands
-// select it.
+// Package contexts reads and writes the file of contexts. A context is a named rules service, which commands select by
+// its name.
 package contexts
 
 import (

@@ -62,8 +62,8 @@ func newNames(c *config.Config, addr string, h Names) *Names {
 	return &h
 }
 
-// Guard returns a handler that refuses requests with other host names, and cross-origin requests of browsers that are
-// not safe. It passes all other requests to next.
+// Guard returns a handler that refuses requests with other host names, and cross-origin requests of browsers that may
+// change something. It passes all other requests to next.
 func (h *Names) Guard(next http.Handler) http.Handler {
 	var crossOrigin http.CrossOriginProtection
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

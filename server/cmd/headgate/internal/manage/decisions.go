@@ -86,7 +86,7 @@ func decisionRow(d *traffic.Decision) []string {
 		sample = "1 in " + strconv.FormatUint(uint64(d.OneIn), 10)
 	}
 	return []string{
-		output.LocalTime(d.Time), d.Node, output.OrDash(cli.FormatAttributes(d.Client.Attributes())), d.Rule, verdict,
+		output.LocalTime(d.Time), d.Node, output.OrDash(output.FormatAttributes(d.Client.Attributes())), d.Rule, verdict,
 		output.OrDash(d.Limit), strconv.FormatInt(d.Remaining, 10), retry, sample,
 	}
 }

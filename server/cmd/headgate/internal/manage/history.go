@@ -73,7 +73,7 @@ func describeEvent(id string, after json.RawMessage) string {
 	default:
 		return id
 	}
-	text := "reset " + cli.FormatAttributes(e.Client) + " under " + output.OrDash(strings.Join(e.Rules, ", "))
+	text := "reset " + output.FormatAttributes(e.Client) + " under " + output.OrDash(strings.Join(e.Rules, ", "))
 	if e.More > 0 {
 		text += fmt.Sprintf(" and %d more", e.More)
 	}

@@ -111,7 +111,7 @@ var (
 		header:     []string{"ID", "CLIENT", "LIMITS", "RULE", "EXPIRES", "NOTE", "REVISION", "CHANGED", "BY"},
 		cells: func(o *objectFields) []string {
 			return []string{
-				o.ID, cli.FormatAttributes(o.Client), o.limitsText(), cmp.Or(o.Rule, "all"), output.Expiry(o.Expires),
+				o.ID, output.FormatAttributes(o.Client), o.limitsText(), cmp.Or(o.Rule, "all"), output.Expiry(o.Expires),
 				output.Truncate(output.OrDash(o.Note), 30),
 			}
 		},

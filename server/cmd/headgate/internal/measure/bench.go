@@ -27,8 +27,8 @@ func (p *program) benchCommand() *cobra.Command {
 		Short: "Measure a limiter",
 		Long: `Measure a limiter: a store in this process, a store in Redis, or a node over HTTP, gRPC or RESP.
 
-"ramp" checks that a limit lets pass what it should, at rates below and above it.
-"load" measures latency and throughput at a rate of requests.`,
+"ramp" checks that a limit admits the right number of requests, at rates below and above it.
+"load" measures latency and throughput at a given rate of requests.`,
 		Example: `  headgate bench ramp --virtual --algorithm all
   headgate bench load --rate 1000 --duration 1s`,
 	}
@@ -41,9 +41,9 @@ const targetsHelp = `
 Targets:
   memory                               a store in this process
   http://127.0.0.1:8081/v1/ratelimit   the decision API of a node; needs --rule
-  http://127.0.0.1:8080/               a gateway; the client is sent as X-API-Key, and rules have to match it
+  http://127.0.0.1:8080/               a gateway; the client is sent as X-API-Key, and a rule must count by it
   grpc://127.0.0.1:8082                a node over gRPC; with --rule, or --limit if the node lets callers choose limits
-  redis://127.0.0.1:8083               a node over RESP; HG.TAKE with --rule, else CL.THROTTLE with --limit
+  redis://127.0.0.1:8083               a node over RESP; HG.TAKE with --rule, otherwise CL.THROTTLE with --limit
   redis-store://127.0.0.1:6379         counters in Redis, without a node
 
 Clients have random names, so that each run starts with full limits. For a rule, they are both user and api_key.`

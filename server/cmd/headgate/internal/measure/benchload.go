@@ -34,7 +34,7 @@ type loadFlags struct {
 	limit     string
 	rate      string
 	options   loadgen.Options
-	svg       string // file of a picture, "" for none
+	svg       string // file of a chart, "" for none
 	out       output.Format
 }
 
@@ -50,21 +50,20 @@ func (p *program) loadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load",
 		Short: "Send requests at a constant rate, and measure latency including the time that requests had to wait",
-		Long: `Send requests at a constant rate, whether or not the target answers, and measure latency from the time at which
-each request was due. A target that stalls for a second delays all requests of that second, and all of them are
-counted. LATENCY is that time; SERVICE is counted from when a request was really sent, which is later if all
-connections were busy. Requests that were never sent are counted with the time that they waited. The run ends when all
-requests have a response, at most 2 s after --duration; requests without a response then count as errors. After Ctrl-C,
-requests in flight are counted as interrupted.
+		Long: `Send requests at a constant rate, which does not depend on responses. LATENCY is the time from when a request was
+due to its response. So if a target stalls for a second, the latency of all requests of that second includes the stall.
+SERVICE is the time from when the request was sent, which is later if all connections were busy. Requests that were
+never sent are counted with the time that they waited. The run ends when all requests have a response, at most 2 s after
+--duration; requests without a response then count as errors. After Ctrl-C, requests in flight count as interrupted.
 
-With --rate max each connection sends its next request when the previous one is answered. This measures throughput; its
-latency is that of a saturated target.
+With --rate max, each connection sends its next request as soon as it has the response to the previous one. This
+measures throughput; its latency is that of a saturated target.
 
-With two targets, both get the whole rate at the same time and are shown side by side. Live figures are drawn on
+With two targets, both receive the whole rate at the same time and are shown side by side. Live figures are drawn on
 standard error if that is a terminal.` + targetsHelp + `
 
-A benchmark may be denied like any other client: "denied" is a good answer. The exit code is 0 if all requests were sent and
-answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ctrl-C, with the figures until then.`,
+Denied requests are not errors. The exit code is 0 if all requests were sent and have a response, 2 if some failed or
+could not be sent, 1 on an error, and 130 after Ctrl-C, with the figures until then.`,
 		Example: `  # a store in this process
   headgate bench load --rate 10000 --duration 2s
 
@@ -80,14 +79,14 @@ answered, 2 if some failed or could not be sent, 1 on an error, and 130 after Ct
 	f.add(c)
 	flags := c.Flags()
 	flags.StringArrayVar(&f.addresses, "target", []string{target.Memory}, "`TARGET` to send to; can be given twice")
-	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of each client, where no rule of the target applies")
-	flags.StringVar(&f.rate, "rate", "1000", "requests per second, such as 20k, or max: `N`")
+	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of each client, for targets that apply no rule of their own")
+	flags.StringVar(&f.rate, "rate", "1000", "send `N` requests per second, such as 20k, or max")
 	flags.DurationVar(&f.options.Duration, "duration", 10*time.Second, "send requests for this `TIME`")
 	flags.IntVar(&f.options.Connections, "connections", loadgen.DefaultConnections, "keep at most `N` requests in flight")
 	flags.IntVar(&f.options.Clients, "clients", loadgen.DefaultClients, "spread requests over `N` clients")
 	flags.DurationVar(&f.options.Timeout, "timeout", loadgen.DefaultTimeout, "`TIME` after which a request has failed")
 	flags.BoolVar(&f.options.Poisson, "poisson", false, "send at random times with that average rate")
-	flags.StringVar(&f.svg, "svg", "", "also write a picture of the latencies to this file")
+	flags.StringVar(&f.svg, "svg", "", "also write a chart of the latencies to this `FILE`")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "target", target.Addresses...)
 	output.CompleteFlag(c, "rate", "100", "1000", "10000", maxRateName)

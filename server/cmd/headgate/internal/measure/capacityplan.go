@@ -25,7 +25,7 @@ type planFlags struct {
 	calibrate                           bool
 	redis                               string
 	duration                            time.Duration
-	svg                                 string // file of a picture, "" for none
+	svg                                 string // file of a chart, "" for none
 	out                                 output.Format
 }
 
@@ -37,12 +37,12 @@ func (p *program) planCommand() *cobra.Command {
 		Long: `Calculate the nodes, Redis shards, memory, bandwidth, over-admission and added latency of a load, and show the
 arithmetic line by line, with the source of each constant.
 
-With --calibrate, the decisions per second of a node and the memory of a counter are measured on this machine: the
-command starts a node of its own and loads it as "bench load --rate max" does, over gRPC. With --redis too, the calls per
-second of that Redis server are measured, and the decisions per second of a node that makes them there; it gets keys
-that begin with headgate- and expire. The load shares the machine with what it measures, so real nodes are faster.
+With --calibrate, the command measures the decisions per second of a node and the memory of a counter on this machine.
+It starts a node, and sends requests to it over gRPC as "bench load --rate max" does. With --redis as well, it measures
+the calls per second of that Redis server, and the decisions per second of a node that counts there. The keys that it
+writes begin with headgate- and expire. The load generator runs on the same machine, so real nodes are faster.
 
-The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan of what was measured until then.`,
+The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan from the constants that were measured until then.`,
 		Example: `  headgate plan --dau 100M --rps 1M --peak 3M --limits 2 --mode exact --regions 3
   headgate plan --dau 1M --rps 2k --peak 10k --limit 100/s --mode async -o json
   headgate plan --dau 100M --rps 1M --peak 3M --calibrate --redis redis://127.0.0.1:6379`,
@@ -55,23 +55,24 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with a plan of what was
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.clients, "dau", "1M", "clients that are active in a day: `N`, such as 100M")
-	flags.StringVar(&f.average, "rps", "10k", "requests per second on average: `N`")
-	flags.StringVar(&f.peak, "peak", "", "requests per second at peak: `N`; default three times the average")
-	flags.IntVar(&f.input.Limits, "limits", 1, "limits of each request: `N`")
+	flags.StringVar(&f.clients, "dau", "1M", "`N` clients that are active in a day, such as 100M")
+	flags.StringVar(&f.average, "rps", "10k", "`N` requests per second on average")
+	flags.StringVar(&f.peak, "peak", "", "`N` requests per second at peak (default three times the average)")
+	flags.IntVar(&f.input.Limits, "limits", 1, "each request has `N` limits")
 	flags.StringVar(&f.limit, "limit", "100/s", "`LIMIT` of one client, for over-admission and leases")
 	flags.StringVar(&f.mode, "mode", string(plan.Exact), "`MODE` of consistency: exact, lease or async")
-	flags.IntVar(&f.input.Regions, "regions", 1, "regions: `N`")
-	flags.DurationVar(&f.input.RegionDelay, "region-delay", 40*time.Millisecond, "`TIME` of a message between regions")
+	flags.IntVar(&f.input.Regions, "regions", 1, "`N` regions")
+	flags.DurationVar(&f.input.RegionDelay, "region-delay", 40*time.Millisecond,
+		"`TIME` that a message takes between regions")
 	flags.Float64Var(&f.input.Utilization, "utilization", 0.6, "`SHARE` of a machine's capacity that is used at peak")
 	flags.Float64Var(&f.input.Hot, "hot", 0.5, "`SHARE` of requests on keys that are hot enough for leases")
-	flags.IntVar(&f.input.Nodes, "nodes", 0, "nodes of all regions: `N`; default as many as the peak needs")
-	flags.Float64Var(&f.input.Offered, "offered", 2, "how many times its limit a client offers at most: `N`")
-	flags.StringVar(&f.shardMemory, "shard-memory", "16G", "`BYTES` of a Redis shard for counters")
+	flags.IntVar(&f.input.Nodes, "nodes", 0, "`N` nodes in all regions together (default as many as the peak needs)")
+	flags.Float64Var(&f.input.Offered, "offered", 2, "a client sends at most `N` times the rate of its limit")
+	flags.StringVar(&f.shardMemory, "shard-memory", "16G", "a Redis shard has `BYTES` for counters")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure constants on this machine")
 	flags.StringVar(&f.redis, "redis", "", "with --calibrate, measure the Redis server at this `URL`")
 	flags.DurationVar(&f.duration, "calibrate-time", 3*time.Second, "with --calibrate, `TIME` of each measurement")
-	flags.StringVar(&f.svg, "svg", "", "also write a picture of the machines that each mode needs to this file")
+	flags.StringVar(&f.svg, "svg", "", "also write a chart of the machines that each mode needs to this `FILE`")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "mode", "exact", "lease", "async")
 	return c
@@ -205,9 +206,10 @@ func (p *program) printPlan(result *plan.Plan, calibrated bool) error {
 	}
 	switch {
 	case result.Interrupted:
-		p.Printf("\nInterrupted: constants that are not measured on this machine are of %s.\n", plan.DefaultMachine)
+		p.Printf("\nInterrupted: constants that were not measured on this machine are from %s.\n", plan.DefaultMachine)
 	case !calibrated:
-		p.Printf("\nThese are of %s, which also ran the load and Redis; --calibrate measures this machine.\n", plan.DefaultMachine)
+		p.Printf("\nThe constants are from %s, which also ran the load and Redis; --calibrate measures this machine.\n",
+			plan.DefaultMachine)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (p *program) demoCommand() *cobra.Command {
   3  the worked examples of the documentation: a bucket of 10, three hosts, window borders
   4  how many decisions a second this machine makes
 
-In a terminal the view is live and in colour. Piped, or with NO_COLOR set, it is plain lines.
+On a terminal, the view is live and in color. In a pipe, or with NO_COLOR set, the command prints plain lines.
 
 The exit code is 0, or 130 after Ctrl-C.`,
 		Example: `  headgate demo

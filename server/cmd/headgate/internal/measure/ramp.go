@@ -33,7 +33,7 @@ type rampFlags struct {
 	steps     []string
 	virtual   bool
 	each      bool
-	svg       string // file of a picture, "" for none
+	svg       string // file of a chart, "" for none
 	out       output.Format
 }
 
@@ -51,21 +51,21 @@ func (p *program) rampCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ramp",
 		Short: "Climb a ladder of rates against a limit, and compare with the time that the limit implies",
-		Long: `Climb a ladder of rates against a limit: 10 requests at 1 a second, 20 at 2, and so on to 1000 at 100, against a
-limit of 20/s. Each request is retried until it is admitted. For each step the command prints how long that took, the
-rate it achieved, and the time by an oracle that knows only the limit: a step ends when the last request is sent, or
-when units for all requests have come.
+		Long: `Climb a ladder of rates against a limit: 10 requests at 1 per second, 20 at 2, and so on to 1000 at 100, against a
+limit of 20/s. Each request is retried until it is admitted. For each step, the command prints how long it took, the
+achieved rate, and the time that an oracle expects, which knows only the limit: until the last request was sent, or
+until the limit had units for all requests if that is later.
 
-With --virtual the real algorithms run in virtual time, and results are instant. Otherwise the ladder takes about two
-minutes for each algorithm.
+With --virtual, the real algorithms run in virtual time, and the results are there at once. Otherwise the ladder takes
+about two minutes for each algorithm.
 
-Requests wait in one line, and only the first one is retried: when the target says, or after period/count if the target
-says it in whole seconds only. At a gateway the first eight are, since the service behind it may respond late. The
-others would be denied as well, so the line saves their attempts. With --each there is no line: each request is sent
-when it is due, and retried on its own.` + targetsHelp + `
+Requests wait in a queue, and only the first one is retried: at the time that the target returns, or after period/count
+if the target returns only whole seconds. At a gateway, the first eight are retried, because the service behind it may
+respond late. The other requests would be denied too, so the queue saves these attempts. With --each there is no queue:
+each request is sent when it is due, and retried separately.` + targetsHelp + `
 
-The target applies its own rule; --limit says what that is. The exit code is 0 if each step ended within one period of
-the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with the results until then.`,
+The target applies its own rule; --limit must be the limit of that rule. The exit code is 0 if each step ended within
+one period of the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with the results until then.`,
 		Example: `  # every algorithm, at once
   headgate bench ramp --virtual --algorithm all
 
@@ -82,13 +82,13 @@ the oracle's time, 2 if one did not, 1 on an error, and 130 after Ctrl-C, with t
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&f.address, "target", target.Memory, "`TARGET` to ask")
-	flags.StringVar(&f.algorithm, "algorithm", "", "`NAME` of an algorithm, or all; default that of --limit")
+	flags.StringVar(&f.address, "target", target.Memory, "`TARGET` to send to")
+	flags.StringVar(&f.algorithm, "algorithm", "", "`NAME` of an algorithm, or all (default that of --limit)")
 	flags.StringVar(&f.limit, "limit", "20/s", "`LIMIT` that the target applies")
-	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated; default the whole ladder")
-	flags.BoolVar(&f.each, "each", false, "retry each request on its own, instead of only the first in line")
+	flags.StringArrayVar(&f.steps, "step", nil, "`REQUESTS@RATE` of a step; can be repeated (default the whole ladder)")
+	flags.BoolVar(&f.each, "each", false, "retry each request separately, instead of only the first in the queue")
 	flags.BoolVar(&f.virtual, "virtual", false, "run in virtual time, in this process")
-	flags.StringVar(&f.svg, "svg", "", "also write a picture of the durations to this file")
+	flags.StringVar(&f.svg, "svg", "", "also write a chart of the durations to this `FILE`")
 	output.AddFlag(c, &f.out)
 	output.CompleteFlag(c, "target", target.Addresses...)
 	names := []string{allAlgorithms}
@@ -117,7 +117,7 @@ func (f *rampFlags) limits() ([]headgate.Limit, error) {
 		return []headgate.Limit{limit}, nil
 	}
 	if !target.HasLimit(f.address, f.rule) {
-		return nil, errors.New("--algorithm: the target applies its own rule; say which limit that has with --limit")
+		return nil, errors.New("--algorithm: the target applies its own rule; want the limit of that rule in --limit")
 	}
 	var limits []headgate.Limit
 	for _, a := range rateAlgorithms() {
@@ -245,7 +245,7 @@ func (p *program) showRamp(f *rampFlags, report *rampReport) error {
 	return err
 }
 
-// rampChart returns a chart of the durations of the steps, compared with the time of the oracle.
+// rampChart returns a chart of the durations of the steps, compared with the times that the oracle expects.
 func rampChart(report *rampReport) *chart.BarChart {
 	c := &chart.BarChart{
 		Title: "How long a step takes with a limit of " + report.Limit, Parts: []string{"the oracle's time", "more than that"},

@@ -68,7 +68,7 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until 
 				return fmt.Errorf("--figure %q: want one of %s", o.figure, strings.Join(figureNames(), ", "))
 			}
 			if c.Flags().Changed("figure") && o.svg == "" {
-				return errors.New("--figure is the figure of a picture: want --svg too")
+				return errors.New("--figure is the figure in the chart of --svg: want --svg too")
 			}
 			if err := checkWritable(o.html, o.svg); err != nil {
 				return err
@@ -80,11 +80,11 @@ The exit code is 0, 1 on an error, and 130 after Ctrl-C, with the results until 
 	c.Flags().IntVar(&o.seed, "seed", o.seed, "seed instead of that of the scenario")
 	c.Flags().StringVar(&o.algorithm, "algorithm", "", "`NAME` of the one algorithm of the scenario to simulate")
 	c.Flags().StringVar(&o.mode, "mode", "", "`NAME` of the one mode of the scenario to simulate")
-	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this file")
+	c.Flags().StringVar(&o.html, "html", "", "also write a report with charts to this `FILE`")
 	c.Flags().IntVar(&o.parallel, "parallel", 0,
 		"how many modes and algorithms to simulate at the same time; each needs its own memory (default one per processor)")
-	c.Flags().StringVar(&o.svg, "svg", "", "also write a picture of a figure over time to this file")
-	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the picture: "+strings.Join(figureNames(), ", "))
+	c.Flags().StringVar(&o.svg, "svg", "", "also write a chart of a figure over time to this `FILE`")
+	c.Flags().StringVar(&o.figure, "figure", o.figure, "figure in the chart of --svg: "+strings.Join(figureNames(), ", "))
 	_ = c.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions(figureNames(), cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"seed", "parallel", "algorithm", "mode"} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions) // the flag exists
@@ -99,8 +99,8 @@ type simulateOptions struct {
 	algorithm string // the only algorithm to simulate, "" for all of the scenario
 	mode      string // the only mode to simulate, "" for all of the scenario
 	html      string // file of the report, "" for none
-	svg       string // file of a picture, "" for none
-	figure    string // the figure in the picture
+	svg       string // file of a chart, "" for none
+	figure    string // the figure in the chart
 	parallel  int
 }
 
@@ -131,8 +131,8 @@ func only[T fmt.Stringer](flag, name string, list []T) ([]T, error) {
 	return list[i : i+1], nil
 }
 
-// writePictures writes the report and the picture that the flags request.
-func (o *simulateOptions) writePictures(results *sim.Results) error {
+// writeCharts writes the report and the chart that the flags request.
+func (o *simulateOptions) writeCharts(results *sim.Results) error {
 	var errs []error
 	if o.html != "" {
 		var page bytes.Buffer
@@ -213,7 +213,7 @@ func (p *program) simulate(ctx context.Context, s *scenario.Scenario, o simulate
 	if err == nil && o.out == output.Table {
 		p.printSimulationNotes(results, time.Since(began))
 	}
-	if err := errors.Join(err, o.writePictures(results)); err != nil {
+	if err := errors.Join(err, o.writeCharts(results)); err != nil {
 		return err
 	}
 	if interrupted {

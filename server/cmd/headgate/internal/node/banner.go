@@ -2,33 +2,35 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 
 	"github.com/headgate/headgate/server/internal/conns"
 )
 
-// addresses returns the names and addresses of the listeners: name, address, name, address and so on.
-func (n *Node) addresses() []string {
-	var list []string
+// addresses returns the addresses of the listeners. The key of each is the listener's name.
+func (n *Node) addresses() (list []slog.Attr) {
+	add := func(name, addr string) { list = append(list, slog.String(name, addr)) }
 	if n.gateway != nil {
 		for i, addr := range n.gateway.Addrs() {
 			name := "gateway"
 			if i > 0 {
 				name = fmt.Sprintf("gateway%d", i+1)
 			}
-			list = append(list, name, conns.Join(addr))
+			add(name, conns.Join(addr))
 		}
 	}
 	for _, p := range n.service.protocols {
-		list = append(list, p.name, conns.Join(p.listener.Addr()))
+		add(p.name, conns.Join(p.listener.Addr()))
 	}
 	if n.admin != nil {
-		list = append(list, "admin", n.admin.addr())
+		add("admin", n.admin.addr())
 	}
 	if addr := n.fleet.GossipAddr(); addr != "" {
-		list = append(list, "gossip", addr)
+		add("gossip", addr)
 	}
 	return list
 }
@@ -36,19 +38,15 @@ func (n *Node) addresses() []string {
 // Listeners returns the addresses in use, by name.
 func (n *Node) Listeners() map[string]string {
 	byName := make(map[string]string)
-	for list := n.addresses(); len(list) > 0; list = list[2:] {
-		byName[list[0]] = list[1]
+	for _, a := range n.addresses() {
+		byName[a.Key] = a.Value.String()
 	}
 	return byName
 }
 
 // announce logs the addresses, and prints the first token and the banner.
 func (n *Node) announce() {
-	var args []any
-	for _, text := range n.addresses() {
-		args = append(args, text)
-	}
-	n.log.Info("listening", args...)
+	n.log.LogAttrs(context.Background(), slog.LevelInfo, "listening", n.addresses()...)
 	n.printFirstToken()
 	if n.options.Banner != nil {
 		_, _ = fmt.Fprint(n.options.Banner, n.banner())

@@ -42,25 +42,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	n.serveDecisionService(serveCtx, &tasks, stop)
 	n.maintainRules(serveCtx, &tasks)
-	if n.fileRules != nil {
-		tasks.Go(func() {
-			if err := watch.File(serveCtx, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
-				n.log.Error("rules file not watched", "err", err.Error())
-			}
-		})
-	}
-	if n.stores.Shared() {
-		tasks.Go(func() { n.stores.WatchServers(serveCtx) })
-		tasks.Go(func() { n.reportChanges(serveCtx) })
-	}
-	tasks.Go(func() { n.enforcement.run(serveCtx) })
-	tasks.Go(func() { n.overload.Run(serveCtx) })
-	tasks.Go(func() { n.reloadOnDemand(serveCtx) })
-	tasks.Go(func() { n.recordDecisions(serveCtx) })
-	if n.demoTraffic != nil {
-		tasks.Go(func() { n.demoTraffic.Run(serveCtx) })
-	}
-	tasks.Go(func() { watchProxies(serveCtx, n.identity, n.log) })
+	n.startBackgroundTasks(serveCtx, &tasks)
 	drainCtx, endDrain := context.WithCancel(context.WithoutCancel(ctx))
 	defer endDrain()
 	lastTasks.Go(func() { watchMemory(drainCtx, n.stores.Memory.Stats, n.log) }) // requests use the store while draining
@@ -91,6 +73,23 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
+// startBackgroundTasks starts the goroutines that serve no requests and do not maintain the rules.
+func (n *Node) startBackgroundTasks(ctx context.Context, tasks *sync.WaitGroup) {
+	run := func(task func(context.Context)) { tasks.Go(func() { task(ctx) }) }
+	run(n.enforcement.run)
+	run(n.overload.Run)
+	run(n.reloadOnDemand)
+	run(n.recordDecisions)
+	run(func(ctx context.Context) { watchProxies(ctx, n.identity, n.log) })
+	if n.stores.Shared() {
+		run(n.stores.WatchServers)
+		run(n.reportChanges)
+	}
+	if n.demoTraffic != nil {
+		run(n.demoTraffic.Run)
+	}
+}
+
 // waitForGateway returns when the gateway accepts connections, so that its address is announced only then.
 func (n *Node) waitForGateway(ctx context.Context) {
 	if n.gateway == nil {
@@ -108,6 +107,11 @@ func (n *Node) maintainRules(ctx context.Context, tasks *sync.WaitGroup) {
 		tasks.Go(func() { n.admin.certificates.Watch(ctx, n.admin.checkEvery, n.log.With("listener", "admin")) })
 	}
 	if n.followedRules == nil { // the rules come from a file
+		tasks.Go(func() {
+			if err := watch.File(ctx, n.config.Rules, watch.Options{Logger: n.log}, n.fileRules.reload); err != nil {
+				n.log.Error("rules file not watched", "err", err.Error())
+			}
+		})
 		if n.rulesService.api.Load() != nil {
 			tasks.Go(func() { n.heartbeatLoop(ctx) })
 		}

@@ -3,6 +3,8 @@ package output
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -38,6 +40,15 @@ func OrDash(text string) string {
 		return "-"
 	}
 	return text
+}
+
+// FormatAttributes formats attributes as "name=value", sorted by name and separated by spaces.
+func FormatAttributes(attributes map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		list = append(list, name+"="+attributes[name])
+	}
+	return strings.Join(list, " ")
 }
 
 // Plural returns a count with its noun: "1 rule", "2 rules".

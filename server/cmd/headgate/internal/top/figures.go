@@ -148,9 +148,6 @@ type RuleRate struct {
 	Spark            []uint64
 }
 
-// rateSteps is the number of steps over which rates are averaged.
-const rateSteps = 10
-
 // limits reports whether a rule limits a client whose name contains a text.
 func (f *Figures) limits(rule, search string) bool {
 	return slices.ContainsFunc(f.Clients, func(c traffic.ClientCount) bool {
@@ -158,8 +155,8 @@ func (f *Figures) limits(rule, search string) bool {
 	})
 }
 
-// Rates returns the rates of the rules whose name contains a text, or that limit such a client, in the order of
-// requests or denials.
+// Rates returns the rates of the rules whose name contains the search, or that limit a client whose name contains it.
+// They are sorted by requests or denials.
 func (f *Figures) Rates(order Order, search string) []RuleRate {
 	step := f.step()
 	var list []RuleRate
@@ -191,7 +188,10 @@ func (f *Figures) step() time.Duration {
 	return step
 }
 
-// rate returns the mean of the last numbers of a series, per second.
+// rateSteps is the number of steps over which rates are averaged.
+const rateSteps = 10
+
+// rate returns the mean of the last rateSteps numbers of a series, per second.
 func rate(list []uint64, step time.Duration) float64 {
 	n := min(len(list), rateSteps)
 	if n == 0 {

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Fetch returns the current figures.
 	Fetch func(ctx context.Context, q Query) (*Figures, error)
-	// Query is the first query; the person can change its Order and Search.
+	// Query is the first query; the user can change its Order and Search.
 	Query  Query
 	Server string // the name of the rules service
 	In     io.Reader
@@ -22,7 +22,7 @@ type Options struct {
 // refreshEvery is the interval in which figures are fetched.
 const refreshEvery = time.Second
 
-// Run shows figures until the person quits or ctx ends.
+// Run shows figures until the user quits or ctx ends.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,15 +15,15 @@ func sparkline(list []uint64, width int) string {
 	if len(list) > width {
 		list = list[len(list)-width:]
 	}
-	var most uint64
+	var highest uint64
 	for _, n := range list {
-		most = max(most, n)
+		highest = max(highest, n)
 	}
 	line := make([]rune, len(list))
 	for i, n := range list {
 		line[i] = bars[0]
-		if most > 0 {
-			line[i] = bars[n*uint64(len(bars)-1)/most]
+		if highest > 0 {
+			line[i] = bars[n*uint64(len(bars)-1)/highest]
 		}
 	}
 	return string(line)
@@ -115,15 +115,17 @@ func (s *screen) addTables(add func(string, ...any)) {
 	s.addNodes(add, nodes)
 }
 
-// linesOf returns the lines of a list, at most most. The last one says how many elements are left out.
-func linesOf(list, most int) int { return min(list, max(most, 1)) }
+// linesOf returns the number of lines for a list with n elements: at most maxLines, and at least one.
+func linesOf(n, maxLines int) int { return min(n, max(maxLines, 1)) }
 
-// shownOf returns how many elements of a list to show in its lines, and how many are left out.
-func shownOf(list, lines int) (shown, more int) {
-	if list > lines && lines > 1 {
+// shownOf returns how many of n elements to show in the given number of lines, and how many are left out. If elements
+// are left out, the last line is for their number.
+func shownOf(n, lines int) (shown, more int) {
+	if n > lines && lines > 1 {
 		lines--
 	}
-	return min(list, lines), list - min(list, lines)
+	shown = min(n, lines)
+	return shown, n - shown
 }
 
 // addRules adds rules. more is the number of rules that are not in rates.
