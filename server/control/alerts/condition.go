@@ -1,6 +1,9 @@
 package alerts
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Severity is the urgency of an alert.
 type Severity string
@@ -45,11 +48,6 @@ func Conditions() []*Condition {
 }
 
 func condition(name string, severity Severity, after time.Duration) *Condition {
-	page := []byte(name)
-	for i := range page {
-		if page[i] == '_' {
-			page[i] = '-'
-		}
-	}
-	return &Condition{Name: name, Severity: severity, For: after, Runbook: "docs/runbooks/" + string(page) + ".md"}
+	page := "docs/runbooks/" + strings.ReplaceAll(name, "_", "-") + ".md"
+	return &Condition{Name: name, Severity: severity, For: after, Runbook: page}
 }

@@ -87,8 +87,8 @@ func acceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if name = strings.TrimSpace(name); name == "gzip" || name == "*" {
-			weight = strings.ReplaceAll(weight, " ", "") // a weight of 0 means that gzip is not accepted
-			return weight != "q=0" && !strings.HasPrefix(weight, "q=0.000") && weight != "q=0.0" && weight != "q=0.00"
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.ReplaceAll(weight, " ", ""), "q="), 64)
+			return err != nil || q > 0 // without a weight, gzip is accepted
 		}
 	}
 	return false

@@ -88,7 +88,6 @@ type partReader struct {
 }
 
 // endMark is the beginning of the last line of a part.
-
 var endMark = []byte(`{"end":true,`)
 
 func (p *partReader) Read(buffer []byte) (int, error) {
