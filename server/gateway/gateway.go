@@ -184,13 +184,13 @@ func (g *Gateway) Started() <-chan struct{} { return g.started }
 // Serve serves requests until the context ends or Shutdown is called, and returns when the shutdown has ended. When the
 // context ends, Serve calls Shutdown with a timeout of Config.DrainTimeout. The error is nil if no request was cut off.
 func (g *Gateway) Serve(ctx context.Context) error {
-	failed, err := g.start()
+	serveErrs, err := g.start()
 	if err != nil {
 		return err
 	}
 	select {
 	case <-ctx.Done():
-	case err = <-failed:
+	case err = <-serveErrs:
 	case <-g.finished:
 		return g.result
 	}
@@ -212,11 +212,11 @@ func (g *Gateway) start() (<-chan error, error) {
 	g.state = stateServing
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
-	failed := make(chan error, len(g.listeners))
+	serveErrs := make(chan error, len(g.listeners))
 	for _, ls := range g.listeners {
 		g.running.Go(func() {
 			if err := ls.serve(); !errors.Is(err, http.ErrServerClosed) && !g.draining.Load() {
-				failed <- fmt.Errorf("gateway: listener %s: %w", ls.config.Address, err)
+				serveErrs <- fmt.Errorf("gateway: listener %s: %w", ls.config.Address, err)
 			}
 		})
 		if ls.certificates != nil {
@@ -236,7 +236,7 @@ func (g *Gateway) start() (<-chan error, error) {
 	}
 	g.ready.Store(true)
 	close(g.started)
-	return failed, nil
+	return serveErrs, nil
 }
 
 // A monotonicClock measures the time since it was started. It never returns 0, which fields use for "not set".

@@ -34,7 +34,7 @@ func NewToken(text string) (*Token, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case len(text) < MinToken:
-		return nil, fmt.Errorf("%w: %d characters are too few: want one line of at least %d, better 32 random ones",
+		return nil, fmt.Errorf("%w: %d characters are too few: want one line of at least %d, preferably 32 random ones",
 			ErrToken, len(text), MinToken)
 	case len(text) > MaxToken:
 		return nil, fmt.Errorf("%w: more than %d characters: want one line", ErrToken, MaxToken)

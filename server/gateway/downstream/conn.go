@@ -44,18 +44,18 @@ type conn struct {
 
 // A link groups the network connections that a conn uses.
 type link struct {
-	raw    net.Conn    // the accepted connection
-	rwc    net.Conn    // raw, or TLS over raw
-	slot   *conns.Conn // counts raw in the limits on connections; nil if it is not counted
-	socket *socket     // for writing to raw; nil with TLS, or if raw is not a socket
-	remote string
-	tls    *tls.ConnectionState
+	raw     net.Conn    // the accepted connection
+	rwc     net.Conn    // raw, or TLS over raw
+	counted *conns.Conn // counts raw in the limits on connections; nil if raw is not counted
+	socket  *socket     // for writing to raw; nil with TLS, or if raw is not a socket
+	remote  string
+	tls     *tls.ConnectionState
 
 	hasWriteDeadline bool // rwc has a write deadline
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, link: link{raw: nc, rwc: nc, slot: conns.Of(nc)}, openedAt: s.now()}
+	c := &conn{server: s, link: link{raw: nc, rwc: nc, counted: conns.Of(nc)}, openedAt: s.now()}
 	c.in.pool = &s.buffers
 	return c
 }

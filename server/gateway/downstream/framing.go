@@ -14,24 +14,24 @@ import (
 // not report the header that it ignores. So the scanner reads all bytes of the connection. If a body contains text that
 // looks like such a header, the connection is closed unnecessarily, which is harmless.
 type framingScanner struct {
-	length, coding lineScanner // for Content-Length and for Transfer-Encoding
+	contentLength, transferEncoding lineScanner
 }
 
 // scan scans the next bytes of the connection.
 func (f *framingScanner) scan(b []byte) {
-	f.length.scan(b, "\ncontent-length:")
-	f.coding.scan(b, "\ntransfer-encoding:")
+	f.contentLength.scan(b, "\ncontent-length:")
+	f.transferEncoding.scan(b, "\ntransfer-encoding:")
 }
 
 // closes reports whether the connection must be closed after the response to a request.
 func (f *framingScanner) closes(r *http.Request) bool {
 	switch {
 	case len(r.TransferEncoding) > 0:
-		return f.length.found.Load()
+		return f.contentLength.found.Load()
 	case r.ProtoAtLeast(1, 1):
 		return false
 	default:
-		return f.coding.found.Load() // HTTP/1.0 has no Transfer-Encoding, and net/http ignores it
+		return f.transferEncoding.found.Load() // HTTP/1.0 has no Transfer-Encoding, and net/http ignores it
 	}
 }
 

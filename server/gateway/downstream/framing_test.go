@@ -83,14 +83,14 @@ func TestFramingIsSeenAcrossReads(t *testing.T) {
 			for _, piece := range []string{head[:i], head[i:j], head[j:]} {
 				f.scan([]byte(piece))
 			}
-			if !f.length.found.Load() || f.coding.found.Load() {
-				t.Fatalf("in %q, %q, %q: got %t, %t; want a length alone", head[:i], head[i:j], head[j:], f.length.found.Load(), f.coding.found.Load())
+			if !f.contentLength.found.Load() || f.transferEncoding.found.Load() {
+				t.Fatalf("in %q, %q, %q: got %t, %t; want a length alone", head[:i], head[i:j], head[j:], f.contentLength.found.Load(), f.transferEncoding.found.Load())
 			}
 		}
 	}
 	var f framingScanner
 	f.scan([]byte(strings.ReplaceAll(head, "\nContent-Length", "\nContent Length")))
-	if f.length.found.Load() {
+	if f.contentLength.found.Load() {
 		t.Error("a length was seen, want none")
 	}
 }

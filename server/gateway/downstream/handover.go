@@ -59,9 +59,9 @@ func (h *handover) Addr() net.Addr { return h.addr }
 func (c *conn) handOver() bool {
 	c.clearReadDeadline()
 	c.link.clearWriteDeadline()
-	if slot := c.link.slot; slot != nil {
-		slot.SetKind(conns.Busy)
-		slot.SetHolder(nil) // from now on net/http reports its state
+	if counted := c.link.counted; counted != nil {
+		counted.SetKind(conns.Busy)
+		counted.SetHolder(nil) // from now on net/http reports its state
 	}
 	rest := c.in.bytes()
 	if len(rest) == 0 {

@@ -44,13 +44,25 @@ type readResult uint8
 const (
 	connEnded   readResult = iota // there is no further request
 	connIdle                      // no further request has arrived for Server.handOverAfter
-	requestRead                   // there is a request that this package serves
+	requestRead                   // there is a request
 	forNetHTTP                    // net/http must serve the connection
 )
 
 // next reads the head of the next request.
 func (c *conn) next() readResult {
 	fresh := c.state.Load() == stateFresh
+	if result := c.awaitRequest(fresh); result != requestRead {
+		return result
+	}
+	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
+		return connEnded // the server has closed the connection
+	}
+	return c.readHead(fresh)
+}
+
+// awaitRequest waits for the first bytes of the next request, and returns requestRead when they have arrived. fresh
+// means that nothing has arrived on the connection yet.
+func (c *conn) awaitRequest(fresh bool) readResult {
 	timeout := c.server.IdleTimeout // 0 means none
 	if fresh {
 		timeout = c.server.HeaderTimeout
@@ -75,9 +87,11 @@ func (c *conn) next() readResult {
 			return connEnded
 		}
 	}
-	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
-		return connEnded // the server has closed the connection
-	}
+	return requestRead
+}
+
+// readHead reads the head of a request whose first bytes have arrived, and parses it.
+func (c *conn) readHead(fresh bool) readResult {
 	scanned := 0
 	begun := time.Duration(0) // when the first piece of the head arrived; 0 if the head may be complete
 	for {

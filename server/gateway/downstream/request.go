@@ -153,7 +153,7 @@ func (h *requestHead) fill(r *http.Request, u *url.URL, text string, values []st
 			continue
 		}
 		values[i] = f.Value.Text(text)
-		r.Header[name] = values[i : i+1 : i+1]
+		r.Header[name] = values[i : i+1 : i+1] // with capacity 1, so that append does not overwrite the next value
 	}
 	if h.noCache && r.Header["Pragma"][0] == "no-cache" {
 		if _, ok := r.Header["Cache-Control"]; !ok {

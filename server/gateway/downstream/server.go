@@ -148,8 +148,8 @@ func (s *Server) accept(l net.Listener) error {
 
 func (s *Server) open(nc net.Conn) {
 	c := newConn(s, nc)
-	if c.link.slot != nil {
-		c.link.slot.SetHolder(c)
+	if c.link.counted != nil {
+		c.link.counted.SetHolder(c)
 	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}

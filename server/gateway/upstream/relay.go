@@ -87,7 +87,7 @@ func (rt *roundTrip) copyFields(h http.Header) {
 			continue
 		}
 		values[i] = value
-		h[name] = values[i : i+1 : i+1]
+		h[name] = values[i : i+1 : i+1] // with capacity 1, so that append does not overwrite the next value
 	}
 }
 

@@ -52,7 +52,18 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 	dst = append(dst, host...)
 	dst = append(dst, "\r\n"...)
 	dst = b.appendFraming(dst, method, r, h)
+	dst, err := h.appendClientFields(dst, r)
+	if err != nil {
+		return dst, err
+	}
+	if dst, err = h.appendFields(dst); err != nil {
+		return dst, err
+	}
+	return append(dst, "\r\n"...), nil
+}
 
+// appendClientFields appends the headers of the client's request, without hop-by-hop fields and those that h sets.
+func (h *Head) appendClientFields(dst []byte, r *http.Request) ([]byte, error) {
 	connection := r.Header["Connection"] // lists the names of further hop-by-hop fields
 	for name, values := range r.Header {
 		if http1.IsReserved(name) || h.sets(name) {
@@ -75,6 +86,11 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 	if te := r.Header["Te"]; te != nil && http1.HasElement(te, "trailers") {
 		dst = append(dst, "TE: trailers\r\n"...)
 	}
+	return dst, nil
+}
+
+// appendFields appends the headers that h sets.
+func (h *Head) appendFields(dst []byte) ([]byte, error) {
 	for _, f := range h.Fields {
 		switch {
 		case f.Value == "":
@@ -88,7 +104,7 @@ func appendHead(dst []byte, r *http.Request, h *Head, b *requestBody) ([]byte, e
 		}
 		dst = http1.AppendField(dst, f.Name, f.Value)
 	}
-	return append(dst, "\r\n"...), nil
+	return dst, nil
 }
 
 // sets reports whether the caller sets or removes headers of this name.

@@ -178,11 +178,7 @@ func (b *body) takeTrailers(c *Conn, fields []hpack.HeaderField) bool {
 	for i := range fields {
 		f := &fields[i]
 		name := c.reader.canonical(f.Name) // "" for names that begin with a colon, too
-		if name == "" || !isValue(f.Value) {
-			return false
-		}
-		switch name {
-		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		if name == "" || !isValue(f.Value) || isConnectionField(name) {
 			return false
 		}
 		b.trailers[name] = append(b.trailers[name], f.Value)

@@ -26,6 +26,17 @@ func lowerNames(canonical ...string) map[string]string {
 	return m
 }
 
+// isConnectionField reports whether a field, given by its canonical name, is about an HTTP/1.1 connection. HTTP/2 has
+// no such fields.
+func isConnectionField(canonical string) bool {
+	switch canonical {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		return true
+	default:
+		return false
+	}
+}
+
 const (
 	// maxNames is the maximum number of other names whose canonical form a connection stores, and maxName the maximum
 	// length of such a name.

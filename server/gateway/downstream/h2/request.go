@@ -62,7 +62,7 @@ func (m *requestMemory) fill(c *Conn, b *headerBlock) bool {
 			continue
 		}
 		m.values[i] = f.Value
-		r.Header[name] = m.values[i : i+1 : i+1]
+		r.Header[name] = m.values[i : i+1 : i+1] // with capacity 1, so that append does not overwrite the next value
 	}
 	if m.pseudo.authority == "" {
 		m.pseudo.authority = host
@@ -131,9 +131,10 @@ func (m *requestMemory) takePseudo(fields []hpack.HeaderField) (rest []hpack.Hea
 // checkField records Content-Length and Expect. It returns false if a field is not allowed in HTTP/2 or if its value is
 // invalid.
 func (m *requestMemory) checkField(name, value string) bool {
+	if isConnectionField(name) {
+		return false
+	}
 	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
-		return false // HTTP/2 has no such fields
 	case "Te":
 		return value == "trailers"
 	case "Content-Length":

@@ -22,13 +22,13 @@ type response struct {
 
 	responsewriter.Preset
 	responsewriter.Timeout
-	status    int   // 0 until the handler has written the header
-	bodyless  bool  // no body is sent, because of the status or the method HEAD
-	forbidden bool  // writing a body is an error, because of the status
-	sent      bool  // the header was sent
-	ended     bool  // the end of the stream was sent
-	written   int64 // bytes of the body that the handler has written
-	err       error // why sending has failed
+	status        int   // 0 until the handler has written the header
+	bodyless      bool  // no body is sent, because of the status or the method HEAD
+	bodyForbidden bool  // writing a body is an error, because of the status
+	sent          bool  // the header was sent
+	ended         bool  // the end of the stream was sent
+	written       int64 // bytes of the body that the handler has written
+	err           error // why sending has failed
 }
 
 const (
@@ -53,7 +53,7 @@ func (w *response) begin(r *http.Request) {
 	w.block, w.out = w.block[:0], w.out[:0]
 	w.ResetPreset()
 	w.Timeout = responsewriter.NewTimeout(w.stream.conn.server.WriteTimeout)
-	w.bodyless, w.forbidden = r.Method == http.MethodHead, false
+	w.bodyless, w.bodyForbidden = r.Method == http.MethodHead, false
 	w.status, w.sent, w.ended, w.written, w.err = 0, false, false, 0, nil
 }
 
@@ -88,7 +88,7 @@ func (w *response) WriteHeader(status int) {
 	default:
 		w.HeaderWritten, w.status = true, status
 		if http1.BodyForbidden(status) {
-			w.bodyless, w.forbidden = true, true
+			w.bodyless, w.bodyForbidden = true, true
 		}
 		w.ReadHeader(w.header)
 		w.beginBlock()
@@ -108,7 +108,7 @@ func write[T string | []byte](w *response, p T) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if w.forbidden {
+	if w.bodyForbidden {
 		return 0, http.ErrBodyNotAllowed
 	}
 	n := len(p)

@@ -36,7 +36,7 @@ func appendLines(dst, lines []byte) []byte {
 // appendHeader encodes the fields of Header.
 func (w *response) appendHeader() {
 	for name, lines := range w.header {
-		omitted := w.Replaces(name) || name == "Content-Length" && w.forbidden ||
+		omitted := w.Replaces(name) || name == "Content-Length" && w.bodyForbidden ||
 			name == "Content-Type" && w.status == http.StatusNotModified
 		if !omitted {
 			w.appendValues(name, lines)
@@ -47,11 +47,7 @@ func (w *response) appendHeader() {
 // appendValues encodes the values of a field. It omits fields that HTTP/2 does not allow, and unannounced trailers,
 // whose names are not tokens because they contain a colon (http.TrailerPrefix).
 func (w *response) appendValues(name string, lines []string) {
-	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
-		return
-	}
-	if len(lines) == 0 || !http1.IsToken(name) {
+	if len(lines) == 0 || isConnectionField(name) || !http1.IsToken(name) {
 		return
 	}
 	for _, value := range lines {
@@ -64,7 +60,7 @@ func (w *response) endBlock(whole bool) {
 	if !w.NoSniff && len(w.out) > 0 {
 		w.block = appendField(w.block, "Content-Type", http.DetectContentType(w.out))
 	}
-	if whole && w.Length < 0 && !w.forbidden && (!w.bodyless || w.written > 0) && len(w.Trailers) == 0 {
+	if whole && w.Length < 0 && !w.bodyForbidden && (!w.bodyless || w.written > 0) && len(w.Trailers) == 0 {
 		var digits [20]byte
 		w.block = appendField(w.block, []byte("Content-Length"), strconv.AppendInt(digits[:0], w.written, 10))
 	}
