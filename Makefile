@@ -44,25 +44,12 @@ run := -count=1 -vet=off -timeout 20m
 # How many packages are tested at once. Most of the time their tests wait for servers, so there may be more than cores.
 packages = $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 
-# The directories of packages with tests.
-tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' work)
+# Test files that check more without the race detector, or with larger numbers: they say so by the build tag !race or by importing
+# internal/racing. Their tests run without it, too.
+unraced = $(shell grep -rlE --include='*_test.go' --exclude-dir={bench,examples,tools} '^//go:build !race|/headgate/internal/racing"' .)
 
-# The packages that use neither goroutines nor what synchronizes them, and whose tests do not, either: the race detector cannot find
-# anything in them, and takes up to ten times as long. In algorithm, only the tests have goroutines, which share nothing; its one type for
-# concurrent use is tested with the race detector in memstore.
-sequential = $(shell for dir in $(tested); do \
-	[[ $$dir != $(CURDIR)/algorithm ]] && grep -qE '^\s*go [a-z]|\.Go\b|"sync(/atomic)?"|"testing/synctest"|"net/http' "$$dir"/*.go || echo "$$dir"; done)
-
-# The packages that are tested with the race detector.
-concurrent = $(filter-out $(sequential),$(tested))
-
-# Tests of commands which compute in one goroutine, as demo does, and of simulations, which run one goroutine at a time: the race detector
-# finds nothing and takes ten to thirty times as long.
-computing := ^(TestCommandScripts|TestExamplesInTheHelpWork|TestSameSeedGivesTheSameResults|TestSoakSweepHoldsInvariants|$\
-TestSweepFindsPlantedBugs|TestRegionsGiveTheSameResultsAgain|TestAsyncAdmitsTheLimitAfterOutages)$$
-
-# The packages whose tests do more, or hold tighter bounds, without the race detector.
-withoutrace = $(shell grep -rlE --include='*_test.go' --exclude-dir=bench --exclude-dir=examples '^//go:build.*!race|RaceEnabled' . | xargs -n1 dirname | sort -u | sed 's|^\.|$(CURDIR)|')
+# Packages that read and write sockets by other system calls without the race detector. All of their tests run without it, too.
+sockets = $(shell grep -rl --include='*.go' '/internal/nonblock"' server) server/internal/nonblock/doc.go
 
 # The packages whose tests start no server: they neither import the helpers that do nor look for a program.
 serverless = $(shell go list -f '{{.Dir}} {{.TestImports}} {{.XTestImports}}' work | grep -vE '/(redistest|pgtest)\b' | \
@@ -139,18 +126,22 @@ check: need-go ## Vet everything and run the tests that need no server, with sho
 # Two lines of steps run at once, since tests wait more than they compute.
 .PHONY: test
 test: need-go ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
-	@$(MAKE) --no-print-directory -k -j 2 test-concurrent test-others
+	@$(MAKE) --no-print-directory -k -j 2 test-raced test-others
 
-.PHONY: test-concurrent test-others
-test-concurrent: need-go need-proxies
+# With -trimpath, another checkout finds in the build cache what this one compiled.
+test check test-raced test-others: export GOFLAGS += -trimpath
+
+.PHONY: test-raced test-others
+test-raced: need-go need-proxies
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
-	$(GO_TEST) $(run) -p $(packages) $(race) -skip '$(computing)' $(GOTEST_FLAGS) $(concurrent)
+	$(GO_TEST) $(run) -p $(packages) $(race) $(GOTEST_FLAGS) work
 
-# Without the race detector: packages in which it finds nothing, and tests that it would distort, or that are at full size only here.
 test-others: need-go need-proxies ui-test
 	go vet work
-	$(GO_TEST) $(run) -p $(packages) $(GOTEST_FLAGS) $(sort $(sequential) $(withoutrace))
-	$(GO_TEST) $(run) -run '$(computing)' $(GOTEST_FLAGS) ./server/cmd/headgate ./server/sim
+	@echo "go test, without the race detector, of the test files that check more then"; [[ -z "$(race)" ]] || \
+		$(GO_TEST) $(run) -run "^($$(sed -nE 's/^func ((Test|Example|Fuzz)\w*)\(.*/\1/p' $(unraced) | sort -u | paste -sd'|'))$$" \
+			$(GOTEST_FLAGS) $(sort $(dir $(unraced)))
+	[[ -z "$(race)" ]] || $(GO_TEST) $(run) $(GOTEST_FLAGS) $(addprefix ./,$(sort $(dir $(sockets))))
 	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
 	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
 	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...'

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/changetest"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/stepstore"
 	"github.com/headgate/headgate/limittest"
 )
@@ -18,7 +19,7 @@ func TestChangedLimitsAgreeWithOracle(t *testing.T) {
 	switch {
 	case os.Getenv("HEADGATE_SOAK") == "1":
 		steps = 1_000_000
-	case raceDetected || testing.Short():
+	case racing.Enabled || testing.Short():
 		steps = 20_000
 	}
 	clock := limittest.NewClock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 const seed = 20260101
@@ -14,7 +15,7 @@ const seed = 20260101
 // histories is how many histories of historySteps each test draws of an algorithm: 200,000 steps, or a tenth of that
 // with the race detector, which finds nothing in pure steps, and with -short.
 func histories() int {
-	if raceDetected || testing.Short() {
+	if racing.Enabled || testing.Short() {
 		return 500
 	}
 	return 5000

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // A duel has the sliding window and the sliding log decide the same requests of one client, each with its own state.
@@ -188,7 +189,7 @@ func TestSoakSlidingWindowAgainstLog(t *testing.T) {
 	switch {
 	case os.Getenv("HEADGATE_SOAK") == "1":
 		v.requests = 410e6
-	case raceDetected || testing.Short():
+	case racing.Enabled || testing.Short():
 		v.requests = 1e6
 	}
 	total := v.run(t)
@@ -205,7 +206,7 @@ func TestSoakSlidingWindowAgainstLog(t *testing.T) {
 // is no error that they do: neither admits more on the whole, but not the same requests.
 func TestSoakSlidingWindowNearTheLimit(t *testing.T) {
 	requests := int64(1_000_000)
-	if raceDetected || testing.Short() {
+	if racing.Enabled || testing.Short() {
 		requests /= 10
 	}
 	for _, load := range []float64{0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 2} {

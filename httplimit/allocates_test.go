@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/rules"
 )
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	off := httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}
 	for _, tt := range []struct {
 		name   string

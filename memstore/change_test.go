@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/changetest"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/limittest"
 )
 
@@ -20,7 +21,7 @@ func TestChangedLimitsAgreeWithOracle(t *testing.T) {
 	switch {
 	case os.Getenv("HEADGATE_SOAK") == "1":
 		steps = 1_000_000
-	case slower > 1: // one goroutine makes the steps
+	case racing.Enabled: // one goroutine makes the steps
 		steps = 5_000
 	case testing.Short():
 		steps = 20_000

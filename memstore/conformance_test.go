@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 )
@@ -21,5 +22,5 @@ func TestStoreIsALimiter(t *testing.T) {
 			}
 		})
 		return s
-	}, limittest.Options{Steps: 500 / memstore.Slower})
+	}, limittest.Options{Steps: 500 / racing.Slower})
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // While the table grows under them, goroutines take from every key more often than its limit allows. A split that lost
@@ -14,7 +16,7 @@ func TestGrowthLosesNothing(t *testing.T) {
 	for _, limit := range []string{"5/h", "5/h gcra", "5/d fixed-window", "5/d fixed-window staggered", "5/h sliding-window"} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			const keys, goroutines, each, want = 40_000 / slower, 8, 2, 5
+			const keys, goroutines, each, want = 40_000 / racing.Slower, 8, 2, 5
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now})
 			b := bind(t, s, limit)
@@ -49,7 +51,7 @@ func TestGrowthLosesNothing(t *testing.T) {
 func TestSweepingLosesNothing(t *testing.T) {
 	clock := &fakeClock{}
 	s := newStore(t, Options{Now: clock.Now})
-	const steady = 2_000 / slower
+	const steady = 2_000 / racing.Slower
 	long, short := bind(t, s, "50/d"), bind(t, s, "1000/s")
 	admitted := make([]atomic.Int32, steady)
 	stop := make(chan struct{})
@@ -96,7 +98,7 @@ func TestTableShrinksWhenKeysDie(t *testing.T) {
 	clock := &fakeClock{}
 	s := newStore(t, Options{Now: clock.Now})
 	b := bind(t, s, "10/s")
-	const keys = 600_000 / slower
+	const keys = 600_000 / racing.Slower
 	for i := range keys {
 		b.Allow(key(i))
 	}
@@ -111,7 +113,7 @@ func TestTableShrinksWhenKeysDie(t *testing.T) {
 	if got.Keys != 0 {
 		t.Errorf("after all have died: Keys = %d, want 0", got.Keys)
 	}
-	if slower == 1 && got.Bytes > full.Bytes/2 {
+	if racing.Slower == 1 && got.Bytes > full.Bytes/2 {
 		t.Errorf("after all have died: %d bytes, want less than half of %d", got.Bytes, full.Bytes)
 	}
 	b.Allow("one more") // the table still works

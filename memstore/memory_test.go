@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/memstore/internal/hashindex"
 )
 
@@ -17,9 +18,9 @@ func TestMemoryStaysWithinItsLimit(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.SetLimit(s.budget.Limit() / slower)
+			s.budget.SetLimit(s.budget.Limit() / racing.Slower)
 			b := bind(t, s, limit)
-			const perGoroutine = 120_000 / slower
+			const perGoroutine = 120_000 / racing.Slower
 			var wg sync.WaitGroup
 			for g := range 4 {
 				wg.Go(func() {
@@ -104,16 +105,16 @@ func TestMemoryPressureSparesDeniedKeys(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.SetLimit(s.budget.Limit() / slower)
+			s.budget.SetLimit(s.budget.Limit() / racing.Slower)
 			b := bind(t, s, limit)
-			const abusers = 500 / slower
+			const abusers = 500 / racing.Slower
 			for i := range abusers {
 				name := "abuser-" + key(i)
 				for range 3 {
 					b.Allow(name)
 				}
 			}
-			for i := range 420_000 / slower {
+			for i := range 420_000 / racing.Slower {
 				b.Allow(key(i))
 			}
 			if s.Stats().Evictions == 0 {
@@ -134,7 +135,7 @@ func TestMemoryFullOfDeniedKeysRefusesNewOnes(t *testing.T) {
 			t.Parallel()
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
-			s.budget.SetLimit(s.budget.Limit() / slower)
+			s.budget.SetLimit(s.budget.Limit() / racing.Slower)
 			b := bind(t, s, limit)
 			refused := -1
 			for i := range 1_000_000 {
@@ -180,7 +181,7 @@ func TestMemoryOfRecordsIsGivenBack(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now})
-			for i := range 5_000 / slower {
+			for i := range 5_000 / racing.Slower {
 				for range 5 {
 					take(t, s, key(i), limit, 1)
 					clock.advance(time.Microsecond)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // Making room for one key of a TakeAll must not drop another: idle tenants meet ever new clients.
@@ -20,7 +21,7 @@ func TestTakeAllKeepsItsKeysWhileItMakesRoom(t *testing.T) {
 		s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 		r := rand.New(rand.NewPCG(1, 4))
 		var dst []headgate.Decision
-		for range 200_000 / slower {
+		for range 200_000 / racing.Slower {
 			clock.advance(time.Millisecond)
 			checks := []headgate.Check{
 				{Key: "tenant-" + strconv.Itoa(r.IntN(20_000)), Limit: headgate.MustParseLimit(limit), Cost: 1},
@@ -79,7 +80,7 @@ func TestMovedEntryIsChargedOnce(t *testing.T) {
 			}
 		})
 	}
-	for i := range 400_000 / slower {
+	for i := range 400_000 / racing.Slower {
 		b.Allow("other-" + key(i))
 	}
 	close(stop)
@@ -121,7 +122,7 @@ func TestFullMemoryStillServesKnownKeysAndOtherKinds(t *testing.T) {
 			clock := &fakeClock{}
 			s := newStore(t, Options{Now: clock.Now, MaxBytes: minBytes})
 			b := bind(t, s, flood)
-			for i := range 500_000 / slower {
+			for i := range 500_000 / racing.Slower {
 				if _, err := b.Take(context.Background(), key(i), 1); err != nil {
 					t.Fatalf("%s: %v, want another key to make room", key(i), err)
 				}
@@ -217,7 +218,7 @@ func TestClockJumpsWhileDecisionsAreUnderWay(t *testing.T) {
 		})
 	}
 	jumps := int64(0)
-	for deadline := time.Now().Add(2 * time.Second / slower); time.Now().Before(deadline); jumps++ {
+	for deadline := time.Now().Add(2 * time.Second / racing.Slower); time.Now().Before(deadline); jumps++ {
 		for before := admitted.Load(); admitted.Load() == before && time.Now().Before(deadline); {
 			runtime.Gosched()
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // Whatever the interleaving and the clock, TakeAll takes from all of its keys or from none, and no key passes burst +
@@ -26,7 +27,7 @@ func TestSoakTakeAllTakesAllOrNone(t *testing.T) {
 		{"full memory", true, 20_000_000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			rounds := 150_000 / slower
+			rounds := 150_000 / racing.Slower
 			if soaking() {
 				rounds = tt.rounds
 			}
@@ -74,7 +75,7 @@ func newTakeAllSoak(t *testing.T, full bool) *takeAllSoak {
 	clock := newShuffledClock()
 	s := &takeAllSoak{
 		Store: newStore(t, Options{Now: clock.Now}), t: t, clock: clock, full: full,
-		clients: make([]soakClient, 20_000/slower), shared: make([]soakKey, soakShared),
+		clients: make([]soakClient, 20_000/racing.Slower), shared: make([]soakKey, soakShared),
 	}
 	records := len(s.clients) / 2
 	if full { // two thirds of it are for records, and the twins take half of the rest

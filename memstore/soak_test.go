@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // A shuffledClock runs ahead by a little with every reading, and hands its readings out of order: some come late by up
@@ -50,7 +51,7 @@ func (c *shuffledClock) Now() time.Time {
 // decisions, else 10⁷.
 func TestSoakNeverMoreThanBurstPlusRate(t *testing.T) {
 	const keys, goroutines = 5_000, 1_000
-	decisions := 10_000_000 / slower
+	decisions := 10_000_000 / racing.Slower
 	if testing.Short() {
 		decisions /= 10
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // A key that comes with others may need room, and to make it the others are moved. What is taken from them is taken
@@ -14,7 +15,7 @@ func TestTakeAllWhileItsOwnKeysAreMoved(t *testing.T) {
 	s := newStore(t, Options{Now: clock.Now})
 	ctx := context.Background()
 	limit := headgate.MustParseLimit("90000/d")
-	const old, rounds = 15, 8_000 + 32_000/slower
+	const old, rounds = 15, 8_000 + 32_000/racing.Slower
 	checks := make([]headgate.Check, old+1)
 	for i := range checks {
 		checks[i] = headgate.Check{Key: "old" + key(i), Limit: limit, Cost: 1}

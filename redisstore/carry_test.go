@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/changetest"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 )
@@ -22,7 +23,7 @@ func TestChangedLimitsAgreeWithOracle(t *testing.T) {
 	switch {
 	case os.Getenv("HEADGATE_SOAK") == "1":
 		steps = 200_000
-	case raceDetected || testing.Short():
+	case racing.Enabled || testing.Short():
 		steps = 4_000
 	}
 	var (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 )
@@ -20,7 +21,7 @@ func conforms(t *testing.T, url string, o limittest.Options) {
 func TestStandaloneConforms(t *testing.T) {
 	t.Parallel()
 	o := limittest.Options{Steps: 60, Goroutines: 1000}
-	if raceDetected {
+	if racing.Enabled {
 		o = limittest.Options{Steps: 20, Goroutines: 50}
 	}
 	conforms(t, redistest.Standalone(t, redistest.Options{}).URL(), o)
@@ -59,7 +60,5 @@ func TestSoakTopologiesConform(t *testing.T) {
 // server.
 func skipIfSlow(t *testing.T) {
 	t.Helper()
-	if raceDetected {
-		t.Skip("runs without the race detector")
-	}
+	racing.Skip(t, "on one server, the same code runs")
 }

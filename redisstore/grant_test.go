@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/algorithm"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/stepstore"
 )
@@ -23,7 +24,7 @@ func TestLuaGrantsAsGo(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	base := open(t, server.URL(), Options{Secret: testSecret})
 	steps := 40_000
-	if raceDetected {
+	if racing.Enabled {
 		steps /= 20
 	}
 	var granted atomic.Int64

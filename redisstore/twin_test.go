@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/stepstore"
 )
@@ -20,7 +21,7 @@ import (
 // same of both, to the microsecond.
 func TestLuaDecidesAsGo(t *testing.T) {
 	t.Parallel()
-	if raceDetected {
+	if racing.Enabled {
 		compareLuaAndGo(t, 16, 10_000)
 	} else {
 		compareLuaAndGo(t, 64, 200_000)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
@@ -131,7 +132,7 @@ func TestFloodIsDecidedExactly(t *testing.T) {
 		{5000, "Grant"},
 	} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
-			if slower > 1 && (tt.callers > 1000 || tt.by == "Charge") {
+			if racing.Slower > 1 && (tt.callers > 1000 || tt.by == "Charge") {
 				t.Skip("races show with fewer callers, and the run without the race detector has all")
 			}
 			inBubble(t, func(t *testing.T) {

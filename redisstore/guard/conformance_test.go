@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/memstore"
 )
@@ -33,7 +34,7 @@ func guarded(t testing.TB, now func() time.Time, o Options) (*Guard, *memstore.S
 	return g, store
 }
 
-var suite = limittest.Options{Steps: 500 / slower, Goroutines: 1000 / slower}
+var suite = limittest.Options{Steps: 500 / racing.Slower, Goroutines: 1000 / racing.Slower}
 
 func TestGuardIsALimiter(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // The bar: 1,000 callers of one key cause no more store calls than the store admits, plus two in the time for
@@ -43,7 +44,7 @@ func TestThousandCallersOfADeniedKeyMakeFewCalls(t *testing.T) {
 				c := check("a/1", tt.limit)
 				const callers = 1000
 				lasts := 3 * time.Second
-				if slower > 1 {
+				if racing.Slower > 1 {
 					lasts /= 2
 				}
 				var admitted atomic.Int64
@@ -62,7 +63,7 @@ func TestThousandCallersOfADeniedKeyMakeFewCalls(t *testing.T) {
 							if ok {
 								admitted.Add(1)
 							}
-							time.Sleep(time.Duration(rng.IntN(40_000*slower)) * time.Microsecond)
+							time.Sleep(time.Duration(rng.IntN(40_000*racing.Slower)) * time.Microsecond)
 						}
 					})
 				}
@@ -167,7 +168,7 @@ func TestHotKeyGetsAllOfItsLimit(t *testing.T) {
 			var all sync.WaitGroup
 			start := time.Now()
 			callers, lasts := 20, time.Second
-			if slower == 1 {
+			if racing.Slower == 1 {
 				callers, lasts = 50, 2*lasts
 			}
 			for range callers {
@@ -238,7 +239,7 @@ func TestJitterDoesNotRushTheStore(t *testing.T) {
 						if take(t, g, c).Allowed {
 							admitted.Add(1)
 						}
-						time.Sleep(time.Duration(rng.IntN(40_000*slower)) * time.Microsecond)
+						time.Sleep(time.Duration(rng.IntN(40_000*racing.Slower)) * time.Microsecond)
 						if time.Since(start)%time.Second > 700*time.Millisecond { // the machine is busy
 							time.Sleep(time.Second - time.Since(start)%time.Second)
 						}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/guard"
@@ -85,7 +86,7 @@ func (h *hotKey) checkQuick(t *testing.T, every time.Duration) {
 			h.calls, h.allowed, every, most)
 	}
 	longest := 100 * time.Microsecond
-	if raceDetected {
+	if racing.Enabled {
 		longest = 2 * time.Millisecond
 	}
 	if h.p95 > longest {

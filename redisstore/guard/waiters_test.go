@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/redisstore/guard/internal/admission"
 )
 
@@ -135,7 +136,7 @@ func TestWaitersOfASlowStoreCallIt(t *testing.T) {
 // The time that a caller waits for others is part of its deadline, whatever happens to the store.
 func TestCallsEndAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	var seeds uint64 = max(2, 6/slower)
+	var seeds uint64 = max(2, 6/racing.Slower)
 	for seed := range seeds {
 		inBubble(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, seed))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/manyrules"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
 )
@@ -215,6 +216,7 @@ func describe(list []rules.Rule, a, b []string) string {
 
 func TestIndexAgreesWithNaiveMatcher(t *testing.T) {
 	matched := 0
+	const seeds = 300 / racing.Slower
 	for seed := range uint64(seeds) {
 		s := rand.New(rand.NewPCG(seed, 1))
 		list := drawRules(s, 1+s.IntN(120))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
 )
@@ -46,6 +47,7 @@ func ruleOn(i int, a headgate.Attribute, values ...string) rules.Rule {
 
 func TestPatternsByEndAndTextAgreeWithNaiveMatcher(t *testing.T) {
 	matched := 0
+	const seeds = 300 / racing.Slower
 	for seed := range uint64(seeds) {
 		s := rand.New(rand.NewPCG(seed, 3))
 		var list []rules.Rule
@@ -86,6 +88,7 @@ type unlisted struct{ rules.Subject }
 
 func TestManyNamesAgreeWithNaiveMatcher(t *testing.T) {
 	kinds := []headgate.AttributeKind{headgate.AttrHeader, headgate.AttrCookie, headgate.AttrQuery, headgate.AttrDescriptor}
+	const seeds = 300 / racing.Slower
 	for seed := range uint64(seeds) {
 		s := rand.New(rand.NewPCG(seed, 4))
 		draw := func() headgate.Attribute {

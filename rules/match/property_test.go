@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/rules"
 	"github.com/headgate/headgate/rules/match"
 	"github.com/headgate/headgate/rules/registry"
@@ -264,6 +265,7 @@ func TestPropertiesAgreeWithNaiveMatcher(t *testing.T) {
 	t.Parallel()
 	org := headgate.Attribute{Kind: headgate.AttrJWT, Name: "org"}
 	matched := 0
+	const seeds = 300 / racing.Slower
 	for seed := range uint64(seeds) {
 		s := rand.New(rand.NewPCG(seed, 3))
 		list := drawRules(s, 1+s.IntN(60))

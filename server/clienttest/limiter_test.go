@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/client"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/redisstore/guard"
 	"github.com/headgate/headgate/server/service/grpcapi"
@@ -23,18 +24,14 @@ func suite() limittest.Options {
 const tooSlow = "too slow with the race detector; TestConcurrentCallsAreBatchedAndAllCounted looks for races"
 
 func TestStoreIsALimiter(t *testing.T) {
-	if racing {
-		t.Skip(tooSlow)
-	}
+	racing.Skip(t, tooSlow)
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		return newHost(t, now, grpcapi.Config{}).client(client.Options{}).Store()
 	}, suite())
 }
 
 func TestGuardedStoreIsALimiter(t *testing.T) {
-	if racing {
-		t.Skip(tooSlow)
-	}
+	racing.Skip(t, tooSlow)
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {
 		h := newHost(t, now, grpcapi.Config{Parallel: 8})
 		g, err := h.client(client.Options{}).Limiter(guard.Options{Deadline: patience, DenyCache: -1, Local: h.store, Now: now})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/loadgen/target"
 )
 
@@ -188,6 +189,7 @@ func TestStepsAreParsed(t *testing.T) {
 
 // The oracle does not know in which order requests are retried.
 func TestLadderWithRetriesOfEachRequest(t *testing.T) {
+	racing.Skip(t, "one goroutine at a time runs, so there are no races")
 	for _, a := range rateAlgorithms() {
 		inLine, each := climb(t, a, 137*time.Millisecond, false), climb(t, a, 137*time.Millisecond, true)
 		for i, r := range each {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/sim"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
@@ -51,6 +52,7 @@ func TestGroupsAreTheSameOnAnyNumberOfProcessors(t *testing.T) {
 }
 
 func TestGroupsHaveTheSameTrafficInAll(t *testing.T) {
+	racing.Skip(t, "groups that run at the same time have a test of their own")
 	t.Parallel()
 	one, four := simulateGroups(t, 1, 0), simulateGroups(t, 4, 0)
 	for i, want := range one.Results {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/sim"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
@@ -67,6 +68,7 @@ func TestModesAdmitWhatTheyPromise(t *testing.T) {
 }
 
 func TestSameSeedGivesTheSameResults(t *testing.T) {
+	racing.Skip(t, "one goroutine at a time runs, so there are no races")
 	t.Parallel()
 	const text = `
 duration: 5s
@@ -138,6 +140,7 @@ func TestProgressEndsWithAllRuns(t *testing.T) {
 }
 
 func TestAsyncAdmitsTheLimitAfterOutages(t *testing.T) {
+	racing.Skip(t, "one goroutine at a time runs, so there are no races")
 	t.Parallel()
 	const text = `
 duration: 30s

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/sim/scenario"
 )
 
@@ -194,6 +195,7 @@ func TestSeedThatPanicsOrDoesNotEndIsNamed(t *testing.T) {
 const ledgerLookup = 300 * time.Millisecond
 
 func TestSoakSweepHoldsInvariants(t *testing.T) {
+	racing.Skip(t, "one goroutine at a time runs, so there are no races")
 	t.Parallel()
 	if *oneFile != "" {
 		s, err := scenario.Load(*oneFile)
@@ -250,6 +252,7 @@ func TestRequestsDoNotWakeEachOtherForever(t *testing.T) {
 }
 
 func TestSweepFindsPlantedBugs(t *testing.T) {
+	racing.Skip(t, "one goroutine at a time runs, so there are no races")
 	t.Parallel()
 	for _, c := range []struct {
 		name, mode string

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -301,15 +302,13 @@ func testSentCommandsAreNotLost(t *testing.T, cluster *redistest.ClusterSet) {
 	if wrong.Load() > 0 {
 		t.Errorf("%d replies are to other commands", wrong.Load())
 	}
-	if failed := int64(len(callers.failures())); failed > callers.calls.Load()/10 && !raceDetected { // on a busy machine some run out of time
+	if failed := int64(len(callers.failures())); failed > callers.calls.Load()/10 && !racing.Enabled { // on a busy machine some run out of time
 		t.Errorf("%d of %d calls failed while slots moved: %s", failed, callers.calls.Load(), callers.why())
 	}
 }
 
 func TestCallsAllocateNoMoreThanTheLibrary(t *testing.T) {
-	if raceDetected {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	server := redistest.Standalone(t, redistest.Options{})
 	c := connect(t, server.URL(), Options{})
 	ctx := within(t, 5*time.Minute)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // A crowd is a number of callers that call repeatedly, with a deadline and a pause.
@@ -104,7 +106,7 @@ func permille(times []time.Duration, n int) time.Duration {
 
 // gap is twice the time between two calls of a crowd: it makes 20,000 calls a second, if the machine can.
 func gap() time.Duration {
-	if raceDetected {
+	if racing.Enabled {
 		return time.Millisecond
 	}
 	return 100 * time.Microsecond
@@ -112,7 +114,7 @@ func gap() time.Duration {
 
 // slack is how much later than its deadline a call may return.
 func slack() time.Duration {
-	if raceDetected {
+	if racing.Enabled {
 		return 100 * time.Millisecond
 	}
 	return 25 * time.Millisecond

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -51,7 +52,7 @@ func testCallersReturn(t *testing.T, check func(*outage, *testing.T)) {
 		}},
 	} {
 		for _, callers := range tt.callers {
-			if raceDetected && callers != 256 {
+			if racing.Enabled && callers != 256 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d callers, server %s", callers, tt.server), func(t *testing.T) {

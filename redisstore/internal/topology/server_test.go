@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/clock"
 	"github.com/headgate/headgate/internal/logbook"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/internal/redisurl"
 )
@@ -173,7 +174,7 @@ func TestMoreCallersThanTheQueueHoldsAllSucceed(t *testing.T) {
 	server := redistest.Standalone(t, redistest.Options{})
 	c := connect(t, server.URL(), Options{})
 	callers, times := 5*maxCalls, 5
-	if raceDetected {
+	if racing.Enabled {
 		callers, times = 2*maxCalls, 3
 	}
 	var group sync.WaitGroup

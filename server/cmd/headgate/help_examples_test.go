@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/cmd/headgate/internal/cli"
 )
 
@@ -62,6 +63,7 @@ var changingWords = []string{
 // What each command's help shows can be typed as it is, where there is what it speaks of. A command whose examples change something in the
 // rules service has --note.
 func TestExamplesInTheHelpWork(t *testing.T) {
+	racing.Skip(t, "commands compute in one goroutine, so there are no races")
 	s := newShell(t)
 	recorded := s.recordChanges()
 	dir := t.TempDir()

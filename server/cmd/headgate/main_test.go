@@ -5,12 +5,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/headgate/headgate/internal/racing"
 )
 
 // TestMain makes this binary the command headgate as well, which scripts and tests run as a process of its own.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"headgate": main}) }
 
 func TestCommandScripts(t *testing.T) {
+	racing.Skip(t, "commands compute in one goroutine, so there are no races")
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",

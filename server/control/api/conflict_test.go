@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/sqlite"
@@ -26,7 +27,7 @@ func TestTwoEditorsNeverLoseAnUpdate(t *testing.T) {
 	}
 	services[0].call("POST", "/v1/rules", searchRule).wants(201)
 	rounds := 100
-	if raceEnabled {
+	if racing.Enabled {
 		rounds = 25
 	}
 	var done [2]int

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/control/api"
 )
 
@@ -34,9 +35,7 @@ func allocated(f func()) int {
 }
 
 func TestNoBodyTakesMoreThan64MB(t *testing.T) {
-	if raceEnabled {
-		t.Skip("it measures memory, of which the race detector takes much")
-	}
+	racing.Skip(t, "it measures memory, of which the race detector takes much")
 	s := open(t, api.Config{Node: engineOf(t, explained)})
 	viewer := s.token("v", "viewer", "default")
 	const yaml, json = "application/yaml", "application/json"
@@ -75,6 +74,7 @@ func TestNoBodyTakesMoreThan64MB(t *testing.T) {
 }
 
 func TestTenThousandRulesAreApplied(t *testing.T) {
+	racing.Skip(t, "one request follows another, so there are no races")
 	s := open(t, api.Config{})
 	s.call("POST", "/v1/rules:apply", rulesOf(10_000)).wants(200)
 	s.call("POST", "/v1/validate", rulesOf(10_000)).wants(200, `"rules":10000`)

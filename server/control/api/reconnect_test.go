@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/bars"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/sqlite"
 	"github.com/headgate/headgate/server/internal/logins"
@@ -126,7 +127,7 @@ func peak(pid int) int {
 // fetch without compression.
 func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 	nodes, count := 500, 1000
-	if raceEnabled { // ten times slower
+	if racing.Enabled { // ten times slower
 		nodes, count = 50, 50
 	}
 	s, process := startRules(t)
@@ -185,7 +186,7 @@ func TestFiveHundredNodesReconnectAtOnce(t *testing.T) {
 		}
 	}
 	mb := peak(process.Process.Pid)
-	if mb > 200 && !raceEnabled {
+	if mb > 200 && !racing.Enabled {
 		t.Errorf("memory of the service: got %d MB, want at most 200", mb)
 	}
 	if os.Getenv("HEADGATE_SOAK") != "" {

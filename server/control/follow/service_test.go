@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/bars"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/control"
 	"github.com/headgate/headgate/server/control/api"
 	"github.com/headgate/headgate/server/control/follow"
@@ -223,7 +224,7 @@ func TestChangeIsPushedToFiftyNodes(t *testing.T) {
 	s := startService(t, openDB(t))
 	s.put(t, remote.Rules, "per-user", perUser)
 	count, writes := 50, 5
-	if slow {
+	if racing.Enabled {
 		count = 10
 	}
 	nodes := make([]*node, count)
@@ -327,7 +328,7 @@ func TestChangingOneClientTouchesNoOther(t *testing.T) {
 	db := openDB(t)
 	commit(t, db, rule("per-user", perUser))
 	count := 5_000
-	if slow {
+	if racing.Enabled {
 		count = 200
 	}
 	fill(t, db, count)

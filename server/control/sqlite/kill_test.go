@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/control/dbtest"
 )
 
@@ -39,7 +40,7 @@ func writeUntilKilled(path string) error {
 	return dbtest.Write(ctx, db, func(revision int64) { fmt.Println(revision) })
 }
 
-func TestKilledProcessLeavesChangesAtomic(t *testing.T) { killWriters(t, kills) }
+func TestKilledProcessLeavesChangesAtomic(t *testing.T) { killWriters(t, 30/racing.Slower) }
 
 func TestSoakKilledProcessLeavesChangesAtomic(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {

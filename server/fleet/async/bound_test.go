@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
@@ -29,7 +30,7 @@ func TestAsyncStaysWithinItsBound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const nodes, rate = 4, 1000
 				length := 60 * time.Second
-				if fleettest.RaceEnabled { // it makes everything slow, and has nothing to find in the second half minute
+				if racing.Enabled { // it makes everything slow, and has nothing to find in the second half minute
 					length = 5 * time.Second
 				}
 				limit := headgate.Limit{Count: rate, Period: time.Second, Burst: tt.burst}

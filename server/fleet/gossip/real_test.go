@@ -311,3 +311,21 @@ func TestGossipStreamsReplaceLostPackets(t *testing.T) {
 	a.take(t, "k", slow, 10)
 	await.True(t, "b knows of a's 10", func() bool { return b.remaining(t, "k", slow) == 990 })
 }
+
+// As TestGossipHostsThatJoinLateKnowEarlierConsumption, over real sockets: each host joins the one before it.
+func TestGossipRealHostsThatJoinLateKnowEarlierConsumption(t *testing.T) {
+	t.Parallel()
+	limit := headgate.MustParseLimit("20/30d fixed-window")
+	last := startReal(t, "0", nil)
+	passed := last.take(t, "k", limit, 25)
+	for i := range 2 {
+		h := startReal(t, fmt.Sprint(i+1), joining(last))
+		await.True(t, "it hears of the others", allLive(i+2, h))
+		await.True(t, "it hears of what was taken", func() bool { return h.remaining(t, "k", limit) <= 0 })
+		passed += h.take(t, "k", limit, 25)
+		last = h
+	}
+	if passed < 20 || passed > 22 {
+		t.Errorf("passed on three hosts: got %d, want 20 to 22", passed)
+	}
+}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/stepstore"
-	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
 // A virtualFleet is nodes over one store, in a bubble.
@@ -75,7 +75,7 @@ func TestFourNodesHandOutNearlyAllOfALimitAndNoMore(t *testing.T) {
 	} {
 		for _, times := range tt.times {
 			t.Run(fmt.Sprintf("%s %g×", tt.limit, times), func(t *testing.T) {
-				if fleettest.RaceEnabled && times >= 100 {
+				if racing.Enabled && times >= 100 {
 					t.Skip("it takes long with the race detector, and races show with less")
 				}
 				synctest.Test(t, func(t *testing.T) { testFullUse(t, headgate.MustParseLimit(tt.limit), times) })
@@ -87,7 +87,7 @@ func TestFourNodesHandOutNearlyAllOfALimitAndNoMore(t *testing.T) {
 func testFullUse(t *testing.T, limit headgate.Limit, times float64) {
 	const nodes = 4
 	rate := float64(limit.Count) / limit.Period.Seconds()
-	lasting, short := 20*time.Second, times >= 100 || fleettest.RaceEnabled && times*rate > 1000
+	lasting, short := 20*time.Second, times >= 100 || racing.Enabled && times*rate > 1000
 	if short {
 		lasting = 4 * time.Second
 	}
@@ -143,7 +143,7 @@ func TestBelowTheLimitNobodyIsDenied(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const nodes = 4
 				lasting := 20 * time.Second
-				if fleettest.RaceEnabled {
+				if racing.Enabled {
 					lasting = 4 * time.Second
 				}
 				limit := headgate.MustParseLimit(tt.limit)
@@ -175,7 +175,7 @@ func TestNodesThatAreKilledAndAddedLoseLittle(t *testing.T) {
 func testKills(t *testing.T, limit headgate.Limit) {
 	const nodes = 4
 	lasting := 30 * time.Second
-	if fleettest.RaceEnabled {
+	if racing.Enabled {
 		lasting = 10 * time.Second
 	}
 	if limit.Algorithm == headgate.FixedWindow {
@@ -231,7 +231,7 @@ func testKills(t *testing.T, limit headgate.Limit) {
 // TestWhateverHappensNeverMoreThanTheLimit draws fleets, limits, delays, faults and stops by chance.
 func TestWhateverHappensNeverMoreThanTheLimit(t *testing.T) {
 	runs := 60
-	if fleettest.RaceEnabled {
+	if racing.Enabled {
 		runs = 15
 	}
 	for run := range runs {

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/internal/stepstore"
-	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
 // holdForLong gives a lease units of a key that last for the whole test, so that only the way of a hit is seen.
@@ -23,9 +23,7 @@ func holdForLong(l *Limiter, c *headgate.Check) {
 }
 
 func TestADecisionFromALeaseAllocatesNothing(t *testing.T) {
-	if fleettest.RaceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	l := newTestLease(t, newLeaseWire(stepstore.New(time.Now)), Options{})
 	c := headgate.Check{Key: "a", Limit: headgate.PerSecond(1000), Cost: 1}
 	holdForLong(l, &c)

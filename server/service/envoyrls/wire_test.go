@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/memstore"
 	"github.com/headgate/headgate/server/service/envoyrls"
 )
@@ -203,9 +204,7 @@ func newStore(t testing.TB, o memstore.Options) *memstore.Store {
 }
 
 func TestDecisionAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	dir := t.TempDir()
 	write(t, dir, "limits.yaml", `
 domain: api

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/proto/grpcwire"
 	"github.com/headgate/headgate/proto/grpcwire/wirev1"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
@@ -90,9 +91,7 @@ func BenchmarkUnary(b *testing.B) {
 
 // A decision on a store in this process allocates nothing but what gRPC needs.
 func TestDecidingAllocatesNothing(t *testing.T) {
-	if racing {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	s := benchServer(t)
 	m := wirev1.RateLimitRequest{User: "alice"}
 	one, err := m.MarshalWire(nil)

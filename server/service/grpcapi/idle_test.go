@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/racing"
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
 // Two thousand idle connections cost some kilobytes each, and others are still served.
 func TestIdleConnectionsCostLittle(t *testing.T) {
-	if racing {
-		t.Skip("the race detector has a shadow of everything")
-	}
+	racing.Skip(t, "the race detector has a shadow of everything")
 	s, address := start(t, Config{})
 	limiter := headgatev1.NewRateLimiterClient(dial(t, address))
 	if _, err := limiter.RateLimit(patient(t), ask("paul", "/api/x")); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/service/httpapi"
 )
 
@@ -56,9 +57,7 @@ func caller(h http.Handler, method, path, body string, header http.Header) func(
 const speedRules = "rules: [{ id: per-user, key: user, limits: 1000000/s }]"
 
 func TestDecisionAllocatesLittle(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	quiet := httplimit.Fields{NoRateLimit: true, NoXRateLimit: true}
 	for _, tt := range []struct {
 		name string

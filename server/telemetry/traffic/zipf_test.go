@@ -1,3 +1,5 @@
+//go:build !race
+
 package traffic_test
 
 import (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/peers"
@@ -228,9 +229,7 @@ func TestPeersOfAKeyAreBounded(t *testing.T) {
 }
 
 func TestAKeyTakesTheMemoryThatIsStated(t *testing.T) {
-	if fleettest.RaceEnabled {
-		t.Skip("the race detector takes memory")
-	}
+	racing.Skip(t, "the race detector takes memory")
 	_, all := hosts(t, 2, false, nil)
 	const keys = 100_000
 	limit := headgate.PerHour(100)
@@ -281,7 +280,7 @@ func TestANetworkThatLosesAndRepeatsDoesNotDrift(t *testing.T) {
 			var way []letter
 			j := &fleettest.Meter{Burst: float64(limit.Capacity()), Rate: float64(limit.Count)}
 			step, length := 5*time.Millisecond, 20*time.Second
-			if fleettest.RaceEnabled { // it runs in one goroutine
+			if racing.Enabled { // it runs in one goroutine
 				length = 8 * time.Second
 			}
 			for at := time.Duration(0); at < length; at += step {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/server/fleet"
-	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 )
 
 // A suiteClock is the clock of the conformance suite, which goes back at times. It has no timers.
@@ -22,7 +22,7 @@ func (c suiteClock) Since(t time.Time) time.Duration { return c.now().Sub(t) }
 
 func TestALedgerAloneIsAnExactLimiter(t *testing.T) {
 	o := limittest.Options{Steps: 200, Goroutines: 100}
-	if fleettest.RaceEnabled { // a random history is one goroutine's
+	if racing.Enabled { // a random history is one goroutine's
 		o.Steps = 20
 	}
 	limittest.RunOptions(t, func(t testing.TB, now func() time.Time) headgate.Limiter {

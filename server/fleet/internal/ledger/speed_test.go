@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/engine"
 	"github.com/headgate/headgate/internal/clock"
+	"github.com/headgate/headgate/internal/racing"
 	"github.com/headgate/headgate/server/fleet"
 	"github.com/headgate/headgate/server/fleet/internal/fleettest"
 	"github.com/headgate/headgate/server/fleet/internal/tally"
@@ -27,9 +28,7 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 		headgate.MustParseLimit("100/h fixed-window"), headgate.MustParseLimit("100/h sliding-window"),
 		headgate.MustParseLimit("100/h fixed-window staggered"),
 	}
-	if fleettest.RaceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	racing.Skip(t, "the race detector allocates")
 	for _, l := range limits {
 		check := headgate.Check{Key: l.String(), Limit: l, Cost: 1}
 		take := func() {

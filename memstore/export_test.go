@@ -1,4 +1,0 @@
-package memstore
-
-// Slower is slower, for the tests outside of the package.
-const Slower = slower

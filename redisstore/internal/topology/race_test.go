@@ -1,5 +1,0 @@
-//go:build race
-
-package topology
-
-const raceDetected = true

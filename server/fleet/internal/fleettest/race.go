@@ -1,6 +1,0 @@
-//go:build race
-
-package fleettest
-
-// RaceEnabled reports whether the race detector is on.
-const RaceEnabled = true
