@@ -88,7 +88,7 @@ func (b *batcher) run(ctx context.Context, t *task) (owned bool, err error) {
 	b.pending = append(b.pending, t)
 	b.weight += t.weight()
 	switch {
-	case b.weight >= b.maxWeight, b.isGroup():
+	case b.weight >= b.maxWeight, b.enoughForCall():
 		b.flush()
 	case len(b.pending) == 1:
 		b.setTimer(b.wait)
@@ -188,9 +188,9 @@ func (b *batcher) flushOverdue() {
 	}
 }
 
-// isGroup reports whether there are enough pending tasks for a call: at least minTasksPerCall, and at least the share
+// enoughForCall reports whether there are enough pending tasks for a call: at least minTasksPerCall, and at least the share
 // of one call in all unfinished tasks.
-func (b *batcher) isGroup() bool {
+func (b *batcher) enoughForCall() bool {
 	return b.calls < callGroups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }
 
@@ -209,17 +209,17 @@ func (b *batcher) afterCall() {
 	}
 }
 
-// flush sends pending tasks while further calls are possible. It splits them into as many calls as are needed to have
-// callGroups under way, and into at least two if there are more than 1.5 shares. It makes fewer calls if one would have
-// fewer than minTasksPerCall tasks.
+// flush sends pending tasks while further calls are possible.
 func (b *batcher) flush() {
 	for len(b.pending) > 0 && b.calls < maxCalls && !b.closed {
-		n := max(callGroups-b.calls, 1)
+		// Divide the tasks by the number of calls that are missing to callGroups, or by two if they are more than 1.5 shares.
+		// Each call gets at least minTasksPerCall tasks, if there are so many.
+		calls := max(callGroups-b.calls, 1)
 		if 2*len(b.pending) > 3*b.share() {
-			n = max(n, 2)
+			calls = max(calls, 2)
 		}
-		n = max(min(n, len(b.pending)/minTasksPerCall), 1)
-		b.start(b.takePending((len(b.pending) + n - 1) / n))
+		calls = max(min(calls, len(b.pending)/minTasksPerCall), 1)
+		b.start(b.takePending((len(b.pending) + calls - 1) / calls))
 	}
 	b.overdue = b.overdue && len(b.pending) > 0
 }
@@ -368,9 +368,6 @@ func (b *batcher) settle(batch []*task) (done, retries []*task) {
 
 // failPending ends tasks that a closed batcher will not send.
 func (b *batcher) failPending() {
-	if !b.closed {
-		return
-	}
 	for _, t := range b.pending {
 		t.fail(headgate.ErrClosed)
 	}

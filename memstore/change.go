@@ -120,7 +120,7 @@ func (s *Store) swapPair(op *operation, e *slot, word uint64, pair algorithm.Pai
 // dropEntry drops a held entry. Its slot becomes free when the segment is next tidied.
 func (s *Store) dropEntry(op *operation, e *slot) {
 	atomic.StoreUint64(&e.tag, tombstone<<layoutBits)
-	s.shards[op.shard()].recordSweep(op.storeTime())
+	s.shards[op.shard()].setSwept(op.storeTime())
 }
 
 // Give returns units that were taken. See [headgate.Limiter].
@@ -199,7 +199,7 @@ func (s *Store) Reset(ctx context.Context, c headgate.Check) error {
 		sh.mu.Lock()
 		if sh.records.lookup(op.hash) != nil {
 			s.drop(&sh.records, op.hash)
-			sh.recordSweep(op.now)
+			sh.setSwept(op.now)
 		}
 		if e := s.entry(op.hash); e != nil {
 			e.hold()

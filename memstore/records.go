@@ -246,7 +246,7 @@ func (s *Store) reclaimPage(sh *shard, op *operation) bool {
 				s.drop(&sh.records, uint64(record[atHash]))
 			}
 		}
-		sh.recordSweep(now)
+		sh.setSwept(now)
 		c.removePage(class, first)
 		sh.records.pages--
 		s.budget.Records.Add(-pageBytes(class))
@@ -306,7 +306,7 @@ func (s *Store) evictRecord(sh *shard, class uint8, op *operation) bool {
 	if soonest > now {
 		s.evictions.Add(1)
 	}
-	sh.recordSweep(now)
+	sh.setSwept(now)
 	s.drop(&sh.records, uint64(c.record(class, victim-1)[atHash]))
 	return true
 }

@@ -21,7 +21,8 @@ type shard struct {
 	_     [64]byte // so that the locks of two shards are not in one cache line
 }
 
-func (sh *shard) recordSweep(now int64) { sh.swept = max(sh.swept, now) }
+// setSwept records a sweep of the shard at now.
+func (sh *shard) setSwept(now int64) { sh.swept = max(sh.swept, now) }
 
 // setStart moves the time of an operation that adds a key to the latest sweep, if it is earlier.
 func (sh *shard) setStart(op *operation) { op.now = max(op.now, sh.swept-op.lag) }
@@ -45,7 +46,7 @@ func (s *Store) segmentWithRoom(op *operation) (*segment, error) {
 			s.shards[number].setStart(op)
 			return g, nil
 		}
-		s.shards[number].recordSweep(now)
+		s.shards[number].setSwept(now)
 		start := time.Now()
 		err := s.makeRoom(number, d, g, tag, now)
 		s.stopwatch.stop(start)

@@ -118,13 +118,13 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		start := time.Now()
 		g := d.segments[i]
 		if found := g.survey(&s.layouts, ref, now, 0); found.stale || found.idle*8 >= len(g.slots) {
-			sh.recordSweep(now)
+			sh.setSwept(now)
 			g.tidy(&tidyOptions{layouts: &s.layouts, ref: ref, now: now, keepDead: keepDeadMicros})
 		}
 		if ref == now {
 			s.merge(d, i, now)
 		}
-		span := 1 << (depthOf(d) - int(g.depth))
+		span := 1 << (depthOf(d) - int(g.depth)) // adjacent elements of d.segments that are this segment
 		i = (i/span + 1) * span
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)
@@ -142,7 +142,7 @@ func (s *Store) sweepShardRecords(sh *shard, now int64) {
 			return
 		}
 		start := time.Now()
-		sh.recordSweep(now)
+		sh.setSwept(now)
 		s.sweepRecords(&sh.records, batch, now)
 		more = false
 		for i := range sh.records.classes {

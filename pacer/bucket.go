@@ -44,7 +44,7 @@ func (b *bucket) advance(s state, at int64) state {
 	return s
 }
 
-// takeLate saves the gap before at like other idle time.
+// takeLate saves the unbooked time before at, like other idle time.
 func (b *bucket) takeLate(s state, at, n int64, _ state) state {
 	after, _ := b.take(s, at, n)
 	return after

@@ -17,8 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/renewal"
 )
 
-// Exempt returns the limit of requests that are not limited. No Limiter accepts it, so it never becomes a limit
-// elsewhere by mistake.
+// Exempt returns a Limit that means no limit in functions By. Limiters refuse it.
 func Exempt() headgate.Limit { return headgate.Limit{Count: math.MinInt64} }
 
 // ErrLongKey is returned for a key that is too long. Keys are often read from requests, so this is usually an error

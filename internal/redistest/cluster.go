@@ -38,7 +38,7 @@ func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = 1500 * time.Millisecond
 	}
-	each, err := o.Server.withClocks(clusterNodes, o.Clocks)
+	serverOptions, err := o.Server.withClocks(clusterNodes, o.Clocks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	if certs != nil {
 		role = append(role, "tls-cluster yes")
 	}
-	for i, o := range each {
-		c.servers = append(c.servers, newServer(t, fmt.Sprintf("node %d", i), o, certs, role...))
+	for i, serverOption := range serverOptions {
+		c.servers = append(c.servers, newServer(t, fmt.Sprintf("node %d", i), serverOption, certs, role...))
 	}
 	if err := c.form(); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -94,12 +95,9 @@ func (o Options) withClocks(n int, clocks []time.Duration) ([]Options, error) {
 	if len(clocks) > n {
 		return nil, fmt.Errorf("redistest: option Clocks has %d entries; want at most %d, one for each server", len(clocks), n)
 	}
-	each := make([]Options, n)
-	for i := range each {
-		each[i] = o
-		if i < len(clocks) {
-			each[i].ClockOffset += clocks[i]
-		}
+	list := slices.Repeat([]Options{o}, n)
+	for i, offset := range clocks {
+		list[i].ClockOffset += offset
 	}
-	return each, nil
+	return list, nil
 }

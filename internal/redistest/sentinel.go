@@ -37,15 +37,15 @@ func Sentinel(t testing.TB, o SentinelOptions) *SentinelSet {
 	if o.DownAfter == 0 {
 		o.DownAfter = time.Second
 	}
-	each, err := o.Server.withClocks(3, o.Clocks)
+	serverOptions, err := o.Server.withClocks(3, o.Clocks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := &SentinelSet{t: t, o: o}
 	certs := certificatesFor(t, o.Server)
-	for i, o := range each {
+	for i, serverOption := range serverOptions {
 		// A failover selects the replica of the lowest priority, so that a test knows which.
-		s := newServer(t, fmt.Sprintf("server %d", i), o, certs, fmt.Sprintf("replica-priority %d", i+1))
+		s := newServer(t, fmt.Sprintf("server %d", i), serverOption, certs, fmt.Sprintf("replica-priority %d", i+1))
 		set.servers = append(set.servers, s)
 	}
 	for i := range 3 {
@@ -93,8 +93,8 @@ func (set *SentinelSet) start() error {
 	return waitUntil("start sentinels", func() error { return set.settled(nil) })
 }
 
-// speedUp makes a sentinel check and publish more often than every ten and two seconds. Sentinels before Redis 7 cannot
-// do this, so that everything takes longer.
+// speedUp makes a sentinel ask the servers for their state more often than every ten seconds, and publish its own more
+// often than every two. Sentinels before Redis 7 cannot do this, so that everything takes longer.
 //
 // The periods must not be too short. After four publishing periods, a sentinel turns a primary that should be a replica
 // back into a replica. By then it must know of a failover: the sentinel that makes the failover detects it within a
@@ -172,14 +172,14 @@ func (set *SentinelSet) Failover() *Server {
 	requestedAt := time.Now()
 	replaced := func() error {
 		err := set.settled(old)
-		if primary, agreed := set.primary(); err != nil && agreed == nil && primary == old &&
-			time.Since(requestedAt) > failoverInterval {
-			requestedAt = time.Now()
-			if err := requestFailover(); err != nil {
-				return err
-			}
+		if err == nil || time.Since(requestedAt) <= failoverInterval {
+			return err
 		}
-		return err
+		if primary, primaryErr := set.primary(); primaryErr != nil || primary != old {
+			return err
+		}
+		requestedAt = time.Now()
+		return errors.Join(err, requestFailover())
 	}
 	if err := waitUntil("fail over", replaced); err != nil {
 		set.t.Fatal(err)

@@ -163,7 +163,7 @@ func (m *Monitor) Sheds(s Stage) bool {
 }
 
 // Refuses decides randomly whether a request must be refused, and counts refused requests. It is for
-// engine.Config.Refuse.
+// engine.Config.TooBusy.
 func (m *Monitor) Refuses() bool {
 	share := m.share.Load()
 	if share == 0 || m.options.Random()*shareUnits >= float64(share) {

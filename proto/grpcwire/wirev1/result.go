@@ -161,13 +161,13 @@ func (m *DoResponse) MarshalWire(dst []byte) ([]byte, error) {
 
 // AppendResult appends the result of a successful operation to a DoResponse.
 func AppendResult(dst []byte, decisions []headgate.Decision) []byte {
-	dst, whole := grpcwire.Begin(dst, 1)
+	dst, resultStart := grpcwire.Begin(dst, 1)
 	for i := range decisions {
 		var start int
 		dst, start = grpcwire.Begin(dst, 1)
 		dst = grpcwire.End(appendDecision(dst, &decisions[i]), start)
 	}
-	return grpcwire.End(dst, whole)
+	return grpcwire.End(dst, resultStart)
 }
 
 func appendDecision(dst []byte, d *headgate.Decision) []byte {
@@ -190,12 +190,12 @@ func appendDecision(dst []byte, d *headgate.Decision) []byte {
 
 // AppendFailure appends the result of a failed operation to a DoResponse.
 func AppendFailure(dst []byte, f *Failure) []byte {
-	dst, whole := grpcwire.Begin(dst, 1)
+	dst, resultStart := grpcwire.Begin(dst, 1)
 	dst, start := grpcwire.Begin(dst, 2)
 	dst = grpcwire.AppendVarint(dst, 1, uint64(f.Fault))
 	dst = grpcwire.AppendText(dst, 2, f.Message)
 	dst = grpcwire.AppendText(dst, 3, f.Field)
 	dst = grpcwire.AppendText(dst, 4, f.Value)
 	dst = grpcwire.AppendText(dst, 5, f.Want)
-	return grpcwire.End(grpcwire.End(dst, start), whole)
+	return grpcwire.End(grpcwire.End(dst, start), resultStart)
 }

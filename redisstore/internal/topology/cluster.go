@@ -26,15 +26,14 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 	c.mu.Unlock()
 	current := c.current.Load()
 	var (
-		firstErr error
-		behind   *Map
+		failure error
+		behind  *Map
 	)
-	for _, s := range c.shuffle(servers) {
+	for _, s := range c.chooseServers(servers) {
 		m, err := c.clusterMapOf(ctx, s, timeout)
 		switch {
-		case err != nil && (firstErr == nil || IsPermanent(err) && !IsPermanent(firstErr)):
-			firstErr = err
 		case err != nil:
+			failure = preferPermanent(failure, err)
 		case m.isBehind(current):
 			behind = m
 		default:
@@ -43,20 +42,18 @@ func (c *Client) readCluster(ctx context.Context, timeout time.Duration) error {
 			return nil
 		}
 	}
-	if behind != nil {
-		switch since := &c.mapReader.behindSince; {
-		case since.IsZero(): // servers with the current map may be busy
-			*since = c.clock.Now()
-		case c.clock.Since(*since) > maxBehind: // this is another cluster at the same addresses
-			*since = time.Time{}
-			c.install(behind)
-		}
-		return nil
+	switch since := c.mapReader.behindSince; {
+	case behind == nil && failure == nil: // there was no server to ask
+		return headgate.ErrClosed
+	case behind == nil:
+		return failure
+	case since.IsZero(): // servers with the current map may be busy
+		c.mapReader.behindSince = c.clock.Now()
+	case c.clock.Since(since) > maxBehind: // this is another cluster at the same addresses
+		c.mapReader.behindSince = time.Time{}
+		c.install(behind)
 	}
-	if firstErr == nil {
-		firstErr = headgate.ErrClosed
-	}
-	return firstErr
+	return nil
 }
 
 // isBehind reports whether the server that sent the map m has missed a change in the current map: in the current map, a

@@ -87,11 +87,11 @@ func (s *Server) keepConnected(ctx context.Context) {
 	}
 }
 
-// awaitCheck waits until the connection must be checked, because longest has passed, requestPing was called, or the
+// awaitCheck waits until the connection must be checked, because maxWait has passed, requestPing was called, or the
 // server has been silent for half of its hang timeout. It returns false when ctx ends.
-func (s *Server) awaitCheck(ctx context.Context, longest time.Duration) bool {
+func (s *Server) awaitCheck(ctx context.Context, maxWait time.Duration) bool {
 	clk := s.options.clock
-	timeout := clk.NewTimer(longest)
+	timeout := clk.NewTimer(maxWait)
 	defer timeout.Stop()
 	tick := clk.NewTimer(s.options.hangTimeout / hangChecks)
 	defer tick.Stop()

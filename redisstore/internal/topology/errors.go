@@ -77,6 +77,14 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &e) && e.Permanent
 }
 
+// preferPermanent returns the first permanent error or, if none is permanent, the first error. first may be nil.
+func preferPermanent(first, second error) error {
+	if first == nil || IsPermanent(second) && !IsPermanent(first) {
+		return second
+	}
+	return first
+}
+
 // unreachableError returns the error for a call that was not sent.
 func unreachableError(server string, cause error) *ServerError {
 	var e *ServerError

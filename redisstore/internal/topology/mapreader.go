@@ -26,9 +26,11 @@ const (
 
 // A mapReader is the state of reading the map.
 type mapReader struct {
-	requests    chan struct{} // asks keepMap for a read
-	reading     chan struct{} // has an element while the map is read
-	behindSince time.Time     // since when all servers that respond are behind the map, or zero; guarded by reading
+	requests chan struct{} // asks keepMap for a read
+	reading  chan struct{} // has an element while the map is read
+	// behindSince is the time of the first of the latest reads in which all servers that responded were behind the map.
+	// It is zero if the latest read found a server that was not. It may be used only while reading has an element.
+	behindSince time.Time
 }
 
 func newMapReader() mapReader {
@@ -48,12 +50,13 @@ func (c *Client) Refresh() {
 func (c *Client) keepMap() {
 	delay, changedAt := minMapDelay, c.clock.Now()
 	unreachable, unreachableSince := 0, time.Time{}
-	ready := c.clock.NewTimer(0)
-	defer ready.Stop()
+	delayOver := c.clock.NewTimer(0)
+	defer delayOver.Stop()
 	for {
+		// Wait until a read is due, and then until the delay after the last read is over.
 		period := c.clock.NewTimer(c.jitter(mapPeriod))
 		select {
-		case <-c.life.Done():
+		case <-c.life.Done(): // the next select returns
 		case <-period.C():
 			delay, changedAt = minMapDelay, c.clock.Now()
 		case <-c.mapReader.requests:
@@ -62,7 +65,7 @@ func (c *Client) keepMap() {
 		select {
 		case <-c.life.Done():
 			return
-		case <-ready.C():
+		case <-delayOver.C():
 		}
 		before := c.current.Load()
 		err := c.readMap(c.life, mapTimeout)
@@ -80,7 +83,7 @@ func (c *Client) keepMap() {
 		if unreachable = now; now > 0 && c.clock.Since(unreachableSince) < urgentTime {
 			c.Refresh()
 		}
-		ready.Reset(c.jitter(delay))
+		delayOver.Reset(c.jitter(delay))
 		limit := maxMapDelay
 		if c.clock.Since(changedAt) < urgentTime {
 			limit = maxUrgentDelay
@@ -111,8 +114,9 @@ func (c *Client) readMap(ctx context.Context, timeout time.Duration) error {
 	return err
 }
 
-// shuffle returns some of the servers in random order, connected ones first.
-func (c *Client) shuffle(servers []*Server) []*Server {
+// chooseServers returns up to maxMapServers of the servers to ask for the map, in random order, connected ones first.
+// It reorders the slice.
+func (c *Client) chooseServers(servers []*Server) []*Server {
 	for i := range servers {
 		j := c.rand(int64(i + 1))
 		servers[i], servers[j] = servers[j], servers[i]

@@ -20,15 +20,14 @@ import (
 func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error {
 	current := c.current.Load()
 	var (
-		firstErr error
-		newest   *Map
+		failure error
+		newest  *Map
 	)
-	for _, sentinel := range c.shuffle(slices.Clone(c.seeds)) {
+	for _, sentinel := range c.chooseServers(slices.Clone(c.seeds)) {
 		m, err := c.sentinelMapOf(ctx, sentinel, timeout)
 		switch {
-		case err != nil && (firstErr == nil || IsPermanent(err) && !IsPermanent(firstErr)):
-			firstErr = err
 		case err != nil:
+			failure = preferPermanent(failure, err)
 		case current != nil && m.epoch >= current.epoch:
 			c.install(m)
 			return nil
@@ -41,7 +40,7 @@ func (c *Client) readSentinels(ctx context.Context, timeout time.Duration) error
 	}
 	switch {
 	case newest == nil:
-		return firstErr
+		return failure
 	// If the current primary is unreachable, use a lower epoch: the servers may have been set up again at the same
 	// addresses.
 	case current == nil || !current.Shards[0].Primary.Connected():

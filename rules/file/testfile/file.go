@@ -217,7 +217,7 @@ func decodeRequest(id *identity.Identifier, d *source.Decoder, n *source.Node, p
 			d.Refuse(&source.Node{Line: f.Line, Column: f.Column}, fieldPath, "a second "+a.String(), "each attribute once")
 			continue
 		}
-		if _, err := subject(id, rules.Attributes{a: f.Value.Text}); err != nil {
+		if _, err := newTestRequest(id, rules.Attributes{a: f.Value.Text}); err != nil {
 			_, want := rules.Explain(err)
 			d.Refuse(f.Value, fieldPath, rules.Quote(f.Value.Text), want)
 			continue

@@ -89,7 +89,7 @@ func (f *File) matches(set *match.Set, c *Case, path string) (*Failure, error) {
 	if c.Matches == nil {
 		return nil, nil
 	}
-	request, err := subject(f.id, c.Request)
+	request, err := newTestRequest(f.id, c.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (f *File) steps(c *Case, path string, decide Decide) []Failure {
 		}
 		attributes := maps.Clone(c.Request)
 		maps.Copy(attributes, s.Request)
-		request, err := subject(f.id, attributes)
+		request, err := newTestRequest(f.id, attributes)
 		if err != nil {
 			return []Failure{*f.failure(stepPath, "an invalid request: "+err.Error(), string(s.Expect))}
 		}

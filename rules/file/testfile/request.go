@@ -15,8 +15,8 @@ type testRequest struct {
 
 var _ rules.Addressed = (*testRequest)(nil)
 
-// subject returns a request with normalized attributes. The error is a *headgate.InputError.
-func subject(id *identity.Identifier, attributes rules.Attributes) (*testRequest, error) {
+// newTestRequest returns a request with normalized attributes. The error is a *headgate.InputError.
+func newTestRequest(id *identity.Identifier, attributes rules.Attributes) (*testRequest, error) {
 	request := &testRequest{}
 	values := identity.Values{Attributes: make(map[string]string, len(attributes))}
 	for a, value := range attributes {
@@ -30,9 +30,9 @@ func subject(id *identity.Identifier, attributes rules.Attributes) (*testRequest
 }
 
 // Get returns the value of an attribute.
-func (s *testRequest) Get(a headgate.Attribute) (string, bool) {
+func (r *testRequest) Get(a headgate.Attribute) (string, bool) {
 	if a.Kind == headgate.AttrBearer {
-		return s.bearer, s.bearer != ""
+		return r.bearer, r.bearer != ""
 	}
-	return s.Attributes.Get(a)
+	return r.Attributes.Get(a)
 }
