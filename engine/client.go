@@ -47,6 +47,7 @@ func (v *Verdict) ClientAt(i int, c *ClientView) (next int) {
 // BlockedClient sets c to the client of a request that a rule denies without looking at counters. It returns false if
 // no rule does so, or if the client is not known.
 func (v *Verdict) BlockedClient(c *ClientView) bool {
+	// v.keys has the client's key if match found a rule that denies without counters.
 	if len(v.checks) > 0 || len(v.keys) == 0 || v.Action.Passes() {
 		return false
 	}

@@ -82,9 +82,8 @@ func (k *slotKeeper) renewAll() {
 }
 
 // RenewSlots renews the request's slots once, for callers with their own timers. All other callers should use
-// KeepSlots. The error joins one error for each slot that was lost (ErrSlotLost) or whose store failed. RenewSlots may
-// be called concurrently with other methods of the verdict, except Settle, SettleIncomplete and Cancel, and with a
-// Decide for it.
+// KeepSlots. The error joins one error for each slot that was lost (ErrSlotLost) or whose store failed. RenewSlots must
+// not be called concurrently with Settle, SettleIncomplete, Cancel or a Decide of the same verdict; other methods may.
 func (v *Verdict) RenewSlots(ctx context.Context) error {
 	var errs []error
 	for i := range v.checks {

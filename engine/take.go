@@ -176,7 +176,7 @@ func (v *Verdict) refund(ctx context.Context, i int, units int64) error {
 // releaseSlots releases the slots that the checks from:to hold under concurrency limits.
 func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 	for i := from; i < to; i++ {
-		if v.checks[i].Limit.Algorithm == headgate.Concurrency && v.decisions[i].Receipt.Units > 0 {
+		if v.holdsSlot(i) {
 			v.refundChecks(ctx, i, i+1)
 		}
 	}
@@ -186,7 +186,7 @@ func (v *Verdict) releaseSlots(ctx context.Context, from, to int) {
 const followUpTimeout = time.Second
 
 // cleanupContext returns the context for refunds and charges of the checks from:to, which must be done even if ctx has
-// ended.
+// ended. It has a timeout unless all their stores are in this process.
 func (v *Verdict) cleanupContext(ctx context.Context, from, to int) (context.Context, context.CancelFunc) {
 	for i := from; i < to; i++ {
 		if !v.store(i).borrowsKeys {

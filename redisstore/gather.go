@@ -62,17 +62,16 @@ func (s *Store) runGathered(ctx context.Context, sc *script, op, key, arg string
 	g.next[sc] = call
 	g.mu.Unlock()
 	runtime.Gosched() // lets goroutines that are about to make the same call add their keys
-	var callCtx context.Context
 	g.mu.Lock()
 	if g.next[sc] == call { // otherwise call is full, and another call has replaced it
 		delete(g.next, sc)
 	}
-	callCtx, call.cancel = context.WithCancel(s.background.Context())
 	g.mu.Unlock()
 	if len(call.keys) == 1 {
-		call.cancel()
 		return s.runAlone(ctx, sc, op, key, arg)
 	}
+	var callCtx context.Context
+	callCtx, call.cancel = context.WithCancel(s.background.Context()) // not called before this goroutine waits, too
 	if !s.background.Start(func() { s.sendGathered(callCtx, sc, call) }) {
 		call.err = headgate.ErrClosed
 		close(call.done)

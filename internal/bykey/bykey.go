@@ -1,5 +1,5 @@
-// Package bykey has the parts of packages httplimit and grpclimit that do not depend on the protocol. For the functions
-// By, these are a check for one unit, the delay of a leaky-bucket, and a slot that is renewed until its request ends.
+// Package bykey has what the functions By of packages httplimit and grpclimit share: a check for one unit, the delay of a
+// leaky-bucket, a slot that is renewed until its request ends, and a log of errors.
 package bykey
 
 import (
@@ -45,14 +45,15 @@ func NewCheck(key string, limit headgate.Limit) (headgate.Check, error) {
 	return headgate.Check{Key: cmp.Or(key, noKey), Limit: limit, Cost: 1}, nil
 }
 
-// Wait waits for the Delay of an allowed check, and reports whether it has passed. If ctx ends before that, Wait gives
-// the unit back, at once if the deadline of ctx is too early. The error is that of giving back.
+// Wait waits for the Delay of an allowed check and returns true. If ctx ends during the Delay, Wait gives the unit back
+// and returns false; if the deadline of ctx is too early, it does so at once. The error is that of giving back.
 func Wait(ctx context.Context, l headgate.Limiter, c headgate.Check, d headgate.Decision) (waited bool, err error) {
 	if d.Delay <= 0 {
 		return true, nil
 	}
 	deadline, ok := ctx.Deadline()
-	if tooEarly := ok && time.Until(deadline) < d.Delay; !tooEarly && clock.Sleep(ctx, clock.System, d.Delay) == nil {
+	tooEarly := ok && time.Until(deadline) < d.Delay
+	if !tooEarly && clock.Sleep(ctx, clock.System, d.Delay) == nil {
 		return true, nil
 	}
 	if d.Receipt.Units <= 0 {

@@ -8,9 +8,9 @@ import (
 // replication is the replication state of a server.
 type replication struct {
 	primary     bool
-	primaryPort int  // of the primary of a replica
-	connected   bool // a replica has synced with its primary and is connected to it
-	offset      int64
+	primaryPort int   // of the primary of a replica
+	connected   bool  // a replica has synced with its primary and is connected to it
+	offset      int64 // how much of the primary's writes the server has
 }
 
 // replication returns the replication state of the server.
