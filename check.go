@@ -149,9 +149,9 @@ func ValidateRefund(n int64, r Receipt) error {
 	return nil
 }
 
-// ValidateAll returns an *InputError if there are too many checks, or if two of them have the same key. It does not
-// call Validate for the checks.
-func ValidateAll(checks []Check) error {
+// ValidateCombination returns an *InputError if there are too many checks, or if two of them have the same key. Each
+// check needs Validate as well.
+func ValidateCombination(checks []Check) error {
 	if len(checks) > MaxChecks {
 		return badCheck("checks", strconv.Itoa(len(checks)), "at most "+strconv.Itoa(MaxChecks)+" at once")
 	}

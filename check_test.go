@@ -75,20 +75,20 @@ func TestValidateRefund(t *testing.T) {
 	inputError(t, headgate.ValidateRefund(1, headgate.Receipt{}), headgate.ErrInvalidCheck, "Cost")
 }
 
-func TestValidateAll(t *testing.T) {
+func TestValidateCombination(t *testing.T) {
 	checks := make([]headgate.Check, headgate.MaxChecks+1)
 	for i := range checks {
 		checks[i].Key = fmt.Sprint(i)
 	}
-	if err := headgate.ValidateAll(nil); err != nil {
+	if err := headgate.ValidateCombination(nil); err != nil {
 		t.Errorf("none: %v", err)
 	}
-	if err := headgate.ValidateAll(checks[1:]); err != nil {
+	if err := headgate.ValidateCombination(checks[1:]); err != nil {
 		t.Errorf("as many as may be: %v", err)
 	}
-	inputError(t, headgate.ValidateAll(checks), headgate.ErrInvalidCheck, "checks")
+	inputError(t, headgate.ValidateCombination(checks), headgate.ErrInvalidCheck, "checks")
 	checks[5].Key = checks[77].Key
-	inputError(t, headgate.ValidateAll(checks[1:]), headgate.ErrInvalidCheck, "Key")
+	inputError(t, headgate.ValidateCombination(checks[1:]), headgate.ErrInvalidCheck, "Key")
 }
 
 func TestInputErrorSaysWhatAndWhy(t *testing.T) {

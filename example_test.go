@@ -228,8 +228,8 @@ func ExampleValidateRefund() {
 	// Output: invalid check: Cost 6: want at most the 5 units that the receipt says were taken
 }
 
-func ExampleValidateAll() {
-	fmt.Println(headgate.ValidateAll([]headgate.Check{{Key: "alice"}, {Key: "alice"}}))
+func ExampleValidateCombination() {
+	fmt.Println(headgate.ValidateCombination([]headgate.Check{{Key: "alice"}, {Key: "alice"}}))
 	// Output: invalid check: Key "alice": want different keys: each limit of a client needs its own key
 }
 

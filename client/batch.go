@@ -188,8 +188,8 @@ func (b *batcher) flushOverdue() {
 	}
 }
 
-// enoughForCall reports whether there are enough pending tasks for a call: at least minTasksPerCall, and at least the share
-// of one call in all unfinished tasks.
+// enoughForCall reports whether there are enough pending tasks for a call: at least minTasksPerCall, and at least the
+// share of one call in all unfinished tasks.
 func (b *batcher) enoughForCall() bool {
 	return b.calls < callGroups && len(b.pending) >= minTasksPerCall && len(b.pending) >= b.share()
 }

@@ -108,7 +108,7 @@ func (s *Store) TakeAll(
 	if ctx == nil {
 		return dst, headgate.ErrNilContext
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	for i := range checks {

@@ -60,6 +60,7 @@ func (h *customHistory) used(at int64) int64 { return h.custom.Used(h.limit, h.n
 // random returns a random number from 0 to n.
 func (h *customHistory) random(n int64) int64 { return h.rng.Int64N(n + 1) }
 
+// run makes a new history of random steps, and checks that Used decreases between them.
 func (h *customHistory) run(plan *algorithm.Plan) error {
 	h.numbers, h.taken, h.now = algorithm.Numbers{}, nil, Start.UnixMicro()
 	if used := h.used(h.now); used != 0 {
@@ -68,10 +69,11 @@ func (h *customHistory) run(plan *algorithm.Plan) error {
 	period := h.limit.Period.Microseconds()
 	for range 40 {
 		before := h.used(h.now)
-		h.now += h.random(1) * h.random(1) * h.random(2*period)
+		if h.random(3) == 0 { // make several steps at one time
+			h.now += h.random(2 * period)
+		}
 		if used := h.used(h.now); used > before || used < 0 {
-			return fmt.Errorf("%v: Used changed from %d to %d while nothing was taken, want at most as much, and 0 or more",
-				h, before, used)
+			return fmt.Errorf("%v: Used changed from %d to %d while nothing was taken, want 0 to %d", h, before, used, before)
 		} else if used == 0 && before > 0 {
 			h.expire()
 		}
@@ -99,7 +101,8 @@ func (h *customHistory) step() error {
 	}
 	before, capacity := h.used(h.now), h.limit.Capacity()
 	n := 1 + h.random(capacity-1)
-	if before+n > capacity && h.random(3) > 0 || before+n > capacity*(1+headgate.MaxDebt) {
+	overLimit, overDebt := before+n > capacity, before+n > capacity*(1+headgate.MaxDebt)
+	if overDebt || overLimit && h.random(3) > 0 { // charges may exceed the limit, but not the largest debt
 		return nil
 	}
 	h.numbers = h.custom.Take(h.limit, h.numbers, h.now, n)
@@ -147,7 +150,7 @@ func (h *customHistory) retry(plan *algorithm.Plan) error {
 		if !d.Allowed {
 			after := d.RetryAfter.Microseconds()
 			if after <= 0 || plan.Decide(state, h.now+after-1, n).Allowed || !plan.Decide(state, h.now+after, n).Allowed {
-				return fmt.Errorf("%v: %d units are not allowed first after the RetryAfter of %v: Used increases with time",
+				return fmt.Errorf("%v: %d units are allowed before or only after RetryAfter %v: Used must not increase with time",
 					h, n, d.RetryAfter)
 			}
 			return nil

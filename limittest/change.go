@@ -55,21 +55,21 @@ func (tr *trial) limitChanged(l headgate.Limit) {
 		high.Count = l.Count
 		high.Burst = min(2*l.Capacity(), headgate.MaxCount)
 	}
-	now, other := l, high
+	current, other := l, high
 	for range tr.Steps {
-		tr.randomStep(now)
+		tr.randomStep(current)
 		if tr.rng.IntN(4) > 0 {
 			continue
 		}
-		before, after := tr.peek("alice", now), tr.peek("alice", other)
-		if got, want := after.Remaining-before.Remaining, other.Capacity()-now.Capacity(); got != want {
+		before, after := tr.peek("alice", current), tr.peek("alice", other)
+		if got, want := after.Remaining-before.Remaining, other.Capacity()-current.Capacity(); got != want {
 			tr.Fatalf("%s became %s: %d remaining became %d, want a difference of %d",
-				now, other, before.Remaining, after.Remaining, want)
+				current, other, before.Remaining, after.Remaining, want)
 		}
 		if before.ResetAfter != after.ResetAfter {
-			tr.Fatalf("%s became %s: reset after %v became %v", now, other, before.ResetAfter, after.ResetAfter)
+			tr.Fatalf("%s became %s: reset after %v became %v", current, other, before.ResetAfter, after.ResetAfter)
 		}
-		now, other = other, now
+		current, other = other, current
 	}
 }
 

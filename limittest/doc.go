@@ -18,8 +18,8 @@
 //
 // Call [Run] with a function that creates your limiter. The limiter must read the time only from now, and count in
 // whole microseconds. It must return the errors of headgate.Check.Validate, headgate.Check.ValidatePeek,
-// headgate.ValidateRefund and headgate.ValidateAll for invalid input. [RunMisuse] checks that mistakes of callers, such
-// as a use after Close, have safe results.
+// headgate.ValidateRefund and headgate.ValidateCombination for invalid input. [RunMisuse] checks that mistakes of
+// callers, such as a use after Close, have safe results.
 //
 // # Testing an algorithm of your own
 //

@@ -55,7 +55,7 @@ func (f fixedLimiter) Peek(ctx context.Context, c headgate.Check) (headgate.Deci
 func (f fixedLimiter) TakeAll(
 	ctx context.Context, checks []headgate.Check, dst []headgate.Decision,
 ) ([]headgate.Decision, error) {
-	if err := contextError(ctx, headgate.ValidateAll(checks)); err != nil {
+	if err := contextError(ctx, headgate.ValidateCombination(checks)); err != nil {
 		return dst, err
 	}
 	for _, c := range checks {

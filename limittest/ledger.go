@@ -13,8 +13,8 @@ import (
 
 // A ledger records the units that were admitted to one key, in the order of the decisions.
 //
-// If its clock goes back, a limiter decides as at the latest time that it knows. So the ledger also records an
-// admission at the latest time of any admission so far, and bounds are checked against these times.
+// If the clock goes back, a limiter decides for the latest time that it has seen. So the ledger does not record an
+// admission at a time before that of the previous admission, and bounds are checked against the recorded times.
 type ledger struct {
 	entries    []entry
 	latestCall int64 // latest time of a call so far, admitted or not
@@ -48,6 +48,12 @@ type envelope struct {
 	burst, count, period int64 // units, units, µs
 }
 
+// allows reports whether the envelope allows some units in the time t.
+func (e envelope) allows(units int64, t time.Duration) bool {
+	bound := new(big.Int).Add(product(e.burst, e.period), product(t.Microseconds(), e.count))
+	return product(units, e.period).Cmp(bound) <= 0
+}
+
 // withinEnvelope checks that between any two admissions no more was admitted than the envelope allows for the time
 // between them. With useCallTime, the later admission counts as made at the latest time of a call so far.
 //
@@ -56,14 +62,14 @@ type envelope struct {
 // f(j) − g(i) ≤ burst, so it is enough to compare f(j) with the smallest g so far. All terms are multiplied by the
 // period, so that they are whole numbers.
 func (l *ledger) withinEnvelope(e envelope, useCallTime bool) error {
-	var least *big.Int
-	var leastAt int
+	var smallest *big.Int
+	var smallestAt int
 	burst := product(e.burst, e.period)
 	var before int64 // A(i−1)
 	for j, entry := range l.entries {
 		g := new(big.Int).Sub(product(before, e.period), product(entry.at, e.count))
-		if least == nil || g.Cmp(least) < 0 {
-			least, leastAt = g, j
+		if smallest == nil || g.Cmp(smallest) < 0 {
+			smallest, smallestAt = g, j
 		}
 		before += entry.units
 		end := entry.at
@@ -71,9 +77,9 @@ func (l *ledger) withinEnvelope(e envelope, useCallTime bool) error {
 			end = entry.latestCall
 		}
 		f := new(big.Int).Sub(product(before, e.period), product(end, e.count))
-		if f.Sub(f, least).Cmp(burst) > 0 {
+		if f.Sub(f, smallest).Cmp(burst) > 0 {
 			return fmt.Errorf("%d units admitted from %dµs to %dµs: want at most %d + %d a %dµs",
-				l.sum(leastAt, j), l.entries[leastAt].at, end, e.burst, e.count, e.period)
+				l.sum(smallestAt, j), l.entries[smallestAt].at, end, e.burst, e.count, e.period)
 		}
 	}
 	return nil
@@ -128,7 +134,7 @@ func envelopeOf(l headgate.Limit) envelope {
 	}
 	e := envelope{burst: l.Capacity(), count: l.Count, period: l.Period.Microseconds()}
 	switch l.Algorithm {
-	case headgate.FixedWindow, headgate.SlidingWindow:
+	case headgate.FixedWindow, headgate.SlidingWindow: // all of one window at its end, and of the next at its start
 		e.burst, e.count = 2*e.burst, 2*e.count
 	case headgate.SlidingBuckets: // at most Count in a period without one bucket
 		e.period -= windowWidth(l).Microseconds()

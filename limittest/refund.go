@@ -46,25 +46,21 @@ func (tr *trial) refundUndoes(l headgate.Limit) {
 // refundsKeepBound refunds some units after random times, and checks that the units that were not refunded stay
 // within the bound.
 func (tr *trial) refundsKeepBound(l headgate.Limit) {
-	type refundable struct {
-		headgate.Receipt
-		entry int
-	}
-	var open []refundable
+	var refundable []admission
 	admitted := new(ledger)
 	for range tr.Steps {
 		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
-		if len(open) > 0 && tr.rng.IntN(3) == 0 {
-			i := tr.rng.IntN(len(open))
-			n := 1 + tr.rng.Int64N(open[i].Units)
-			tr.give(l, n, open[i].Receipt)
-			admitted.recordRefund(open[i].entry, n)
+		if len(refundable) > 0 && tr.rng.IntN(3) == 0 {
+			i := tr.rng.IntN(len(refundable))
+			n := 1 + tr.rng.Int64N(refundable[i].Units)
+			tr.give(l, n, refundable[i].Receipt)
+			admitted.recordRefund(refundable[i].entry, n)
 			tr.peek("alice", l) // fails if more remains than the capacity
-			open = append(open[:i], open[i+1:]...)
+			refundable = slices.Delete(refundable, i, i+1)
 		}
 		n := randomCost(tr.rng, l)
 		if d := tr.take("alice", l, n); d.Allowed {
-			open = append(open, refundable{d.Receipt, admitted.recordAdmission(tr.elapsed(), n)})
+			refundable = append(refundable, admission{l, d.Receipt, admitted.recordAdmission(tr.elapsed(), n)})
 		}
 	}
 	tr.requireWithinBound(l, admitted)
@@ -74,16 +70,16 @@ func (tr *trial) refundsKeepBound(l headgate.Limit) {
 // later. It must never have more units remaining than the other.
 func (tr *trial) refundNeverRaises(l headgate.Limit) {
 	other := tr.twin()
-	var open []headgate.Receipt
+	var receipts []headgate.Receipt
 	for range tr.Steps {
 		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
-		if len(open) > 0 && tr.rng.IntN(2) == 0 {
-			i := tr.rng.IntN(len(open))
-			tr.give(l, open[i].Units, open[i])
-			open = append(open[:i], open[i+1:]...)
+		if len(receipts) > 0 && tr.rng.IntN(2) == 0 {
+			i := tr.rng.IntN(len(receipts))
+			tr.give(l, receipts[i].Units, receipts[i])
+			receipts = slices.Delete(receipts, i, i+1)
 		}
 		if d := tr.take("alice", l, randomCost(tr.rng, l)); d.Allowed {
-			open = append(open, d.Receipt)
+			receipts = append(receipts, d.Receipt)
 		}
 		n := randomCost(tr.rng, l)
 		if tr.take("alice", l, n).Allowed && !other.take("alice", l, n).Allowed {
@@ -125,7 +121,7 @@ func unitLifetime(l headgate.Limit, n int64) time.Duration {
 		return promise.Memory
 	}
 	switch {
-	case isBucket(l):
+	case isBucket(l): // the time in which n units drain, n·period/count, rounded up
 		e := envelopeOf(l)
 		wait := product(n, e.period)
 		wait.Add(wait, product(1, e.count-1))

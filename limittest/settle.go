@@ -1,7 +1,6 @@
 package limittest
 
 import (
-	"math/big"
 	"slices"
 	"time"
 
@@ -29,70 +28,102 @@ func faster(l headgate.Limit) headgate.Limit {
 	return l
 }
 
-// settlesUnderOldLimit takes under a limit, while requests admitted under the old one are charged more or refunded.
-// No more is admitted than the larger of the two limits allows, and consumption is at most rounded up, so that the
-// key is restored. A refund is credited at the faster of two drain rates: that of the limit under which the units
-// were taken, and that of the limit in force. Under the slower limit a part of it may therefore stay consumed.
+// settlesUnderOldLimit takes under a limit, while requests that were admitted under the old limit are charged more or
+// refunded. No more is admitted than the larger of the two limits allows. Consumption is at most rounded up, and the
+// key is restored when a denial says.
 func (tr *trial) settlesUnderOldLimit(l, old headgate.Limit) {
-	type refundable struct {
-		limit headgate.Limit
-		headgate.Receipt
-		entry int
-	}
-	var open []refundable
-	admitted := new(ledger)
-	take := func(l headgate.Limit) (possible bool) {
-		n := randomCost(tr.rng, l)
-		admitted.recordCall(tr.elapsed())
-		if d := tr.take("alice", l, n); d.Allowed {
-			open = append(open, refundable{l, d.Receipt, admitted.recordAdmission(tr.elapsed(), n)})
-		}
-		return n <= l.Capacity()
-	}
+	calls := &settleCalls{trial: tr, inForce: old}
 	for range 5 {
-		take(old)
+		calls.take(old)
 	}
-	var consumed, charges int64
-	inForce := old
 	for range tr.Steps {
 		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
 		switch {
-		case len(open) > 0 && tr.rng.IntN(4) == 0:
-			i := tr.rng.IntN(len(open))
-			n := 1 + tr.rng.Int64N(open[i].Units)
-			if open[i].limit.Count > inForce.Count {
-				consumed += n
-			}
-			tr.give(open[i].limit, n, open[i].Receipt)
-			admitted.recordRefund(open[i].entry, n)
-			open = append(open[:i], open[i+1:]...)
+		case len(calls.refundable) > 0 && tr.rng.IntN(4) == 0:
+			calls.refund()
 		case tr.rng.IntN(8) == 0:
-			consumed += tr.charge(old, 1+tr.rng.Int64N(3)).Receipt.Units
-			charges++
-			inForce = old
+			calls.charge(old)
 		default:
-			if take(l) {
-				inForce = l
-			}
+			calls.take(l)
 		}
 	}
-	if err := admitted.withinEnvelope(largerEnvelope(l, old), false); err != nil {
+	if err := calls.admitted.withinEnvelope(largerEnvelope(l, old), false); err != nil {
 		tr.Errorf("%s that was %s: %v", l, old, err)
 	}
-	for _, e := range admitted.entries {
+	d := tr.take("alice", l, l.Capacity())
+	if d.Allowed {
+		return
+	}
+	if counted, maxConsumed := l.Capacity()-d.Remaining, calls.maxConsumed(); counted > maxConsumed {
+		tr.Errorf("%s that was %s: %d count as consumed, want at most %d", l, old, counted, maxConsumed)
+	}
+	tr.Advance(d.RetryAfter)
+	if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.RetryAfter != 0 {
+		tr.Errorf("%s that was %s: when it was to open: got %+v, want allowed", l, old, d)
+	}
+}
+
+// settleCalls makes random calls for one key whose limit changes, and adds up what they may have consumed.
+type settleCalls struct {
+	*trial
+	admitted   ledger
+	refundable []admission
+	inForce    headgate.Limit // the limit of the latest call that changed the key
+	charged    int64          // units
+	charges    int64
+	// stillConsumed are refunded units that may stay consumed. A refund is credited at the faster of two drain rates: that
+	// of the limit under which the units were taken, and that of the limit in force. If the latter is slower, a part of
+	// the refund stays consumed.
+	stillConsumed int64
+}
+
+// An admission is units that can be refunded.
+type admission struct {
+	limit headgate.Limit
+	headgate.Receipt
+	entry int // index in the ledger
+}
+
+// take takes a random number of units.
+func (s *settleCalls) take(l headgate.Limit) {
+	n := randomCost(s.rng, l)
+	s.admitted.recordCall(s.elapsed())
+	if d := s.trial.take("alice", l, n); d.Allowed {
+		s.refundable = append(s.refundable, admission{l, d.Receipt, s.admitted.recordAdmission(s.elapsed(), n)})
+	}
+	if n <= l.Capacity() {
+		s.inForce = l
+	}
+}
+
+// refund refunds some units of a random admission.
+func (s *settleCalls) refund() {
+	i := s.rng.IntN(len(s.refundable))
+	a := s.refundable[i]
+	n := 1 + s.rng.Int64N(a.Units)
+	if a.limit.Count > s.inForce.Count {
+		s.stillConsumed += n
+	}
+	s.give(a.limit, n, a.Receipt)
+	s.admitted.recordRefund(a.entry, n)
+	s.refundable = slices.Delete(s.refundable, i, i+1)
+}
+
+// charge charges one to three units.
+func (s *settleCalls) charge(l headgate.Limit) {
+	s.charged += s.trial.charge(l, 1+s.rng.Int64N(3)).Receipt.Units
+	s.charges++
+	s.inForce = l
+}
+
+// maxConsumed returns the maximum number of units that may count as consumed. Rounding may add two units for each
+// charge, and one for the key.
+func (s *settleCalls) maxConsumed() int64 {
+	consumed := s.charged + s.stillConsumed
+	for _, e := range s.admitted.entries {
 		consumed += e.units
 	}
-	d := tr.take("alice", l, l.Capacity())
-	if counted := l.Capacity() - d.Remaining; !d.Allowed && counted > consumed+2*charges+1 {
-		tr.Errorf("%s that was %s: %d count as consumed, want at most the %d that were, and 2 for each of %d charges", l, old,
-			counted, consumed, charges)
-	}
-	if !d.Allowed {
-		tr.Advance(d.RetryAfter)
-		if d := tr.take("alice", l, l.Capacity()); !d.Allowed || d.RetryAfter != 0 {
-			tr.Errorf("%s that was %s: when it was to open: got %+v, want allowed", l, old, d)
-		}
-	}
+	return consumed + 2*s.charges + 1
 }
 
 // largerEnvelope returns the larger rate and the larger burst of two bucket limits with the same period.
@@ -139,17 +170,22 @@ func (tr *trial) refundsAfterLowering(l, old headgate.Limit) {
 	}
 }
 
-// refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. No
-// refund is credited with more than its units, so all that is not refunded stays within the fastest limit, from the
-// first request on. A refund knows only the limit of its units and the limit in force. If the limit was raised and
-// lowered again in between, units that drained meanwhile are credited: in a shorter time, one refund may come on top.
+// refundsAmongChanges raises and lowers a limit at random, and refunds units that were taken before such changes. It
+// checks two bounds:
+//
+//   - From the first request on, the units that are not refunded stay within the fastest limit, because no refund is
+//     credited with more than its units.
+//   - Between any two requests, at most one refund is admitted above the fastest limit. The limiter knows only the limit
+//     under which the units were taken and the limit in force. If the limit was raised and lowered again in between, it
+//     credits units that have already drained at the higher rate.
 func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 	limits := []headgate.Limit{l, faster(l), faster(faster(l))}
 	bound := envelopeOf(limits[2])
 	admitted := new(ledger)
 	var open headgate.Receipt // at most one, so that the units of one refund are the bound
 	var openLimit headgate.Limit
-	openEntry, maxRefund, net := 0, int64(0), int64(0)
+	var openEntry int
+	var maxRefund, net int64 // net is the number of units admitted and not refunded
 	start := tr.elapsed()
 	inForce := l
 	for range tr.Steps {
@@ -170,8 +206,7 @@ func (tr *trial) refundsAmongChanges(l headgate.Limit) {
 			continue
 		}
 		at := admitted.recordAdmission(tr.elapsed(), n)
-		if net += n; product(net, bound.period).Cmp(new(big.Int).Add(product(bound.burst, bound.period),
-			product((tr.elapsed()-start).Microseconds(), bound.count))) > 0 {
+		if net += n; !bound.allows(net, tr.elapsed()-start) {
 			tr.Errorf("%s: %d units admitted and not refunded in %v: want at most %d + %d a %dµs",
 				l, net, tr.elapsed()-start, bound.burst, bound.count, bound.period)
 			return

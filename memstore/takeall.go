@@ -40,7 +40,7 @@ func (s *Store) TakeAll(
 	case n <= headgate.MaxChecks:
 		return s.takeMany(checks, make([]claim, n), dst)
 	default:
-		return dst, headgate.ValidateAll(checks) // it refuses more than MaxChecks
+		return dst, headgate.ValidateCombination(checks) // it refuses more than MaxChecks
 	}
 }
 
@@ -88,13 +88,13 @@ func (s *Store) prepareAll(checks []headgate.Check, claims []claim) error {
 		c, cl := &checks[i], &claims[i]
 		plan, err := s.planOf(c)
 		if err != nil {
-			return cmp.Or(headgate.ValidateAll(checks), err) // an invalid combination is reported first
+			return cmp.Or(headgate.ValidateCombination(checks), err) // an invalid combination is reported first
 		}
 		cl.plan, cl.key, cl.hash, cl.units = plan, c.Key, s.hash(plan, c.Key), c.Cost
 		for j := range i {
 			// Equal keys have equal hashes, unless they are for different kinds of state.
 			if k := &claims[j]; k.hash == cl.hash || k.plan.kind != plan.kind && checks[j].Key == c.Key {
-				if err := headgate.ValidateAll(checks); err != nil {
+				if err := headgate.ValidateCombination(checks); err != nil {
 					return err
 				}
 			}

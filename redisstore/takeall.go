@@ -24,7 +24,7 @@ func (s *Store) TakeAll(
 			return dst, err
 		}
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	size := len(dst)

@@ -1,5 +1,5 @@
-// Package bykey has what the functions By of packages httplimit and grpclimit share: a check for one unit, the delay of a
-// leaky-bucket, a slot that is renewed until its request ends, and a log of errors.
+// Package bykey has what the functions By of packages httplimit and grpclimit share: a check for one unit, the delay of
+// a leaky-bucket, a slot that is renewed until its request ends, and a log of errors.
 package bykey
 
 import (

@@ -70,7 +70,7 @@ func (s *Store) TakeAll(
 	if err := validate(ctx, checks...); err != nil {
 		return dst, err
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func (g *Guard) TakeAll(
 	if err := g.checkOpen(ctx); err != nil {
 		return dst, err
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	for i := range checks {

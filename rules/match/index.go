@@ -93,7 +93,10 @@ func (c *collector) ranks() []int32 {
 func (c *collector) consider(list []hit, p *probe) {
 	for _, h := range list {
 		rank := h.rank()
-		if c.firstOnly && c.count > 0 && rank >= c.buf[0] || !h.proven() && !c.conds[rank].holds(p) {
+		if c.firstOnly && c.count > 0 && rank >= c.buf[0] { // a condition of a lower rank is true
+			continue
+		}
+		if !h.proven() && !c.conds[rank].holds(p) {
 			continue
 		}
 		if c.firstOnly {
@@ -117,14 +120,14 @@ func (c *collector) makeRoom() {
 	}
 }
 
-// matchesAll reports whether all conditions are true of every request. The parameter is their number.
-func (x *index) matchesAll(conditions int) bool {
+// matchesAll reports whether all conditions are true of every request.
+func (x *index) matchesAll(conditionCount int) bool {
 	for _, h := range x.unindexed {
 		if !h.proven() {
 			return false
 		}
 	}
-	return len(x.unindexed) == conditions
+	return len(x.unindexed) == conditionCount
 }
 
 // find passes the conditions that may be true to c. It may pass a condition more than once.

@@ -42,7 +42,7 @@ func (l *Limiter) takeSeveral(
 			return dst, headgate.ErrUnsupported
 		}
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	before := len(dst)

@@ -30,7 +30,7 @@ func (l *Ledger) TakeAll(
 		shardSet |= 1 << (req.key[0] % shardCount)
 		requests = append(requests, req)
 	}
-	if err := headgate.ValidateAll(checks); err != nil {
+	if err := headgate.ValidateCombination(checks); err != nil {
 		return dst, err
 	}
 	first := len(dst)
