@@ -127,12 +127,12 @@ func TestRunAlgorithmFindsFaults(t *testing.T) {
 }
 
 func TestScriptsNameCustomAlgorithms(t *testing.T) {
-	s, err := parseScript("x.txt", "case x\nlimit 10/m burst 20 custom-3\nat 0s take alice 1 -> allow")
+	cases, err := parseScript("x.txt", "case x\nlimit 10/m burst 20 custom-3\nat 0s take alice 1 -> allow")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := headgate.Limit{Algorithm: headgate.FirstCustom + 3, Count: 10, Period: headgate.PerMinute(1).Period, Burst: 20}
-	if got := s.cases[0].steps[0].checks[0].Limit; got != want {
+	if got := cases[0].steps[0].checks[0].Limit; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for _, bad := range []string{"10/m custom-", "10/m custom-128", "10/m custom-x", "10/m gcra custom-1"} {

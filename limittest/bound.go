@@ -103,20 +103,13 @@ func (tr *trial) slotsWithinLimit(l headgate.Limit) {
 	var held []slot
 	for range tr.Steps {
 		tr.Advance(randomPause(tr.rng, l, tr.elapsed()))
-		var inFlight int64
-		live := held[:0]
-		for _, p := range held {
-			if p.until > tr.elapsed() {
-				live = append(live, p)
-				inFlight += p.Units
-			}
-		}
-		held = live
+		held = slices.DeleteFunc(held, func(s slot) bool { return s.until <= tr.elapsed() })
+		inFlight := heldUnits(held, tr.elapsed())
 		if len(held) > 0 && tr.rng.IntN(3) == 0 {
 			i := tr.rng.IntN(len(held))
 			tr.give(l, held[i].Units, held[i].Receipt)
 			inFlight -= held[i].Units
-			held = append(held[:i], held[i+1:]...)
+			held = slices.Delete(held, i, i+1)
 		}
 		n := randomCost(tr.rng, l)
 		d := tr.take("alice", l, n)

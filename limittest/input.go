@@ -77,6 +77,12 @@ var (
 	}}
 )
 
+var (
+	// methodsWithCost are the methods of a limiter that read the cost and the limit of a check.
+	methodsWithCost = []limiterMethod{callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew}
+	allMethods      = append(methodsWithCost[:len(methodsWithCost):len(methodsWithCost)], callReset)
+)
+
 // errWithoutDecision returns err. If a method returned a decision together with err, it returns an error that does not
 // wrap err instead, so that requireRefused fails.
 func errWithoutDecision(d headgate.Decision, err error) error {
@@ -160,8 +166,7 @@ func (tr *trial) testInvalidLimits() {
 		{Algorithm: headgate.Concurrency, Count: 10, TTL: headgate.MaxPeriod + time.Microsecond},
 	} {
 		c := headgate.Check{Key: "alice", Limit: l, Cost: 1}
-		tr.requireRefused(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c,
-			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+		tr.requireRefused(fmt.Sprintf("%+v", l), headgate.ErrInvalidLimit, c, methodsWithCost...)
 	}
 }
 
@@ -170,8 +175,7 @@ func (tr *trial) testInvalidKeys() {
 	for _, l := range allLimits {
 		for _, key := range []string{"", strings.Repeat("k", headgate.MaxKeyBytes+1), strings.Repeat("k", 1<<20)} {
 			c := headgate.Check{Key: key, Limit: l, Cost: 1}
-			tr.requireRefused(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c,
-				callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset)
+			tr.requireRefused(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c, allMethods...)
 		}
 	}
 	longest := strings.Repeat("k", headgate.MaxKeyBytes)
@@ -193,10 +197,7 @@ func (tr *trial) testInvalidCosts() {
 	for _, l := range allLimits {
 		for _, n := range []int64{-1, math.MinInt64} {
 			tr.requireRefused(fmt.Sprintf("cost %d of %s", n, l), headgate.ErrInvalidCheck,
-				headgate.Check{
-					Key: "bad", Limit: l,
-					Cost: n,
-				}, callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+				headgate.Check{Key: "bad", Limit: l, Cost: n}, methodsWithCost...)
 		}
 		tr.requireRefused(fmt.Sprintf("cost 0 of %s", l), headgate.ErrInvalidCheck,
 			headgate.Check{Key: "bad", Limit: l}, callTake, callTakeAll, callTakeAllOne)
@@ -236,9 +237,7 @@ func (tr *trial) testInvalidContexts() {
 	cancel()
 	expired, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
-	for _, call := range []limiterMethod{
-		callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset,
-	} {
+	for _, call := range allMethods {
 		c := headgate.Check{Key: "alice", Limit: headgate.PerSecond(10), Cost: 1}
 		for _, x := range []struct {
 			ctx  context.Context

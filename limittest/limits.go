@@ -119,9 +119,9 @@ func randomPause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) tim
 	case 10, 11, 12:
 		return randomDuration(rng, restoreTime(l)/8)
 	case 13, 14: // to the next window boundary, or close to it
-		g := windowWidth(l)
-		at := time.Duration(Start.UnixMicro()%g.Microseconds())*time.Microsecond + sinceStart
-		return max(0, g-at%g+time.Duration(rng.IntN(3)-1)*time.Microsecond)
+		width := windowWidth(l)
+		at := time.Duration(Start.UnixMicro()%width.Microseconds())*time.Microsecond + sinceStart
+		return max(0, width-at%width+time.Duration(rng.IntN(3)-1)*time.Microsecond)
 	default:
 		if sinceStart > maxHistory {
 			return 0

@@ -70,9 +70,6 @@ func (m *misuse) newLimiter() (headgate.Limiter, func() error) {
 // misusedLimit refills so slowly that no unit returns during a test.
 var misusedLimit = headgate.PerDay(5)
 
-// calls are the methods of a limiter that take a check.
-var calls = []limiterMethod{callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew, callReset}
-
 // requireRefused checks that the methods refuse a check with an InputError, and that nothing was taken.
 func (m *misuse) requireRefused(c headgate.Check, methods ...limiterMethod) {
 	m.Helper()
@@ -120,8 +117,7 @@ func (m *misuse) zeroCost() {
 
 func (m *misuse) negativeCost() {
 	for _, n := range []int64{-1, math.MinInt64} {
-		m.requireRefused(headgate.Check{Key: "alice", Limit: misusedLimit, Cost: n},
-			callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew)
+		m.requireRefused(headgate.Check{Key: "alice", Limit: misusedLimit, Cost: n}, methodsWithCost...)
 		if headgate.MustBind(m.limiter, misusedLimit).AllowN("alice", n) {
 			m.Errorf("AllowN of %d units: got true, want false", n)
 		}
@@ -129,7 +125,7 @@ func (m *misuse) negativeCost() {
 }
 
 func (m *misuse) emptyKey() {
-	m.requireRefused(headgate.Check{Limit: misusedLimit, Cost: 1}, calls...)
+	m.requireRefused(headgate.Check{Limit: misusedLimit, Cost: 1}, allMethods...)
 	if headgate.MustBind(m.limiter, misusedLimit).Allow("") {
 		m.Error("Allow of an empty key: got true, want false")
 	}
@@ -137,7 +133,7 @@ func (m *misuse) emptyKey() {
 
 func (m *misuse) nilContext() {
 	var none context.Context
-	for _, call := range calls {
+	for _, call := range allMethods {
 		c := headgate.Check{Key: "alice", Limit: misusedLimit, Cost: 1}
 		if err := call.do(none, m.limiter, c); !errors.Is(err, headgate.ErrNilContext) {
 			m.Errorf("%s: got error %v, want %v", call.name, err, headgate.ErrNilContext)
@@ -234,7 +230,7 @@ func (m *misuse) useAfterClose() {
 	if err := m.close(); err != nil {
 		m.Fatalf("Close: %v", err)
 	}
-	for _, call := range calls {
+	for _, call := range allMethods {
 		limit := misusedLimit
 		if call.name == callRenew.name {
 			limit = headgate.InFlight(1)

@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -24,18 +25,21 @@ type slot struct {
 	until time.Duration
 }
 
+// heldUnits returns the units of the slots that have not expired.
+func heldUnits(slots []slot, now time.Duration) (units int64) {
+	for _, s := range slots {
+		if s.until > now {
+			units += s.Units
+		}
+	}
+	return units
+}
+
 // renewedSlotsAreHeld takes, renews and releases slots at random times, and checks which of them are held.
 func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 	ctx := context.Background()
 	var slots []slot
-	used := func() (units int64) {
-		for _, s := range slots {
-			if s.until > tr.elapsed() {
-				units += s.Units
-			}
-		}
-		return units
-	}
+	used := func() int64 { return heldUnits(slots, tr.elapsed()) }
 	for range tr.Steps {
 		tr.Advance(randomDuration(tr.rng, l.TTL/2))
 		switch n := randomCost(tr.rng, l); {
@@ -55,7 +59,7 @@ func (tr *trial) renewedSlotsAreHeld(l headgate.Limit) {
 		case len(slots) > 0 && tr.rng.IntN(4) == 0:
 			i := tr.rng.IntN(len(slots))
 			tr.give(l, slots[i].Units, slots[i].Receipt)
-			slots = append(slots[:i], slots[i+1:]...)
+			slots = slices.Delete(slots, i, i+1)
 		default:
 			want := used()+n <= l.Capacity()
 			d := tr.take("alice", l, n)

@@ -25,11 +25,11 @@ func caseTests() ([]suiteTest, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err := parseScript(file, string(text))
+		cases, err := parseScript(file, string(text))
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range s.cases {
+		for _, c := range cases {
 			tests = append(tests, suiteTest{
 				group: "cases",
 				name:  strings.TrimSuffix(path.Base(file), ".txt") + "/" + c.name,
@@ -82,11 +82,11 @@ func (tr *trial) replay(c scriptCase) { replay(tr, tr.limiter, tr.Clock, c) }
 // taken.
 func RunScript(t *testing.T, name, script string, newLimiter Maker) {
 	t.Helper()
-	s, err := parseScript(name, script)
+	cases, err := parseScript(name, script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range s.cases {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			clock := NewClock()
 			replay(t, newLimiter(t, clock.Now), clock, c)

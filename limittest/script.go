@@ -9,11 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// A script is a parsed script file.
-type script struct {
-	cases []scriptCase
-}
-
+// A scriptCase is a case of a parsed script.
 type scriptCase struct {
 	name  string
 	steps []step
@@ -35,8 +31,8 @@ type scriptCheck struct {
 	receipt string // name of the receipt to refund
 }
 
-// parseScript parses a script. Its error contains the position in the file.
-func parseScript(file, text string) (script, error) {
+// parseScript returns the cases of a script. Its error contains the position in the file.
+func parseScript(file, text string) ([]scriptCase, error) {
 	p := scriptParser{file: file}
 	for i, line := range strings.Split(text, "\n") {
 		p.line = i + 1
@@ -45,13 +41,13 @@ func parseScript(file, text string) (script, error) {
 			continue
 		}
 		if err := p.parseLine(line); err != nil {
-			return script{}, fmt.Errorf("%s: %w", p.pos(), err)
+			return nil, fmt.Errorf("%s: %w", p.pos(), err)
 		}
 	}
-	if len(p.script.cases) == 0 {
-		return script{}, fmt.Errorf("%s: no case", file)
+	if len(p.cases) == 0 {
+		return nil, fmt.Errorf("%s: no case", file)
 	}
-	return p.script, nil
+	return p.cases, nil
 }
 
 func uncomment(line string) string {
@@ -65,7 +61,7 @@ func uncomment(line string) string {
 type scriptParser struct {
 	file     string
 	line     int
-	script   script
+	cases    []scriptCase
 	names    map[string]bool           // names of the cases so far
 	limits   map[string]headgate.Limit // limits of the current case by name; "" for the one without a name
 	receipts map[string]bool           // names of the receipts of the current case
@@ -76,7 +72,7 @@ func (p *scriptParser) pos() string { return p.file + ":" + strconv.Itoa(p.line)
 func (p *scriptParser) parseLine(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
-	if word != "case" && len(p.script.cases) == 0 {
+	if word != "case" && len(p.cases) == 0 {
 		return fmt.Errorf("%q before the first case", word)
 	}
 	switch word {
@@ -101,7 +97,7 @@ func (p *scriptParser) parseCase(name string) error {
 		p.names = make(map[string]bool)
 	}
 	p.names[name] = true
-	p.script.cases = append(p.script.cases, scriptCase{name: name})
+	p.cases = append(p.cases, scriptCase{name: name})
 	p.limits = make(map[string]headgate.Limit)
 	p.receipts = make(map[string]bool)
 	return nil
@@ -161,7 +157,7 @@ func (p *scriptParser) parseStep(line, rest string) error {
 	if s.wants, err = parseWants(outcomes, hasOutcomes, &s); err != nil {
 		return err
 	}
-	c := &p.script.cases[len(p.script.cases)-1]
+	c := &p.cases[len(p.cases)-1]
 	c.steps = append(c.steps, s)
 	return nil
 }
@@ -238,9 +234,9 @@ func (w *words) accept(word string) bool {
 // parseTime parses a sum of durations, such as 1.5s, -2m or 1h-1us.
 func parseTime(text string) (time.Duration, error) {
 	var sum time.Duration
-	for rest := text; rest != "" || text == ""; {
+	for rest := text; ; {
 		end := len(rest)
-		if i := strings.IndexAny(rest[min(1, len(rest)):], "+-"); i >= 0 {
+		if i := strings.IndexAny(rest[min(1, len(rest)):], "+-"); i >= 0 { // the first character may be the sign of this term
 			end = i + 1
 		}
 		d, err := time.ParseDuration(rest[:end])
@@ -248,7 +244,8 @@ func parseTime(text string) (time.Duration, error) {
 			return 0, fmt.Errorf("time %q: want one such as 1.5s or 1m-1us", text)
 		}
 		sum += d
-		rest = rest[end:]
+		if rest = rest[end:]; rest == "" {
+			return sum, nil
+		}
 	}
-	return sum, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestParseScript(t *testing.T) {
-	s, err := parseScript("x.txt", `
+	cases, err := parseScript("x.txt", `
 # a comment
 case one: with a colon # and a comment
 limit 10/s
@@ -31,10 +31,10 @@ at 0s peek alice -> allow
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.cases) != 2 || s.cases[0].name != "one: with a colon" || len(s.cases[0].steps) != 5 || len(s.cases[1].steps) != 3 {
-		t.Fatalf("got %+v", s.cases)
+	if len(cases) != 2 || cases[0].name != "one: with a colon" || len(cases[0].steps) != 5 || len(cases[1].steps) != 3 {
+		t.Fatalf("got %+v", cases)
 	}
-	all := s.cases[0].steps[2]
+	all := cases[0].steps[2]
 	if all.at != -5*time.Second || all.verb != "takeall" || all.pos != "x.txt:8" || len(all.checks) != 2 || len(all.wants) != 2 {
 		t.Errorf("got %+v", all)
 	}
@@ -42,10 +42,10 @@ at 0s peek alice -> allow
 	if all.checks[1] != want {
 		t.Errorf("got %+v, want %+v", all.checks[1], want)
 	}
-	if at := s.cases[0].steps[1].at; at != time.Second-time.Microsecond {
+	if at := cases[0].steps[1].at; at != time.Second-time.Microsecond {
 		t.Errorf("1s-1us: got %v", at)
 	}
-	second := s.cases[1].steps
+	second := cases[1].steps
 	if a, b := second[0].checks[0].Limit.Count, second[2].checks[0].Limit.Count; a != 10 || b != 20 {
 		t.Errorf("a limit that changes: got %d, then %d", a, b)
 	}
@@ -109,14 +109,14 @@ func TestReplaySaysWhatDiffers(t *testing.T) {
 		{"at 0s take alice -1 -> allow", "invalid check: Cost -1"},
 		{"at 0s reset alice -> error=invalid-check", "got error <nil>"},
 	} {
-		s, err := parseScript("f.txt", "case x\nlimit 10/s\n"+test.step)
+		cases, err := parseScript("f.txt", "case x\nlimit 10/s\n"+test.step)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := &recorder{TB: t}
 		clock := NewClock()
 		tr := &trial{TB: r, Clock: clock, limiter: stepstore.New(clock.Now)}
-		tr.replay(s.cases[0])
+		tr.replay(cases[0])
 		if got := strings.Join(r.failures, "\n"); !strings.Contains(got, test.want) || !strings.Contains(got, "f.txt:3") {
 			t.Errorf("%s: got %q, want %q", test.step, got, test.want)
 		}
