@@ -97,6 +97,7 @@ func (b *Bursty) SetRate(r Rate) error {
 	b.options = options
 	_, now := q.clock()
 	q.reschedule(now, to, 0, func(s state) state {
+		// Fractions of a nanosecond have the denominator of the rate, so they cannot stay.
 		s.free = span{ns: s.free.ceil()}
 		if options.MaxBurst == 0 {
 			s.saved.frac = 0

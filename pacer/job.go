@@ -36,8 +36,7 @@ func (k *worker) watch(w *waiter) {
 }
 
 // run runs the job unless its context or the worker's context, running, has ended. Then it sends the result and calls
-// ended with the time that the job took, even if the job exits the goroutine. A panic of the job is not recovered: the
-// program crashes with the job's stack.
+// ended with the time that the job took, even if the job exits the goroutine. A panic of the job crashes the program.
 func (j *job) run(running context.Context, q *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
 	j.stopWatching()
 	switch {
@@ -56,7 +55,7 @@ func (j *job) run(running context.Context, q *callerQueue, size int64, ended fun
 	start := q.since(0)
 	err, exited := ErrJobExited, true
 	defer func() {
-		if exited {
+		if exited { // the job has called Goexit or panicked; after a panic, no result is sent
 			if cause := recover(); cause != nil {
 				panic(cause)
 			}
