@@ -45,7 +45,7 @@ func newWarmUpSchedule(r Rate, warmUp time.Duration, hundredths uint64) (*warmUp
 	w.denominator = mul(permits, 5*w.scale+w.cold)
 	w.perPermit = mul(nanos, 5*w.scale+w.cold)
 	w.savedPerPermit = mul(nanos, 2*(w.scale+w.cold))
-	mul(w.warmUp, 5*w.scale+w.cold)
+	mul(w.warmUp, 5*w.scale+w.cold) // the largest product in surcharge
 	w.maxSaved = span{ns: int64(warmUp)}
 	return w, fits
 }
