@@ -76,7 +76,7 @@ func New(limiter headgate.Limiter, clock *limittest.Clock, key string, rng *rand
 	h.most = h.least
 	if o.Rounding != nil {
 		h.most = oracle.NewFor(key, h.limit)
-		h.least.Rounding, h.most.Rounding, h.most.Most = o.Rounding, o.Rounding, true
+		h.least.Rounding, h.most.Rounding, h.most.KeepMost = o.Rounding, o.Rounding, true
 	}
 	return h
 }

@@ -22,7 +22,8 @@ func (o *Oracle) currentUsage(now int64) usage {
 	return u
 }
 
-// usageAndLatest returns the consumption as the current limit counts it, and the time of the latest decision.
+// usageAndLatest returns the consumption as the current limit counts it, and the time of the latest decision. It changes
+// o.usage only if the limit counts like the old one.
 func (o *Oracle) usageAndLatest(now int64) (usage, int64) {
 	if o.limit.Algorithm == headgate.Concurrency {
 		return o.held, o.latest
@@ -45,7 +46,7 @@ func (o *Oracle) usageAndLatest(now int64) (usage, int64) {
 	units, at := o.usage.used(o.written, latest), o.latest
 	if rounding := o.rounding(); rounding > 0 || o.denied > at {
 		last := min(max(at, o.denied)+rounding, max(at, now)) // the latest time that the store may have stored
-		if o.Most {
+		if o.KeepMost {
 			at = last
 		} else {
 			units = o.usage.used(o.written, o.clock(o.written, last))

@@ -23,9 +23,9 @@ type Oracle struct {
 
 	// Rounding returns the largest number of microseconds by which a store rounds up the time of the latest decision
 	// under a limit. Nil means exact times. If the result is not 0, a change of limit keeps the least consumption that
-	// the store may keep, or the most if Most is true.
+	// the store may keep, or the most if KeepMost is true.
 	Rounding func(headgate.Limit) int64
-	Most     bool
+	KeepMost bool
 }
 
 // usage is the history of a key as an algorithm counts it.
