@@ -212,7 +212,7 @@ func (b *indexBuilder) count(c *rules.Condition) {
 
 // bestKeys returns the key set of a condition whose keys the fewest other conditions share, and the largest number of
 // conditions that share one of these keys. The set has no keys if the condition cannot be indexed.
-func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
+func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, sharing int) {
 	p := b.analyze(c)
 	for _, set := range p.sets {
 		n, worthwhile := 0, true
@@ -226,29 +226,29 @@ func (b *indexBuilder) bestKeys(c *rules.Condition) (best keySet, most int) {
 				worthwhile = worthwhile && b.counts[k.withoutText()] > maxUnindexedPatterns
 			}
 		}
-		if worthwhile && (best.keys == nil || n < most) {
-			best, most = set, n
+		if worthwhile && (best.keys == nil || n < sharing) {
+			best, sharing = set, n
 		}
 	}
 	for _, group := range p.groups {
-		if union, n := b.unionKeys(group); union.keys != nil && (best.keys == nil || n < most) {
-			best, most = union, n
+		if union, n := b.unionKeys(group); union.keys != nil && (best.keys == nil || n < sharing) {
+			best, sharing = union, n
 		}
 	}
-	return best, most
+	return best, sharing
 }
 
 // unionKeys returns the keys of all conditions of a group, at least one of which must be true. The union has no keys if
 // one of the conditions cannot be indexed.
-func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, most int) {
+func (b *indexBuilder) unionKeys(group []rules.Condition) (union keySet, sharing int) {
 	for i := range group {
 		set, n := b.bestKeys(&group[i])
 		if set.keys == nil {
 			return keySet{}, 0
 		}
-		union.keys, most = append(union.keys, set.keys...), max(most, n)
+		union.keys, sharing = append(union.keys, set.keys...), max(sharing, n)
 	}
-	return union, most
+	return union, sharing
 }
 
 // add adds a condition under a key.

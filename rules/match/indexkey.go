@@ -46,44 +46,50 @@ type keySet struct {
 // if the keys for this part are the same as for partStart.
 func testKeys(attr int, t *rules.Test, part patternPart) (keys []indexKey, proven bool) {
 	keys, proven = make([]indexKey, 0, len(t.Values)), true
-	differs := part == partStart // the keys are those for partStart, or differ from them
+	differs := part == partStart
 	for _, value := range t.Values {
 		p, _ := pattern.Parse(t.Attribute.Kind, value)
-		k := indexKey{attr: attr, text: p.Text, net: p.Net}
-		proves := true
-		switch {
-		case p.Text == pattern.AnyText:
-			if part != partStart || !hasNames(t.Attribute.Kind) {
-				return nil, false
-			}
-			k.kind = byPresence
-		case p.Net.IsValid():
-			k.kind, k.attr = byNet, 0
-		case part != partStart && !p.Exact():
-			k, proves = literalKey(attr, t.Attribute.Kind, p.Text, part)
-			differs = true
-		case attr == attrPath:
-			k, proves = pathKey(p.Text)
-		case t.Attribute.Kind == headgate.AttrHost:
-			k = indexKey{kind: byHostPath, host: domainOf(p.Text), text: pattern.AnySegments}
-			proves = p.Exact() || p.Text == pattern.AnyText+k.host
-		case p.Exact():
-			k.kind = byValue
-		case t.Attribute.Kind == headgate.AttrPath:
-			r := pathRoute(p.Text)
-			k.kind, proves = byNormalizedPath, r.end != endPrefix
-		default:
-			k.kind, proves = byPrefix, strings.IndexByte(p.Text, pattern.Star) == len(p.Text)-1
+		if p.Text == pattern.AnyText && (part != partStart || !hasNames(t.Attribute.Kind)) {
+			return nil, false
 		}
+		k, proves := patternKey(attr, t.Attribute.Kind, p, part)
 		if !k.selective() {
 			return nil, false
 		}
 		keys, proven = append(keys, k), proven && proves
+		differs = differs || !p.Net.IsValid() && !p.Exact()
 	}
 	if !differs {
 		return nil, false
 	}
 	return keys, proven
+}
+
+// patternKey returns the key that finds a pattern by a part, and whether every value that the key matches also matches
+// the pattern. The part makes a difference only for patterns with stars.
+func patternKey(attr int, kind headgate.AttributeKind, p pattern.Pattern, part patternPart) (k indexKey, proves bool) {
+	switch {
+	case p.Text == pattern.AnyText:
+		return indexKey{kind: byPresence, attr: attr}, true
+	case p.Net.IsValid():
+		return indexKey{kind: byNet, net: p.Net}, true
+	case part != partStart && !p.Exact():
+		return literalKey(attr, kind, p.Text, part)
+	case attr == attrPath:
+		return pathKey(p.Text)
+	case kind == headgate.AttrHost:
+		domain := domainOf(p.Text)
+		k = indexKey{kind: byHostPath, host: domain, text: pattern.AnySegments}
+		return k, p.Exact() || p.Text == pattern.AnyText+domain
+	case p.Exact():
+		return indexKey{kind: byValue, attr: attr, text: p.Text}, true
+	case kind == headgate.AttrPath:
+		r := pathRoute(p.Text)
+		return indexKey{kind: byNormalizedPath, attr: attr, text: p.Text}, r.end != endPrefix
+	default:
+		starAtEnd := strings.IndexByte(p.Text, pattern.Star) == len(p.Text)-1
+		return indexKey{kind: byPrefix, attr: attr, text: p.Text}, starAtEnd
+	}
 }
 
 // pathKey returns the key of a path pattern, and whether every path that the key matches also matches the pattern. The
