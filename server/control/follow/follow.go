@@ -162,7 +162,7 @@ func (f *Follower) openDisk() {
 		}
 	})
 	switch {
-	case err != nil:
+	case err != nil: // handled below
 	case state == nil: // there are no changes after the snapshot
 		state, err = first.snapshot.finish(f.config.Clock())
 	case replayed:

@@ -64,8 +64,8 @@ func (q *Query) unseal(id *identity.Identifier) error {
 	return json.Unmarshal(text, &q.Attributes)
 }
 
-// MayBeSecret reports whether the values of an attribute may be credentials. Of descriptors and claims, these are the
-// values of those whose names say so.
+// MayBeSecret reports whether the values of an attribute may be credentials. For descriptors and claims, it depends on
+// whether the name contains one of secretWords.
 func MayBeSecret(attribute string) bool {
 	switch kind, name, _ := strings.Cut(attribute, "."); kind {
 	case "api_key", "bearer", "cookie", "header", "query":

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// ruleError is the form of an error about one rule.
+// ruleError matches the engine's errors about one rule.
 var ruleError = regexp.MustCompile(`^engine: (explain|reset the counters of) rule (\S+): (?s:(.*))$`)
 
-// A failure is what failed for some rules, and why.
-type failure struct{ what, reason string }
+// A failure describes the same error of several rules. format begins the message, and has a %s for the rules. It is
+// empty if the error does not concern rules.
+type failure struct{ format, reason string }
 
-// StoreErrorText returns errors of stores for operators: which rules they concern, and why, each reason once. The log
-// has the errors as they are.
+// StoreErrorText describes errors of stores for operators. It reports equal errors of several rules together. The log
+// has the original errors.
 func StoreErrorText(err error) string {
 	var failures []failure
 	rulesOf := map[failure][]string{}
@@ -22,7 +23,7 @@ func StoreErrorText(err error) string {
 		if m := ruleError.FindStringSubmatch(f.reason); m != nil {
 			rule, f = m[2], failure{"what remains under %s is not known: ", m[3]}
 			if m[1] != "explain" {
-				f.what = "the consumption under %s was not reset: "
+				f.format = "the consumption under %s was not reset: "
 			}
 		}
 		f.reason = plainReason(f.reason)
@@ -37,14 +38,14 @@ func StoreErrorText(err error) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {
 		texts[i] = f.reason
-		if f.what != "" {
-			texts[i] = fmt.Sprintf(f.what, namesText(rulesOf[f])) + f.reason
+		if f.format != "" {
+			texts[i] = fmt.Sprintf(f.format, namesText(rulesOf[f])) + f.reason
 		}
 	}
 	return strings.Join(texts, "; ")
 }
 
-// joinedErrors is what errors.Join returns.
+// Errors that errors.Join returns implement joinedErrors.
 type joinedErrors interface{ Unwrap() []error }
 
 // flatten returns the errors that were joined by errors.Join.
@@ -60,7 +61,7 @@ func flatten(err error) []error {
 	return list
 }
 
-// systemError is the system's own words in an error, such as (dial tcp 127.0.0.1:6379: connect: connection refused).
+// systemError matches the system's message in an error, such as (dial tcp 127.0.0.1:6379: connect: connection refused).
 var systemError = regexp.MustCompile(` \((dial|read|write|context) [^)]*\)`)
 
 // plainReason returns the reason of an error of redisstore without names of packages and functions.

@@ -11,14 +11,6 @@ import (
 	"github.com/headgate/headgate/server/control/internal/tables"
 )
 
-// asOf returns the objects as of revision R. Redis has no snapshots, and a script that reads all objects would block
-// the server. So asOf reads pages of objects while other processes change them. For each object, there are three cases:
-//
-//   - Its revision is at most R: it is returned unchanged.
-//   - Its revision is higher than R: the log has its content before its first change after R.
-//   - It was deleted before its page was read: it is not in the page. The key "touched" has the objects with changes
-//     after R, and the log has its content.
-
 // A readPage is a page that was read: the objects after the previous page, up to lastID.
 type readPage struct {
 	lastID   string // empty for the last page
@@ -26,6 +18,14 @@ type readPage struct {
 }
 
 // asOf calls each for the objects of a kind as of a revision. Objects with later changes may be out of order.
+//
+// Redis has no snapshots, and a script that reads all objects would block the server. So asOf reads pages of objects
+// while other processes change them. For each object, there are three cases:
+//
+//   - It has not changed since the revision: it is returned as it is in the page.
+//   - It has changed: the log has its content before its first later change.
+//   - It was deleted before its page was read, so it is not in the page. The key "touched" has its ID, and the log has
+//     its content.
 func (db *DB) asOf(
 	ctx context.Context, namespace string, kind control.Kind, revision int64, each func(*control.Object) error,
 ) error {

@@ -67,11 +67,8 @@ func (db *DB) Dump(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, s := range states {
-		err := out.Write(dump.Line{State: &dump.State{
-			Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(),
-			Body: s.Body,
-		}})
-		if err != nil {
+		state := dump.State{Bucket: s.Bucket, ID: s.ID, Expires: s.Expires.UnixMicro(), Body: s.Body}
+		if err := out.Write(dump.Line{State: &state}); err != nil {
 			return err
 		}
 	}
@@ -157,7 +154,7 @@ func (db *DB) Restore(ctx context.Context, r io.Reader, base int64) error {
 	} else if base != control.AnyRevision && base != last {
 		return db.notEmpty(last)
 	}
-	s := &staging{db: db, pairs: map[string]string{}}
+	s := &staging{db: db, pairs: map[string]string{}, counts: map[string]int64{}}
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -179,9 +176,11 @@ func (db *DB) notEmpty(last int64) error {
 
 // A staging is a restore in progress. fill writes the backup to staged keys, and finish renames them to the final keys.
 type staging struct {
-	db    *DB
-	pairs map[string]string // final keys by staged key
-	queue []rueidis.Completed
+	db     *DB
+	pairs  map[string]string // final keys by staged key
+	queue  []rueidis.Completed
+	change *logEntry        // the last change that was read, nil before the first one
+	counts map[string]int64 // objects by namespace
 }
 
 // lockTTL is the time after which the lock of a crashed restore expires.
@@ -246,13 +245,6 @@ func (s *staging) zadd(key string, score float64, member string) {
 
 func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 	s.hset(s.key("progress"), "form", strconv.Itoa(formatVersion))
-	counts := map[string]int64{}
-	var current *logEntry
-	closeChange := func() {
-		if current != nil {
-			s.hset(s.key("changes"), formatInt(current.Revision), current.pack())
-		}
-	}
 	for {
 		line, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -261,53 +253,69 @@ func (s *staging) fill(ctx context.Context, in *dump.Reader) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case line.Namespace != nil:
-			n := line.Namespace
-			for property, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
-				if value != 0 {
-					s.hset(s.key("progress"), property+"\x00"+n.Name, formatInt(value))
-				}
-			}
-		case line.Object != nil:
-			o := line.Object
-			name := objectName(o.Kind, o.Namespace, o.ID)
-			s.hset(s.key("objects"), name, packObject(&dump.Previous{
-				Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By, Body: o.Body,
-			}))
-			s.zadd(s.key("index"), 0, name)
-			s.zadd(s.key("touched", string(o.Kind), o.Namespace), float64(o.Revision), o.ID)
-			counts[o.Namespace]++
-		case line.Change != nil:
-			closeChange()
-			c := line.Change
-			current = &logEntry{Change: *c}
-			s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
-			s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
-		case line.Op != nil && current == nil:
-			return errors.New("restore: an operation does not follow its change")
-		case line.Op != nil:
-			s.addOp(current, line.Op)
-		case line.State != nil:
-			name := stateName(line.State.Bucket, line.State.ID)
-			s.hset(s.key("states"), name, formatInt(line.State.Expires)+"\x00"+string(line.State.Body))
-			s.zadd(s.key("states", "index"), 0, name)
-			s.zadd(s.key("states", "expiry"), float64(line.State.Expires), name)
+		if err := s.add(line); err != nil {
+			return err
 		}
 		if err := s.send(ctx, false); err != nil {
 			return err
 		}
 	}
-	closeChange()
-	for namespace, count := range counts {
+	s.endChange()
+	for namespace, count := range s.counts {
 		s.hset(s.key("counts"), namespace, formatInt(count))
 	}
 	return s.send(ctx, true)
 }
 
-// addOp adds an operation of a change. Changes come in the order of revisions, so the last revision of each object
-// remains in the key "touched".
-func (s *staging) addOp(e *logEntry, op *dump.Op) {
+// add queues the commands that write one line of the backup.
+func (s *staging) add(line *dump.Line) error {
+	switch {
+	case line.Namespace != nil:
+		n := line.Namespace
+		for property, value := range map[string]int64{"last": n.Last, "nodes": n.Nodes, "pruned": n.Pruned} {
+			if value != 0 {
+				s.hset(s.key("progress"), property+"\x00"+n.Name, formatInt(value))
+			}
+		}
+	case line.Object != nil:
+		o := line.Object
+		name := objectName(o.Kind, o.Namespace, o.ID)
+		s.hset(s.key("objects"), name, packObject(&dump.Previous{
+			Revision: o.Revision, Created: o.Created, Updated: o.Updated, By: o.By, Body: o.Body,
+		}))
+		s.zadd(s.key("index"), 0, name)
+		s.zadd(s.key("touched", string(o.Kind), o.Namespace), float64(o.Revision), o.ID)
+		s.counts[o.Namespace]++
+	case line.Change != nil:
+		s.endChange()
+		c := line.Change
+		s.change = &logEntry{Change: *c}
+		s.zadd(s.key("log"), float64(c.Revision), formatInt(c.Revision))
+		s.zadd(s.key("log", c.Namespace), float64(c.Revision), formatInt(c.Revision))
+	case line.Op != nil && s.change == nil:
+		return errors.New("restore: an operation does not follow its change")
+	case line.Op != nil:
+		s.addOp(line.Op)
+	case line.State != nil:
+		name := stateName(line.State.Bucket, line.State.ID)
+		s.hset(s.key("states"), name, formatInt(line.State.Expires)+"\x00"+string(line.State.Body))
+		s.zadd(s.key("states", "index"), 0, name)
+		s.zadd(s.key("states", "expiry"), float64(line.State.Expires), name)
+	}
+	return nil
+}
+
+// endChange writes the last change, after its operations, because it has their number and kinds.
+func (s *staging) endChange() {
+	if s.change != nil {
+		s.hset(s.key("changes"), formatInt(s.change.Revision), s.change.pack())
+	}
+}
+
+// addOp adds an operation of the last change. Changes come in the order of revisions, so the last revision of each
+// object remains in the key "touched".
+func (s *staging) addOp(op *dump.Op) {
+	e := s.change
 	index := strconv.Itoa(e.opCount)
 	s.hset(s.key("ops"), formatInt(e.Revision)+"\x00"+index, packOp(op))
 	s.zadd(s.key("history"), 0, objectName(op.Kind, e.Namespace, op.ID)+"\x00"+formatPadded(e.Revision)+"\x00"+index)

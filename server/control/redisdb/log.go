@@ -127,29 +127,12 @@ func (db *DB) findByID(ctx context.Context, q *control.LogQuery) ([]*logEntry, e
 	var revisions []int64
 	for _, namespace := range namespaces {
 		for _, kind := range kinds {
-			name := objectName(kind, namespace, q.ID)
-			low, high := "["+name+"\x00"+formatPadded(q.After)+"\x01", "("+name+"\x01"
-			if q.Before > 0 {
-				high = "(" + name + "\x00" + formatPadded(q.Before)
-			}
 			// The limit applies to all objects together, so it is enough to read that many changes of each object.
-			var cmd rueidis.Completed
-			if q.Newest {
-				cmd = db.client.B().Zrevrangebylex().Key(db.key("history")).Max(high).Min(low).Limit(0, int64(q.Limit)).Build()
-			} else {
-				cmd = db.client.B().Zrangebylex().Key(db.key("history")).Min(low).Max(high).Limit(0, int64(q.Limit)).Build()
-			}
-			found, err := db.client.Do(ctx, cmd).AsStrSlice()
+			found, err := db.history(ctx, objectName(kind, namespace, q.ID), q)
 			if err != nil {
-				return nil, db.fault("read the log of", err)
+				return nil, err
 			}
-			for _, member := range found {
-				n, err := strconv.ParseInt(member[len(name)+1:len(name)+17], 10, 64) // as formatPadded formats it
-				if err != nil {
-					return nil, fmt.Errorf("%w: %w", errReply, err)
-				}
-				revisions = append(revisions, n)
-			}
+			revisions = append(revisions, found...)
 		}
 	}
 	slices.Sort(revisions)
@@ -158,6 +141,32 @@ func (db *DB) findByID(ctx context.Context, q *control.LogQuery) ([]*logEntry, e
 		slices.Reverse(revisions)
 	}
 	return db.entries(ctx, revisions[:min(len(revisions), q.Limit)])
+}
+
+// history returns the revisions of up to q.Limit changes of an object.
+func (db *DB) history(ctx context.Context, name string, q *control.LogQuery) ([]int64, error) {
+	low, high := "["+name+"\x00"+formatPadded(q.After)+"\x01", "("+name+"\x01"
+	if q.Before > 0 {
+		high = "(" + name + "\x00" + formatPadded(q.Before)
+	}
+	var cmd rueidis.Completed
+	if q.Newest {
+		cmd = db.client.B().Zrevrangebylex().Key(db.key("history")).Max(high).Min(low).Limit(0, int64(q.Limit)).Build()
+	} else {
+		cmd = db.client.B().Zrangebylex().Key(db.key("history")).Min(low).Max(high).Limit(0, int64(q.Limit)).Build()
+	}
+	found, err := db.client.Do(ctx, cmd).AsStrSlice()
+	if err != nil {
+		return nil, db.fault("read the log of", err)
+	}
+	revisions := make([]int64, len(found))
+	for i, member := range found {
+		padded := member[len(name)+1 : len(name)+17] // as formatPadded formats it
+		if revisions[i], err = strconv.ParseInt(padded, 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: %w", errReply, err)
+		}
+	}
+	return revisions, nil
 }
 
 // entries reads changes without their operations. It omits pruned changes.

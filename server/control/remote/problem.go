@@ -47,7 +47,7 @@ func (e *Error) Error() string {
 		if p.Line > 0 {
 			fmt.Fprintf(&b, "line %d: ", p.Line)
 		}
-		b.WriteString(strings.TrimSuffix(p.String(), ": want "))
+		b.WriteString(strings.TrimSuffix(p.String(), ": want ")) // a problem without Want has this end
 	}
 	if i := e.Import; i != nil {
 		fmt.Fprintf(&b, "\n  done before it: %d clients: created %d, updated %d, deleted %d, unchanged %d; revision %d",

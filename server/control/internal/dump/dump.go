@@ -90,7 +90,7 @@ type State struct {
 
 // header is the first line.
 type header struct {
-	Form    int       `json:"headgate_rules_backup"`
+	Version int       `json:"headgate_rules_backup"`
 	Created time.Time `json:"made"`
 }
 
@@ -107,7 +107,7 @@ type Writer struct {
 func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	to := bufio.NewWriterSize(w, 64<<10)
 	d := &Writer{to: to, lines: lines.NewWriter(to, maxLine, countField)}
-	return d, writeError(d.lines.Write(header{Form: formatVersion, Created: now.UTC().Truncate(time.Second)}))
+	return d, writeError(d.lines.Write(header{Version: formatVersion, Created: now.UTC().Truncate(time.Second)}))
 }
 
 // Write writes a line.
@@ -133,11 +133,11 @@ func NewReader(r io.Reader) (*Reader, error) {
 	switch _, err := d.lines.Next(&h); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, broken(err)
-	case err != nil || h.Form == 0:
+	case err != nil || h.Version == 0:
 		return nil, fmt.Errorf("%w: not a backup: wrong first line", control.ErrBroken)
-	case h.Form != formatVersion:
+	case h.Version != formatVersion:
 		return nil, fmt.Errorf("%w: the backup has format %d, and this version reads %d",
-			control.ErrNewerSchema, h.Form, formatVersion)
+			control.ErrNewerSchema, h.Version, formatVersion)
 	}
 	return d, nil
 }

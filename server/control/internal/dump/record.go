@@ -37,8 +37,9 @@ type recorder struct {
 	text  bytes.Buffer // bytes to be read next
 	err   error
 
-	all, system Namespace
-	previous    *Object // the object of the previous event with the same ID, if any
+	all      Namespace // the revisions of the whole database
+	system   Namespace // the revisions of the event's namespace
+	previous *Object   // the object of the previous event with the same ID, if any
 }
 
 // Read reads the backup with the event.

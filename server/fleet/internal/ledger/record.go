@@ -106,7 +106,7 @@ type observation struct {
 	observedAt int64
 }
 
-// clock converts now to the clock that the record's limit uses.
+// time converts now to the clock that the record's limit uses.
 func (r *record) time(now moment) int64 { return now.clockOf(r.plan, r.offset) }
 
 // advance updates a record to the time now: it ends windows, drains buckets, and charges pending units if possible.

@@ -96,12 +96,14 @@ func (sh *shard) replaceDropped(r *record) {
 		next = r.extra.kinds.replacedBy
 	}
 	for k := range algorithm.KindLeases {
-		other := r.key
-		other[kindByte] ^= byte(k) ^ byte(r.plan.Kind)
-		if successor := sh.records[other]; successor != nil && successor.limitReplaced() && successor.extra.kinds.replacedBy == r {
-			if successor.extra.kinds.replacedBy = next; next == nil {
-				next = successor
-			}
+		key := r.key
+		key[kindByte] ^= byte(k) ^ byte(r.plan.Kind)
+		other := sh.records[key]
+		if other == nil || other.extra.kinds == nil || other.extra.kinds.replacedBy != r {
+			continue
+		}
+		if other.extra.kinds.replacedBy = next; next == nil {
+			next = other // it becomes the current record
 		}
 	}
 }
