@@ -146,4 +146,5 @@ func unescape(text string) string {
 	return b.String()
 }
 
+// hexDigit returns the value of a hexadecimal digit, or -1 for another character. c|0x20 is the lower case of a letter.
 func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", c|0x20) }

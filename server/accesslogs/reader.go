@@ -78,12 +78,12 @@ type Reader struct {
 	lines   *bufio.Reader
 	closers []io.Closer
 	done    atomic.Int64 // bytes of the file that were read
-	size    int64
+	size    int64        // of the file; 0 if it is unknown
 	stats   Stats
-	parse   func(line []byte, into *Request) error
-	gzip    bool
-	line    []byte
-	number  int64 // number of the current line in the file
+	parse   func(line []byte, into *Request) error // nil until the format is known
+	gzip    bool                                   // the log is compressed
+	line    []byte                                 // the current line
+	number  int64                                  // number of the current line in the file
 }
 
 // Open opens a log file, which may be compressed with gzip. The name "-" stands for stdin.
@@ -214,7 +214,7 @@ func (r *Reader) skip(line Line, reason error) {
 	}
 }
 
-// A Line is the place of a line in the log, for Unread.
+// A Line identifies a line of the log, for Unread.
 type Line struct {
 	number int64
 	text   string // the beginning of the line

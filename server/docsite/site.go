@@ -90,7 +90,7 @@ func (o *Options) menu() ([]group, error) {
 	}
 	r := newRenderer(all, source)
 	sections := slices.Clone(o.Sections)
-	if unnamed := o.unnamed(all); len(unnamed) > 0 {
+	if unnamed := o.unlisted(all); len(unnamed) > 0 {
 		sections = append(sections, Section{Title: "More", Documents: unnamed})
 	}
 	var menu []group
@@ -117,8 +117,8 @@ func (o *Options) menu() ([]group, error) {
 	return menu, nil
 }
 
-// unnamed returns the documents that are in no section.
-func (o *Options) unnamed(all []string) []string {
+// unlisted returns the documents that are in no section.
+func (o *Options) unlisted(all []string) []string {
 	var named []string
 	for _, s := range o.Sections {
 		named = append(named, expand(s.Documents, all)...)

@@ -122,8 +122,8 @@ func (m *Monitor) measure() {
 		m.options.Measured(m.options.Busy())
 	}
 	stage := Stage(m.stage.Load())
-	m.high, m.low = nextCount(m.high, stage+1 < numStages && wait >= waits[min(stage+1, numStages-1)]),
-		nextCount(m.low, stage > Nothing && wait < waits[stage]/2)
+	m.high = nextCount(m.high, stage < Requests && wait >= waits[stage+1])
+	m.low = nextCount(m.low, stage > Nothing && wait < waits[stage]/2)
 	switch {
 	case m.high >= highIntervals:
 		stage++

@@ -147,11 +147,11 @@ type sample struct {
 	counts []count
 }
 
-// nothing returns the sample at the start, before any client has sent a request.
-func (f *flood) nothing() sample { return sample{counts: make([]count, len(f.clients))} }
+// emptySample returns the sample at the start, before any client has sent a request.
+func (f *flood) emptySample() sample { return sample{counts: make([]count, len(f.clients))} }
 
 func (f *flood) sample() sample {
-	s := f.nothing()
+	s := f.emptySample()
 	s.at = time.Since(f.start)
 	for i, c := range f.clients {
 		s.counts[i] = c.total()

@@ -13,21 +13,21 @@ const (
 	slots = 48
 )
 
-// arrivals reports whether the client of the second scene sends a request in slot n: around the boundary of two
+// arrives reports whether the client of the second scene sends a request in slot n: around the boundary of two
 // windows, and again after a pause.
-func arrivals(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
+func arrives(n int) bool { return n >= 15 && n < 29 || n >= 33 && n < 46 }
 
-// holds is the time for which a request of the concurrency lane is in flight.
-const holds = 300 * time.Millisecond
+// holdTime is the time for which a request of the concurrency lane keeps its slot.
+const holdTime = 300 * time.Millisecond
 
 // A lane shows what one algorithm decides about the arrivals.
 type lane struct {
-	name  string
-	limit headgate.Limit
-	at    []time.Duration // arrival times of allowed requests
-	goAt  []time.Duration // times at which a leaky bucket releases them
-	asked [slots]bool
-	holds []hold
+	name       string
+	limit      headgate.Limit
+	allowedAt  []time.Duration // arrival times of allowed requests
+	releasedAt []time.Duration // times at which a leaky bucket releases them
+	asked      [slots]bool
+	holds      []hold
 }
 
 // A hold is a slot of a concurrency limit that is held until a time.
@@ -78,7 +78,7 @@ func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now ti
 		}
 		l.holds = l.holds[1:]
 	}
-	if !arrivals(n) {
+	if !arrives(n) {
 		return nil
 	}
 	l.asked[n] = true
@@ -86,18 +86,18 @@ func (l *lane) step(ctx context.Context, limiter headgate.Limiter, n int, now ti
 	if err != nil || !d.Allowed {
 		return err
 	}
-	l.at = append(l.at, now)
+	l.allowedAt = append(l.allowedAt, now)
 	switch l.limit.Algorithm {
 	case headgate.LeakyBucket:
-		l.goAt = append(l.goAt, now+d.Delay)
+		l.releasedAt = append(l.releasedAt, now+d.Delay)
 	case headgate.Concurrency:
-		l.holds = append(l.holds, hold{now + holds, d.Receipt})
+		l.holds = append(l.holds, hold{now + holdTime, d.Receipt})
 	}
 	return nil
 }
 
-// most returns the maximum number of times that are within a window of the given length.
-func most(times []time.Duration, window time.Duration) int {
+// maxWithin returns the maximum number of times that are within a window of the given length.
+func maxWithin(times []time.Duration, window time.Duration) int {
 	best := 0
 	for i, from := range times {
 		n := 0

@@ -46,7 +46,7 @@ func (d *demo) watch(f *flood, done <-chan error) error {
 	const framesPerSecond = 12 // not a multiple of the clients' rates, so that frames show all their states
 	ticker := time.NewTicker(time.Second / framesPerSecond)
 	defer ticker.Stop()
-	lastSecond := []sample{f.nothing()} // oldest first
+	lastSecond := []sample{f.emptySample()} // oldest first
 	for {
 		var err error
 		finished := false
@@ -71,7 +71,7 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	d.Line(f.logHead())
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	before := f.nothing()
+	before := f.emptySample()
 	for {
 		select {
 		case err := <-done:
@@ -84,13 +84,13 @@ func (d *demo) log(f *flood, done <-chan error) error {
 	}
 }
 
-// most returns the number of units that the limit allows while a client sends.
-func (f *flood) most(c *client) int64 {
-	return perClient.Capacity() + int64(f.there(c)*time.Duration(perClient.Count)/perClient.Period)
+// maxAllowed returns the number of units that the limit allows while a client sends.
+func (f *flood) maxAllowed(c *client) int64 {
+	return perClient.Capacity() + int64(f.sendingTime(c)*time.Duration(perClient.Count)/perClient.Period)
 }
 
-// there returns the duration for which a client has sent requests.
-func (f *flood) there(c *client) time.Duration { return max(0, f.elapsed-c.after) }
+// sendingTime returns the duration for which a client has sent requests.
+func (f *flood) sendingTime(c *client) time.Duration { return max(0, f.elapsed-c.after) }
 
 // summary describes the result.
 func (f *flood) summary() []string {
@@ -105,16 +105,16 @@ func (f *flood) summary() []string {
 		names[i] = c.name
 	}
 	last := len(names) - 1
-	them := strings.Join(names[:last], ", ") + " and " + names[last]
+	restNames := strings.Join(names[:last], ", ") + " and " + names[last]
 	noticed := "and did not notice: 0 denied."
 	if quiet.denied > 0 {
 		noticed = fmt.Sprintf("and met their own limits: %s denied.", grouped(quiet.denied))
 	}
 	return []string{
 		fmt.Sprintf("%s asked %s times in %.1f s: %s passed, %s denied.",
-			noisy.name, grouped(got.asked()), f.there(noisy).Seconds(), grouped(got.allowed), grouped(got.denied)),
+			noisy.name, grouped(got.asked()), f.sendingTime(noisy).Seconds(), grouped(got.allowed), grouped(got.denied)),
 		fmt.Sprintf("Its limit, %d at once and %d a second, lets %s pass in that time.",
-			perClient.Capacity(), perClient.Count, grouped(f.most(noisy))),
-		fmt.Sprintf("%s asked %s times %s", them, grouped(quiet.asked()), noticed),
+			perClient.Capacity(), perClient.Count, grouped(f.maxAllowed(noisy))),
+		fmt.Sprintf("%s asked %s times %s", restNames, grouped(quiet.asked()), noticed),
 	}
 }

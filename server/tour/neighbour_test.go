@@ -35,7 +35,7 @@ func TestNoisyNeighbourIsLimitedAndOthersAreNot(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", f.clients[i].name, got, want)
 			}
 		}
-		if got := f.most(f.clients[0]); got != 79 {
+		if got := f.maxAllowed(f.clients[0]); got != 79 {
 			t.Errorf("got %d units as the most that the limit lets pass, want 79", got)
 		}
 	})

@@ -28,42 +28,42 @@ func (d *demo) showAlgorithms(ctx context.Context) error {
 }
 
 const (
-	passed = "█"
-	denied = "·"
-	border = "┊" // mark of a whole second
-	laneAt = "  %-15s %s  %s"
+	passed     = "█"
+	denied     = "·"
+	secondMark = "┊" // mark of a whole second
+	laneFormat = "  %-15s %s  %s"
 )
 
 // timeline returns the lines that show the lanes.
 func (d *demo) timeline(all []*lane) []string {
 	lines := []string{
-		d.Paint(terminal.Dim, fmt.Sprintf(laneAt, "", ruler(), "")),
-		fmt.Sprintf(laneAt, "asked", d.strip(func(n int) string {
-			if arrivals(n) {
+		d.Paint(terminal.Dim, fmt.Sprintf(laneFormat, "", ruler(), "")),
+		fmt.Sprintf(laneFormat, "asked", d.strip(func(n int) string {
+			if arrives(n) {
 				return "▪"
 			}
 			return " "
 		}), ""),
 	}
 	for _, l := range all {
-		at := columns(l.at)
-		lines = append(lines, fmt.Sprintf(laneAt, l.name, d.strip(func(n int) string {
+		allowed := columns(l.allowedAt)
+		lines = append(lines, fmt.Sprintf(laneFormat, l.name, d.strip(func(n int) string {
 			switch {
-			case at[n]:
+			case allowed[n]:
 				return d.Paint(terminal.Green, passed)
 			case l.asked[n]:
 				return d.Paint(terminal.Red, denied)
 			}
 			return " "
 		}), d.verdict(l)))
-		if l.goAt != nil {
-			gone := columns(l.goAt)
-			lines = append(lines, fmt.Sprintf(laneAt, "  and lets go", d.strip(func(n int) string {
-				if gone[n] {
+		if l.releasedAt != nil {
+			released := columns(l.releasedAt)
+			lines = append(lines, fmt.Sprintf(laneFormat, "  and lets go", d.strip(func(n int) string {
+				if released[n] {
 					return d.Paint(terminal.Cyan, passed)
 				}
 				return " "
-			}), d.peak(l.goAt, l.limit)))
+			}), d.peak(l.releasedAt, l.limit)))
 		}
 	}
 	for i := range lines {
@@ -75,14 +75,14 @@ func (d *demo) timeline(all []*lane) []string {
 // verdict returns the text at the right end of a lane: the maximum number of requests at once or in one period.
 func (d *demo) verdict(l *lane) string {
 	if l.limit.Algorithm == headgate.Concurrency {
-		return fmt.Sprintf("%2d at once", most(l.at, holds))
+		return fmt.Sprintf("%2d at once", maxWithin(l.allowedAt, holdTime))
 	}
-	return d.peak(l.at, l.limit)
+	return d.peak(l.allowedAt, l.limit)
 }
 
 // peak formats the maximum number of times that are within one period of the limit.
 func (d *demo) peak(times []time.Duration, limit headgate.Limit) string {
-	n := most(times, limit.Period)
+	n := maxWithin(times, limit.Period)
 	text := fmt.Sprintf("%2d in %.0f s", n, limit.Period.Seconds())
 	if int64(n) > limit.Count {
 		return d.Paint(terminal.Amber, text)
@@ -102,12 +102,12 @@ func ruler() string {
 }
 
 // strip returns one cell per slot. Empty cells at a whole second show a mark.
-func (d *demo) strip(of func(n int) string) string {
+func (d *demo) strip(cellAt func(n int) string) string {
 	var b strings.Builder
 	for n := range slots {
-		cell := of(n)
+		cell := cellAt(n)
 		if cell == " " && n%perSecond == 0 {
-			cell = d.Paint(terminal.Dim, border)
+			cell = d.Paint(terminal.Dim, secondMark)
 		}
 		b.WriteString(cell)
 	}

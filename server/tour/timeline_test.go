@@ -93,7 +93,7 @@ func TestMostCountsWhatLiesWithinAWindow(t *testing.T) {
 		{"just within", at(0, 999), 2},
 		{"in the middle", at(0, 700, 800, 1600, 3000), 3},
 	} {
-		if got := most(tt.times, time.Second); got != tt.want {
+		if got := maxWithin(tt.times, time.Second); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Out receives the text.
 	Out io.Writer
-	// Live draws in colour and updates lines in place. Out must be a terminal then. Default: plain lines.
+	// Live draws in color and updates lines in place. Out must be a terminal then. Default: plain lines.
 	Live bool
 	// Flood is the duration of the first scene, in which a client floods the limiter. Default DefaultFlood.
 	Flood time.Duration

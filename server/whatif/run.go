@@ -171,9 +171,9 @@ func indexInRule(list []rules.Limit, at int) int {
 	return 0 // the rule has only concurrency limits, so there is no curve
 }
 
-// of returns the terms of a client. They come from an override, from the client's registration or from the rule. own is
+// forClient returns the terms forClient a client. They come from an override, from the client's registration or from the rule. own is
 // false if they come from the rule.
-func (t *ruleTerms) of(c *Client) (terms Terms, own bool) {
+func (t *ruleTerms) forClient(c *Client) (terms Terms, own bool) {
 	terms = Terms{CountRejected: t.rule.CountRejected}
 	if t.rule.OnLimit.Action == rules.Delay {
 		terms.MaxDelay = t.rule.OnLimit.MaxWait
@@ -219,7 +219,7 @@ type clientTerms struct {
 func newRun(ctx context.Context, t *Traffic, terms *ruleTerms) *run {
 	r := &run{ctx: ctx, traffic: t, terms: terms, clients: make([]clientTerms, len(t.Clients))}
 	for i, c := range t.Clients {
-		r.clients[i].Terms, r.clients[i].own = terms.of(c)
+		r.clients[i].Terms, r.clients[i].own = terms.forClient(c)
 	}
 	return r
 }
@@ -236,7 +236,7 @@ func (r *run) keepRegistered(current *match.Set, id string) {
 		if !ok || m.Client == "" || m.Override >= 0 {
 			continue
 		}
-		if t, own := terms.of(c); own {
+		if t, own := terms.forClient(c); own {
 			r.clients[i] = clientTerms{t, true}
 		}
 	}
