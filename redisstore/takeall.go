@@ -276,7 +276,7 @@ const (
 	refundTimeout = 5 * time.Second
 )
 
-// refundOthers gives back the units of all checks outside a group that took nothing.
+// refundOthers gives back the units of all checks outside a group, which has taken nothing.
 func (b *batch) refundOthers(ctx context.Context, group []int) {
 	var taken []int
 	for i := range b.checks {
