@@ -59,8 +59,8 @@ local function levelAt(time, units, last, rateUnits, rateMicros)
 	return held - drained
 end
 
--- convertBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was in
--- it then, rounded up; or an empty one, if it has drained by now.
+-- convertBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was
+-- in it then, rounded up; or an empty one, if it has drained by now.
 local function convertBucket(time, units, last, now, rateUnits, rateMicros)
 	local _, left = slide(time, units, last, now, rateUnits, rateMicros)
 	if left == 0 then
