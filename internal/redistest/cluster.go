@@ -30,6 +30,7 @@ type ClusterSet struct {
 	servers []*Server
 	ids     map[*Server]string
 	elected time.Time // when the last election of a replica was noticed
+	epoch   string    // the current epoch then, or after a later move of a slot
 }
 
 // Cluster starts a ClusterSet and waits until it is complete.
@@ -59,6 +60,7 @@ func Cluster(t testing.TB, o ClusterOptions) *ClusterSet {
 	if err := c.form(); err != nil {
 		t.Fatal(err)
 	}
+	c.epoch = c.currentEpoch()
 	return c
 }
 
@@ -178,19 +180,40 @@ func (c *ClusterSet) Failover(replica *Server) {
 	if err := c.waitUntil("fail over", promoted); err != nil {
 		c.t.Fatal(err)
 	}
-	c.elected = time.Now()
+	c.elected, c.epoch = time.Now(), c.currentEpoch()
 }
 
 // KillPrimaryOf kills the server that owns the slot of a key, and returns it. It first waits four node timeouts, until
 // replicas have forgotten the votes of the last failover. A replica that still has votes would use them without an
 // election. Its claim to the slots would then be older than that of the killed primary, and the other servers would
-// never accept it.
+// never accept it. On a busy machine, servers also fail over on their own; then the epoch has changed.
 func (c *ClusterSet) KillPrimaryOf(key string) *Server {
 	c.t.Helper()
-	time.Sleep(time.Until(c.elected.Add(4 * c.o.NodeTimeout)))
+	for {
+		c.Settle()
+		if epoch := c.currentEpoch(); epoch != c.epoch {
+			c.elected, c.epoch = time.Now(), epoch
+		}
+		wait := time.Until(c.elected.Add(4 * c.o.NodeTimeout))
+		if wait <= 0 {
+			break
+		}
+		time.Sleep(wait)
+	}
 	s := c.PrimaryOf(key)
 	s.Kill()
 	return s
+}
+
+// currentEpoch returns the current epoch of the cluster, which must be settled: servers agree on it then.
+func (c *ClusterSet) currentEpoch() string {
+	c.t.Helper()
+	reply := running(c.servers)[0].must("CLUSTER", "INFO")
+	fields, err := fieldsOf(reply)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return fields["cluster_current_epoch"]
 }
 
 // WaitForFailover waits until a replica has replaced old as the primary of a key and all running servers know. It
@@ -210,7 +233,7 @@ func (c *ClusterSet) WaitForFailover(key string, old *Server) *Server {
 	if err := c.waitUntil("fail over", replaced); err != nil {
 		c.t.Fatal(err)
 	}
-	c.elected = time.Now()
+	c.elected, c.epoch = time.Now(), c.currentEpoch()
 	return now
 }
 

@@ -54,11 +54,10 @@ func (s *Server) setPaused(paused bool, signal func(*process.Process) error) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	deadline := time.Now().Add(maxWait)
 	err := s.launch()
-	for errors.Is(err, errPortTaken) && time.Now().Before(deadline) {
+	for deadline := time.Now().Add(maxWait); errors.Is(err, errPortTaken) &&
+		time.Now().Before(deadline); err = s.launch() {
 		time.Sleep(poll) // a child that saves for a replica may outlive the server briefly
-		err = s.launch()
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -81,6 +81,7 @@ func (m *Move) Finish() {
 	if err != nil {
 		m.c.t.Fatal(err)
 	}
+	m.c.epoch = m.c.currentEpoch()
 }
 
 // announceInterval is the time after which the owner of a slot is announced again if the cluster has not agreed on it.
