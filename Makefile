@@ -123,28 +123,29 @@ check: need-go ## Vet everything and run the tests that need no server, with sho
 	go vet work
 	go test $(run) -short -p $(packages) $(GOTEST_FLAGS) $(serverless)
 
-# Two lines of steps run at once, since tests wait more than they compute.
+# Two steps run at once, since tests wait more than they compute.
 .PHONY: test
 test: need-go ## Vet and test everything, with the race detector where there is one (GOTEST_FLAGS)
-	@$(MAKE) --no-print-directory -k -j 2 test-raced test-others
+	@$(MAKE) --no-print-directory -k -j 2 test-raced ui-test test-unraced test-modules
 
 # With -trimpath, another checkout finds in the build cache what this one compiled.
-test check test-raced test-others: export GOFLAGS += -trimpath
+test check test-raced test-unraced test-modules: export GOFLAGS += -trimpath
 
-.PHONY: test-raced test-others
-test-raced: need-go need-proxies
+.PHONY: test-raced test-unraced test-modules
+test-raced: need-go need-proxies server/ui/node_modules/.package-lock.json
 	@[[ -n "$(race)" ]] || echo "test: no race detector here (it needs cgo and a C compiler); testing without it"
 	$(GO_TEST) $(run) -p $(packages) $(race) $(GOTEST_FLAGS) work
 
-test-others: need-go need-proxies ui-test
+test-unraced: need-go need-proxies
 	go vet work
 	@echo "go test, without the race detector, of the test files that check more then"; [[ -z "$(race)" ]] || \
 		$(GO_TEST) $(run) -run "^($$(sed -nE 's/^func ((Test|Example|Fuzz)\w*)\(.*/\1/p' $(unraced) | sort -u | paste -sd'|'))$$" \
 			$(GOTEST_FLAGS) $(sort $(dir $(unraced)))
 	[[ -z "$(race)" ]] || $(GO_TEST) $(run) $(GOTEST_FLAGS) $(addprefix ./,$(sort $(dir $(sockets))))
-	cd bench && export $(alone) && go vet ./... && go build -buildvcs=false -o /dev/null ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
-	cd tools/release && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...
-	printf '%s\n' $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...'
+
+# The modules that go.work does not join.
+test-modules: need-go need-proxies
+	printf '%s\n' bench tools/release $(examples) | xargs -P 2 -I{} sh -c 'cd {} && export $(alone) && go vet ./... && $(GO_TEST) $(run) $(GOTEST_FLAGS) ./...'
 
 .PHONY: lint
 lint: need-go ## Check words, formatting, code and import rules (the first run builds the linter)

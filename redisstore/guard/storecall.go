@@ -111,11 +111,10 @@ func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 
 // An operation is a call of the store about one check. It does not wait for other callers of the same key.
 type operation struct {
-	name   string // for errors
-	shard  *shard
-	check  *headgate.Check
-	send   func(context.Context) error
-	queued bool // it has waited in the queue of the shard
+	name  string // for errors
+	shard *shard
+	check *headgate.Check
+	send  func(context.Context) error
 }
 
 // unavailable returns the error of an operation that failed with err.
@@ -124,8 +123,8 @@ func (o *operation) unavailable(err error, sent bool) error {
 }
 
 // call sends an operation to its shard. If the shard does not respond, the error is an *Error.
-func (g *Guard) call(ctx context.Context, o operation) (result, error) {
-	call, ok := g.begin(ctx, o.shard, time.Time{}, o.queued)
+func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, error) {
+	call, ok := g.begin(ctx, o.shard, time.Time{}, queued)
 	if !ok {
 		return failed, o.unavailable(o.shard.lastErr(), false)
 	}
@@ -143,13 +142,12 @@ func (g *Guard) call(ctx context.Context, o operation) (result, error) {
 // callQueued is like call, but first waits in the queue of the shard while too many decisions are active. The result
 // starved means that the operation was refused because of overload.
 func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err error) {
-	var outcome admission.Outcome
-	o.queued, outcome = g.enter(ctx, o.shard)
+	queued, outcome := g.enter(ctx, o.shard)
 	reason := slowCall
 	switch outcome {
 	case admission.Admitted:
 		defer o.shard.queue.Leave()
-		r, err = g.call(ctx, o)
+		r, err = g.call(ctx, o, queued)
 	case admission.Canceled:
 		return canceled, ctx.Err()
 	case admission.Overloaded:

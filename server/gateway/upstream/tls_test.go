@@ -136,7 +136,7 @@ func TestUpstreamBehindAUnixSocket(t *testing.T) {
 	}
 }
 
-// gathering collects several writes, and writes them to the connection together.
+// gathering writes to a connection in one piece what was written to it in several.
 type gathering struct {
 	net.Conn
 	held    bytes.Buffer
