@@ -88,3 +88,65 @@ func TestLargestLimitThatLeavesCoresIdleEnds(t *testing.T) {
 		waiting.End(q)
 	})
 }
+
+// slowTurn returns the turn of a connection whose last request was slow.
+func slowTurn(q *Queue) Turn {
+	t := usedTurn()
+	t.Begin(q)
+	time.Sleep(quickTime + 1)
+	t.End(q)
+	return t
+}
+
+func TestSlowConnectionsThatKeepCoresBusyTakeTurnsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		turn := slowTurn(q)
+		for round, calls := range []int{firstRound, 2 * firstRound, 4 * firstRound} {
+			for q.bypassed < calls-1 {
+				q.Adjust(1)
+			}
+			if !turn.needsNone(q) {
+				t.Errorf("round %d: a slow connection needs a turn after %d calls of Adjust, want after %d", round, calls-1, calls)
+			}
+			turn.Begin(q) // in the old round
+			time.Sleep(quickTime + 1)
+			q.Adjust(1)
+			turn.End(q)
+			if turn.needsNone(q) {
+				t.Errorf("round %d: a slow connection needs no turn after %d calls of Adjust with busy cores", round, calls)
+			}
+			turn = slowTurn(q) // it competed with requests of the old round
+			q.Adjust(1)
+			if turn.needsNone(q) {
+				t.Errorf("round %d: a connection that was slow at once needs no turn, want it to be measured again", round)
+			}
+			turn = slowTurn(q)
+		}
+	})
+}
+
+func TestRoundsAreShortAgainAfterConnectionsHaveWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := bounded(1)
+		q.nextRound = 2 * firstRound
+		holder, waiting := usedTurn(), usedTurn()
+		holder.Begin(q)
+		q.active = perCore * runtime.GOMAXPROCS(0) // so that the limit of Adjust is reached
+		begins := begin(q, &waiting)
+		for range firstRound {
+			q.Adjust(1)
+		}
+		if returned(begins) || q.bypassed != 0 || q.nextRound != firstRound {
+			t.Errorf("bypassed %d, next round after %d calls of Adjust; want 0 and %d", q.bypassed, q.nextRound, firstRound)
+		}
+		for range maxIdle {
+			q.Adjust(idleShare - 0.01)
+		}
+		if !returned(begins) {
+			t.Fatal("the connection waits although the limit was raised")
+		}
+		waiting.End(q)
+		holder.End(q)
+	})
+}

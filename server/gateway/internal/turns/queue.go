@@ -30,6 +30,12 @@ const (
 	// quickTime is the duration above which a request is slow. After a slow request, the next request of the connection
 	// needs no turn: it probably also waits for a slow upstream, so it uses the caches little.
 	quickTime = 10 * time.Millisecond
+	// If the cores stay busy although no connection waits, the slow connections may be slow only because there are so
+	// many of them, for example after a stall of the upstream. Then all of them need turns again, in a new round. This
+	// costs some time if the upstream is really slow. So the first round begins after firstRound calls of Adjust, and
+	// each further one after twice as many, up to maxRound.
+	firstRound = 10
+	maxRound   = 640
 	// promptTime is the time after a response in which the client must send its next request to keep the turn.
 	promptTime = 15 * time.Millisecond
 	// fairWait limits the length of turns: if the first connection in the queue has waited for so long, turns end after
@@ -44,13 +50,17 @@ const (
 // A Queue gives turns to connections, in the order of their requests. The zero value is ready to use and has no limit.
 // It is safe for concurrent use.
 type Queue struct {
-	limited atomic.Bool // limit is not 0
+	limited atomic.Bool   // limit is not 0
+	round   atomic.Uint32 // requests that began in earlier rounds do not count as slow; see firstRound
 
 	mu        sync.Mutex
 	limit     int       // maximum number of turns at the same time; 0 if there is no limit
 	active    int       // number of turns
 	idle      int       // consecutive calls of Adjust with idle cores
 	freeUntil time.Time // there is no limit before this time
+	bypassed  int       // consecutive calls of Adjust with busy cores, a limit, and no waiting connection
+	nextRound int       // value of bypassed at which the next round begins
+	settling  bool      // a round began at the last call of Adjust
 	holders   list      // connections that have a turn; the oldest turn is first
 	waiting   list      // connections that wait for a turn
 	timer     *time.Timer
@@ -109,7 +119,25 @@ func (q *Queue) Adjust(busy float64) {
 		q.limit = least
 	}
 	q.limited.Store(q.limit > 0)
+	q.beginRound(busy)
 	q.advance()
+}
+
+// beginRound begins a new round if it is time for one; see firstRound. mu is held.
+func (q *Queue) beginRound(busy float64) {
+	if q.settling { // so that no connection counts as slow because it competed with the requests of the last round
+		q.settling = false
+		q.round.Add(1)
+	}
+	q.nextRound = max(q.nextRound, firstRound)
+	if q.limit == 0 || busy < idleShare || q.waiting.first != nil {
+		q.bypassed, q.nextRound = 0, max(q.nextRound-1, firstRound)
+		return
+	}
+	if q.bypassed++; q.bypassed >= q.nextRound {
+		q.bypassed, q.nextRound, q.settling = 0, min(2*q.nextRound, maxRound), true
+		q.round.Add(1)
+	}
 }
 
 // advance gives turns to waiting connections. mu is held.

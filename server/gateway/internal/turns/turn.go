@@ -8,9 +8,11 @@ type Turn struct {
 	mustEnd bool          // the number of turns was limited in Begin, so End and Leave must update the turn
 	prompt  bool          // the client sent its latest request promptly after the previous response
 	used    bool          // Begin was called before, so this is not the connection's first request
-	slow    bool          // the last request took longer than quickTime
+	slow    bool          // the last request took longer than quickTime, and began in the round slowIn
+	slowIn  uint32        // see Queue.round
 	awaited bool          // Await has waited for the turn of the next request
 	began   time.Time     // when the server began to serve the request
+	beganIn uint32        // the round at that time
 	ready   chan struct{} // receives when a wait ends
 
 	// The queue's mutex guards the following fields.
@@ -27,7 +29,7 @@ type Turn struct {
 // already, but all turns are taken, Await waits for a turn. So the connection's goroutine is woken only once, for its
 // turn. Otherwise it would also be woken before, for the request. Await reports whether it has waited.
 func (t *Turn) Await(q *Queue) bool {
-	if !t.prompt || t.slow || !q.limited.Load() {
+	if !t.prompt || t.needsNone(q) || !q.limited.Load() {
 		return false
 	}
 	q.mu.Lock()
@@ -56,8 +58,8 @@ func (t *Turn) Begin(q *Queue) {
 	}
 	t.mustEnd = true
 	now := time.Now()
-	t.began = now
-	if t.slow { // a slow connection needs no turn; see quickTime
+	t.began, t.beganIn = now, q.round.Load()
+	if t.needsNone(q) {
 		return
 	}
 	q.mu.Lock()
@@ -78,11 +80,14 @@ func (t *Turn) Begin(q *Queue) {
 	default:
 		q.waits++
 		q.wait(t, now)
-		t.began = time.Now()
+		t.began, t.beganIn = time.Now(), q.round.Load()
 		return
 	}
 	q.mu.Unlock()
 }
+
+// needsNone reports whether the connection is slow and needs no turn; see quickTime.
+func (t *Turn) needsNone(q *Queue) bool { return t.slow && t.slowIn == q.round.Load() }
 
 // End is called when the response was sent. The turn ends unless the connection is likely to send its next request
 // promptly.
@@ -91,7 +96,7 @@ func (t *Turn) End(q *Queue) {
 		return
 	}
 	now := time.Now()
-	t.slow = now.Sub(t.began) > quickTime
+	t.slow, t.slowIn = now.Sub(t.began) > quickTime, t.beganIn
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.responded = now
