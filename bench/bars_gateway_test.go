@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,10 @@ func sampleLoad(id, title string, factors map[string]float64) harness.LoadTable 
 	t := harness.LoadTable{ID: id, Title: title, Connections: 64}
 	fronts := map[string][]site.Front{
 		"proxies": gateway.ProxyFronts(), "http2": gateway.HTTP2Fronts(), "price": gateway.PriceFronts(),
-		"refusals": gateway.RefusingFronts(),
+		"refusals": gateway.RefusingFronts(), "large": gateway.PeerFronts(), "posts": gateway.PeerFronts(),
+		"new-connections": gateway.PeerFronts(), "tls": gateway.HTTP2Fronts(), "access-log": gateway.LoggingFronts(),
+		"connections-100": gateway.ConnectionFronts(), "connections-1000": gateway.ConnectionFronts(),
+		"connections-4000": gateway.ConnectionFronts(),
 	}[id]
 	for _, f := range fronts {
 		var loads []site.Load
@@ -40,6 +44,30 @@ func samplePace(us, them int64) *harness.PaceTable {
 			run := harness.Pacing{Requests: 40_000, P50: 120_000, P99: []int64{us, them, 60_000}[i] + noise, P999: 2_000_000 + noise, Max: 5_000_000, Late: 15_000}
 			run.Calm = harness.CalmPacing{Requests: 39_000, P50: run.P50, P99: run.P99, P999: run.P999}
 			run.P99 *= 3 // with what stalls have touched
+			row.Runs = append(row.Runs, run)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// sampleConnections is the table of a number of connections, with which each server has the same part of its rate.
+func sampleConnections(connections int, part float64) harness.LoadTable {
+	t := sampleLoad("connections-"+strconv.Itoa(connections), "Passing requests on", map[string]float64{
+		"headgate-one": 4 * part, "headgate-redis": 3.5 * part, "nginx": 5 * part, "haproxy": 5 * part,
+	})
+	t.Connections = connections
+	return t
+}
+
+func sampleSteady() *harness.PaceTable {
+	t := &harness.PaceTable{Rate: 5000, Connections: 64, Watched: true, First: true, Took: time.Minute}
+	for i, f := range gateway.PeerFronts() {
+		row := harness.PaceRow{Contender: f.Name, Title: f.Title, Role: f.Role}
+		for range 3 {
+			run := harness.Pacing{Requests: 5000, P50: 50_000, P99: 300_000, P999: 900_000, Max: 5_000_000, Late: 5_000, Sent: 5250}
+			run.CPU = time.Duration(5250*(55-5*i)) * time.Microsecond
+			run.Calm = harness.CalmPacing{Requests: 4990, P50: run.P50, P99: run.P99, P999: run.P999}
 			row.Runs = append(row.Runs, run)
 		}
 		t.Rows = append(t.Rows, row)
@@ -76,10 +104,17 @@ func sampleGateway() *harness.Results {
 			sampleLoad("price", "Passing the same request on again and again", map[string]float64{
 				"headgate": 2.02, "headgate-one": 2.06, "headgate-norules": 2.08, "headgate-open": 2.1, "direct": 9,
 			}),
+			sampleLoad("large", "Passing responses of 10 kB on", map[string]float64{"headgate-one": 1, "nginx": 1.1, "haproxy": 1.2}),
+			sampleLoad("posts", "Passing requests of 10 kB on", map[string]float64{"headgate-one": 1, "nginx": 1.05, "haproxy": 1.2}),
+			sampleLoad("new-connections", "Passing requests on, each on a new connection", map[string]float64{"headgate-one": 1, "nginx": 1.25, "haproxy": 1.2}),
+			sampleLoad("tls", "Passing requests on over TLS", map[string]float64{"headgate": 1, "nginx": 1, "haproxy": 1.2}),
+			sampleLoad("access-log", "Passing requests on, with and without an access log", map[string]float64{"headgate-one": 2, "nginx": 2.5, "headgate-log": 1.9, "nginx-log": 2.4}),
+			sampleConnections(100, 1), sampleConnections(1000, 0.95), sampleConnections(4000, 0.8),
 			sampleLoad("refusals", "Refusing every request", map[string]float64{"headgate": 4.5, "bare-429": 5, "nginx": 8, "haproxy": 7}),
 		},
-		Pace:  samplePace(400_000, 250_000),
-		Noise: sampleNoise(110_000, 100_000),
+		Pace:   samplePace(400_000, 250_000),
+		Steady: sampleSteady(),
+		Noise:  sampleNoise(110_000, 100_000),
 	}
 	r.LoadNamed("refusals").Row("nginx").Busy = 0.7
 	return r
@@ -135,6 +170,14 @@ func TestGatewayBarsFollowTheNumbers(t *testing.T) {
 			row.Busy, row.CPU = 0.5, row.CPU/2
 		}, harness.Met, harness.NotMet},
 		{"≥ 3 × Caddy", slower("proxies", "caddy", 1.4), harness.Met, harness.NotMet},
+		{"≤ 1.15 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("large").Row("headgate-one").CPU *= 1.2 }, harness.Met, harness.NotMet},
+		{"≤ 1.3 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("new-connections").Row("headgate-one").CPU *= 1.2 }, harness.Met, harness.NotMet},
+		{"≤ 1.05 × nginx with limit_req", func(r *harness.Results) { r.LoadNamed("tls").Row("headgate").CPU *= 1.2 }, harness.Met, harness.NotMet},
+		{"≤ 1.1 × headgate without it", func(r *harness.Results) { r.LoadNamed("access-log").Row("headgate-log").CPU *= 1.2 }, harness.Met, harness.NotMet},
+		{"≤ 1.1 × headgate without it", func(r *harness.Results) { r.LoadNamed("access-log").Rows = nil }, harness.Met, harness.NotMeasured},
+		{"≤ 5 µs more than in memory", func(r *harness.Results) { r.LoadNamed("connections-100").Row("headgate-redis").CPU += 5 }, harness.Met, harness.NotMet},
+		{"≥ 0.9 × with 100", slower("connections-1000", "headgate-one", 0.9), harness.Met, harness.NotMet},
+		{"≤ 1.2 × nginx with limit_req", func(r *harness.Results) { r.Steady.Rows[0].Runs[0].CPU *= 2 }, harness.Met, harness.NotMet},
 		{"≥ 0.85 × a bare handler that writes 429", slower("refusals", "bare-429", 1.1), harness.Met, harness.NotMet},
 	} {
 		r := sampleGateway()

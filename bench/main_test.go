@@ -89,12 +89,20 @@ func checkLoads(t *testing.T, r *harness.Results) {
 	if r.Part != "gateway" {
 		return
 	}
-	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts(), "http2": gateway.HTTP2Fronts()} {
+	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts(), "http2": gateway.HTTP2Fronts(),
+		"large": gateway.PeerFronts(), "posts": gateway.PeerFronts(), "new-connections": gateway.PeerFronts(), "tls": gateway.HTTP2Fronts(),
+		"access-log": gateway.LoggingFronts(), "connections-4000": gateway.ConnectionFronts(),
+	} {
 		for _, f := range list {
 			row := r.LoadNamed(id).Row(f.Name)
 			if row == nil || len(row.Rates) != r.Sizes.GatewayRounds || row.Rate.Min <= 0 {
 				t.Errorf("%s, %s: got %+v, want %d rates above 0", id, f.Name, row, r.Sizes.GatewayRounds)
 			}
+		}
+	}
+	for _, f := range gateway.PeerFronts() {
+		if row := r.Steady.Row(f.Name); row == nil || row.Runs[0].Sent == 0 {
+			t.Errorf("steady, %s: got %+v, want windows with requests", f.Name, row)
 		}
 	}
 	for _, f := range gateway.PacedFronts() {

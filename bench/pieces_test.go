@@ -18,8 +18,8 @@ func TestPiecesOfAPartMakeAWhole(t *testing.T) {
 	whole.Bars = gateway.Bars(whole)
 	first, second := sampleGateway(), sampleGateway()
 	first.Load, first.Only, first.Took = first.Load[:1], "proxies", 7*time.Minute
-	first.Pace, first.Noise = nil, nil
-	second.Load, second.Only, second.Took = second.Load[1:], "http2|price|half-load|noise|refusals", 4*time.Minute
+	first.Pace, first.Steady, first.Noise = nil, nil, nil
+	second.Load, second.Only, second.Took = second.Load[1:], "http2|large|posts|new-connections|tls|access-log|connections|steady|price|half-load|noise|refusals", 4*time.Minute
 	second.Started = first.Started.Add(time.Hour)
 	text, err := json.Marshal([]*harness.Results{{Part: "core"}, first})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPiecesThatDoNotFitAreRefused(t *testing.T) {
 		"other sizes":            func(r *harness.Results) { r.Sizes = harness.FullSizes(3) },
 		"toy sizes":              func(r *harness.Results) { r.Quick = true },
 		"the same thing twice":   func(*harness.Results) {},
-		"a pattern that is none": func(r *harness.Results) { r.Pace, r.Noise, r.Only = nil, nil, "(" },
+		"a pattern that is none": func(r *harness.Results) { r.Pace, r.Steady, r.Noise, r.Only = nil, nil, nil, "(" },
 	} {
 		earlier := sampleGateway()
 		change(earlier)

@@ -10,7 +10,7 @@ import (
 // Bars compares the results of the gateway with its bars.
 func Bars(r *harness.Results) []harness.Bar {
 	proxies, price, refusals := r.LoadNamed("proxies"), r.LoadNamed("price"), r.LoadNamed("refusals")
-	return []harness.Bar{
+	bars := []harness.Bar{
 		faster(price, oneLimitName, noRulesName, "the limiter's price, clients repeat themselves, one of 100 rules applies",
 			0.93, ""),
 		fasterThan(price, noRulesName, "the limiter's price, clients repeat themselves, three of them apply", 0.93,
@@ -33,6 +33,7 @@ func Bars(r *harness.Results) []harness.Bar {
 		prompt(refusals, "refusing everybody at full load, p99", 1500*time.Microsecond),
 		disturbsLittle(r.Noise, 1.2),
 	}
+	return append(bars, caseBars(r)...)
 }
 
 // gatewayTitles are the names that bars use for the servers with which headgate is compared.

@@ -59,7 +59,7 @@ func openHAProxyWith(
 const haproxyConfig = `
 global
 	nbthread 1
-	maxconn 4096
+	maxconn 8192
 defaults
 	mode http
 	timeout connect 5s

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/bench/site"
@@ -16,28 +17,51 @@ const RuleCount = 100
 
 // openHeadgate starts the headgate program with a rules file.
 func openHeadgate(rules func() string) func(context.Context, *site.Site) (site.RunningServer, error) {
+	return openHeadgateWith(rules, "")
+}
+
+// openHeadgateWith starts the headgate program with a rules file, a configuration file and further arguments. It logs
+// into a file.
+func openHeadgateWith(
+	rules func() string, config string, args ...string,
+) func(context.Context, *site.Site) (site.RunningServer, error) {
 	return func(ctx context.Context, s *site.Site) (site.RunningServer, error) {
 		path, err := s.Bench.BuildHeadgate(ctx)
 		if err != nil {
 			return site.RunningServer{}, err
 		}
-		dir, err := os.MkdirTemp(s.Dir, "rules-")
+		dir, err := os.MkdirTemp(s.Dir, "headgate-")
 		if err != nil {
 			return site.RunningServer{}, err
 		}
-		file := filepath.Join(dir, "rules.yaml")
-		if err := os.WriteFile(file, []byte(rules()), 0o644); err != nil {
-			return site.RunningServer{}, err
+		in := func(name string) string { return filepath.Join(dir, name) }
+		for name, text := range map[string]string{"rules.yaml": rules(), "headgate.yaml": config, "log": ""} {
+			if err := os.WriteFile(in(name), []byte(text), 0o644); err != nil {
+				return site.RunningServer{}, err
+			}
 		}
-		cmd := exec.Command(path, "serve", "--rules", file, "--upstream", "http://"+s.Upstream,
+		var configured []string
+		if config != "" {
+			configured = []string{"--config", in("headgate.yaml")}
+		}
+		cmd := exec.Command("/bin/sh", slices.Concat([]string{
+			"-c", `exec "$0" "$@" 2> ` + in("log"), path, "serve",
+			"--rules", in("rules.yaml"), "--upstream", "http://" + s.Upstream,
 			"--gateway-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
-			"--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off")
+			"--api-addr", "off", "--grpc-addr", "off", "--resp-addr", "off",
+		}, configured, args)...)
 		p, err := s.Start(s.FrontCore, cmd)
 		if err != nil {
 			return site.RunningServer{}, err
 		}
 		var l struct{ Gateway string }
-		err = p.Await(ctx, func() error { return p.Said.Object(`"msg":"listening"`, &l) })
+		err = p.Await(ctx, func() error {
+			text, err := os.ReadFile(in("log"))
+			if err != nil {
+				return err
+			}
+			return site.LoggedObject(text, `"msg":"listening"`, &l)
+		})
 		return site.RunningServer{Address: l.Gateway, Process: p}, err
 	}
 }

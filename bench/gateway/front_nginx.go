@@ -29,6 +29,13 @@ func openNginxHTTP2(ctx context.Context, s *site.Site) (site.RunningServer, erro
 	})(ctx, s)
 }
 
+// openNginxLogging starts nginx with an access log of every request.
+func openNginxLogging(ctx context.Context, s *site.Site) (site.RunningServer, error) {
+	return openNginxWith(false, func(s *site.Site) (string, error) {
+		return ";\n\t\taccess_log " + filepath.Join(s.Dir, "nginx.log"), nil
+	})(ctx, s)
+}
+
 // openNginxWith starts nginx with further options after the address that it listens on.
 func openNginxWith(
 	refuses bool, more func(s *site.Site) (string, error),
@@ -67,7 +74,7 @@ worker_processes 1;
 pid %[1]s/pid;
 error_log stderr crit;
 events {
-	worker_connections 4096;
+	worker_connections 16384;
 }
 http {
 	access_log off;

@@ -39,6 +39,13 @@ func gatewayMethod(b *strings.Builder, r *harness.Results) {
   Go servers written here have the same, and Caddy has GOGC=%[10]s.
 - Over HTTP/2 and TLS, h2load has 16 connections with four requests in flight on each, all the same, and servers have a
   certificate with a key on P-256. headgate has the rules of which one applies.
+- Responses and requests of 10 kB have a body of %[20]d bytes of JSON. For requests on new connections, the client asks the server to
+  close the connection after each. Over TLS, wrk has the same servers as h2load. The access log of headgate goes to a file, as
+  JSON, as does that of nginx, in its own format.
+- With different numbers of connections, all servers run with each number in every round. For one of them, headgate counts in a
+  Redis on the core of the load, and limits each client. Its limit on connections from one address is off.
+- At the low rate, the load is that of answers at half load, in windows of %[19]s. The CPU time is that of the measured server
+  in its own windows.
 - When everybody is refused, headgate has the same rules, but an address may send one request an hour; nginx lets one a minute pass
   and HAProxy none. The bare handler writes a status and nothing else; headgate says in JSON and in header fields why, and when
   to come back.
@@ -61,5 +68,6 @@ func gatewayMethod(b *strings.Builder, r *harness.Results) {
 		s.GatewayRounds, s.Connections, s.LoadLength, site.LoadClients, len(
 			site.UpstreamBody), RuleCount, idleConnections, s.PaceLength,
 		harness.BallastBytes>>20, caddyGOGC, s.PaceWarming, s.GatewayRounds*s.PaceWindows, stalls.Tick, stalls.Least,
-		neighbourLimit, neighbours, floodTimes, site.FloodConnections, s.NoiseLength)
+		neighbourLimit, neighbours, floodTimes, site.FloodConnections, s.NoiseLength,
+		len(site.LargeBody))
 }

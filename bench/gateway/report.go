@@ -24,6 +24,9 @@ func reportLoadTable(b *strings.Builder, t *harness.LoadTable) {
 	b.WriteString("| server | requests/s | quartiles | headgate against it | quartiles | CPU a request, µs | it ran | the load's core busy | p99 |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	us := t.Row("headgate")
+	if us == nil {
+		us = t.Row(oneLimitName)
+	}
 	var held []string
 	for _, row := range slices.SortedFunc(slices.Values(t.Rows), byRate) {
 		against, quartiles := "", ""
@@ -58,6 +61,21 @@ func reportPace(b *strings.Builder, r *harness.Results) {
 	}
 	fmt.Fprintf(b, "\n### Answers at half load\n\n%s requests a second on %d connections, half of the %s that headgate with its rules answered at most.\n\n",
 		harness.HumanRate(t.Rate), t.Connections, harness.HumanRate(t.Full))
+	reportPaceTable(b, t)
+}
+
+func reportSteady(b *strings.Builder, r *harness.Results) {
+	t := r.Steady
+	if t == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n### Answers at a low rate\n\n%s requests a second on %d connections.\n\n", harness.HumanRate(t.Rate),
+		t.Connections)
+	b.WriteString("| server | CPU a request, µs |\n|---|--:|\n")
+	for i := range t.Rows {
+		fmt.Fprintf(b, "| %s | %.1f |\n", t.Rows[i].Title, t.Rows[i].CPUOfARequest())
+	}
+	b.WriteString("\n")
 	reportPaceTable(b, t)
 }
 
@@ -97,5 +115,6 @@ func reportPaceTable(b *strings.Builder, t *harness.PaceTable) {
 func reportGateway(b *strings.Builder, r *harness.Results) {
 	reportLoad(b, r)
 	reportPace(b, r)
+	reportSteady(b, r)
 	reportNoise(b, r)
 }

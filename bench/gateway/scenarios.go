@@ -15,6 +15,13 @@ func gatewayScenarios() []harness.Scenario {
 	return []harness.Scenario{
 		{Name: "proxies", Seconds: 320, Run: runProxies},
 		{Name: "http2", Seconds: 90, Run: runHTTP2},
+		{Name: "large", Seconds: 70, Run: runLarge},
+		{Name: "posts", Seconds: 70, Run: runPosts},
+		{Name: "new-connections", Seconds: 70, Run: runNewConnections},
+		{Name: "tls", Seconds: 70, Run: runTLS},
+		{Name: "access-log", Seconds: 90, Run: runAccessLog},
+		{Name: "connections", Seconds: 250, Run: runConnections},
+		{Name: "steady", Seconds: 130, Run: runSteady},
 		{Name: "price", Seconds: 130, Run: runPrice},
 		{Name: "half-load", Seconds: 130, Run: runHalfLoad},
 		{Name: "noise", Seconds: 60, Run: runNoise},
@@ -22,20 +29,37 @@ func gatewayScenarios() []harness.Scenario {
 	}
 }
 
+// A comparison is a scenario in which fronts are measured under the same load.
+type comparison struct {
+	id, title   string
+	fronts      []site.Front
+	requests    []string
+	secure      bool  // over TLS
+	connections []int // one table for each number; default: the number of the site
+	divide      int   // by which the numbers are divided in a quick run; default 1
+}
+
 // runProxies compares proxies at full load.
 func runProxies(ctx context.Context, b *harness.Bench) error {
-	return runLoad(ctx, b, "proxies", "Passing requests on", ProxyFronts(), site.LoadRequests())
+	return runLoad(ctx, b, comparison{
+		id: "proxies", title: "Passing requests on", fronts: ProxyFronts(), requests: site.LoadRequests(),
+	})
 }
 
 // runPrice compares the gateway with and without limits. All requests are equal, because wrk repeats one request by
 // default.
 func runPrice(ctx context.Context, b *harness.Bench) error {
-	return runLoad(ctx, b, "price", "Passing the same request on again and again", PriceFronts(), site.LoadRequests()[:1])
+	return runLoad(ctx, b, comparison{
+		id: "price", title: "Passing the same request on again and again", fronts: PriceFronts(),
+		requests: site.LoadRequests()[:1],
+	})
 }
 
 // runRefusals compares servers that deny every request.
 func runRefusals(ctx context.Context, b *harness.Bench) error {
-	return runLoad(ctx, b, "refusals", "Refusing every request", RefusingFronts(), site.LoadRequests())
+	return runLoad(ctx, b, comparison{
+		id: "refusals", title: "Refusing every request", fronts: RefusingFronts(), requests: site.LoadRequests(),
+	})
 }
 
 // gatewayTurns measures fronts round by round. In each round every front runs once, in a new random order. The first
@@ -62,19 +86,33 @@ func gatewayTurns(
 	return nil
 }
 
-func runLoad(ctx context.Context, b *harness.Bench, id, title string, list []site.Front, requests []string) error {
+func runLoad(ctx context.Context, b *harness.Bench, c comparison) error {
 	s, err := site.OpenSite(ctx, b)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	fronts, err := s.OpenAll(ctx, list, func(name string) { b.Progress.At(0, id+", opening", name) })
+	fronts, err := s.OpenAll(ctx, c.fronts, func(name string) { b.Progress.At(0, c.id+", opening", name) })
 	if err != nil {
 		return err
 	}
-	loads := make([][]site.Load, len(fronts))
-	err = gatewayTurns(b, id, fronts, 0.02, func(round, i int) error {
-		l, err := s.Load(ctx, fronts[i], requests, b.Sizes.LoadLength)
+	if c.connections == nil {
+		c.connections = []int{s.Connections}
+	}
+	divide := 1
+	if b.Results.Quick {
+		divide = max(c.divide, 1)
+	}
+	// Each front runs with each number of connections in every round.
+	var all []*site.OpenFront
+	for range c.connections {
+		all = append(all, fronts...)
+	}
+	loads := make([][]site.Load, len(all))
+	err = gatewayTurns(b, c.id, all, 0.02, func(round, i int) error {
+		l, err := s.Load(ctx, all[i], site.Order{
+			Requests: c.requests, Secure: c.secure, Connections: c.connections[i/len(fronts)] / divide, Length: b.Sizes.LoadLength,
+		})
 		if err == nil && round > 0 {
 			loads[i] = append(loads[i], l)
 		}
@@ -83,13 +121,21 @@ func runLoad(ctx context.Context, b *harness.Bench, id, title string, list []sit
 	if err != nil {
 		return err
 	}
-	table := harness.LoadTable{ID: id, Title: title, Connections: s.Connections}
-	for i, f := range fronts {
-		table.Rows = append(table.Rows, NewLoadRow(f.Front, loads[i]))
+	for n, connections := range c.connections {
+		table := harness.LoadTable{ID: c.id, Title: c.title, Connections: connections}
+		if len(c.connections) > 1 {
+			table.ID = tableOf(c.id, connections)
+		}
+		for i, f := range fronts {
+			table.Rows = append(table.Rows, NewLoadRow(f.Front, loads[n*len(fronts)+i]))
+		}
+		b.Results.Load = append(b.Results.Load, table)
 	}
-	b.Results.Load = append(b.Results.Load, table)
 	return nil
 }
+
+// tableOf returns the name of the table for a number of connections.
+func tableOf(id string, connections int) string { return fmt.Sprintf("%s-%d", id, connections) }
 
 // runHalfLoad compares response times at half of the load that the gateway can serve.
 func runHalfLoad(ctx context.Context, b *harness.Bench) error {
@@ -195,7 +241,9 @@ func frontRate(ctx context.Context, s *site.Site, b *harness.Bench, f *site.Open
 	var rates []float64
 	for i := range times {
 		b.Progress.At(0.1*float64(i)/times, "half-load, looking for the full load", f.Name)
-		l, err := s.Load(ctx, f, site.LoadRequests(), b.Sizes.LoadLength)
+		l, err := s.Load(ctx, f, site.Order{
+			Requests: site.LoadRequests(), Connections: s.Connections, Length: b.Sizes.LoadLength,
+		})
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", f.Name, err)
 		}

@@ -147,6 +147,16 @@ func (r *PaceRow) Times(other *PaceRow, of func(Pacing) int64) spread {
 	return SpreadOf(samples)
 }
 
+// CPUOfARequest returns the CPU time per request in all windows, in microseconds.
+func (r *PaceRow) CPUOfARequest() float64 {
+	var sent int64
+	var cpu time.Duration
+	for _, run := range r.Runs {
+		sent, cpu = sent+run.Sent, cpu+run.CPU
+	}
+	return cpu.Seconds() * 1e6 / float64(max(sent, 1))
+}
+
 // Flood returns how many requests the flooding client has sent, and how many of them were denied.
 func (r *PaceRow) Flood() (sent, refused int64) {
 	for _, run := range r.Runs {
@@ -193,6 +203,10 @@ type Pacing struct {
 	// Flooded is the number of requests that the flooding client has sent meanwhile, and Refused how many of them were
 	// denied.
 	Flooded, Refused int64
+	// Sent is the number of all requests, including those that only warm and those of the flooding client, and CPU the
+	// time for which the server ran meanwhile.
+	Sent int64
+	CPU  time.Duration
 	// Calm has the results of the requests that no stall has touched.
 	Calm CalmPacing
 }

@@ -38,6 +38,7 @@ type Results struct {
 	Load     []LoadTable
 	Pace     *PaceTable
 	Half     *PaceTable // in Redis
+	Steady   *PaceTable // at a constant, low rate
 	Noise    *PaceTable // rows whenQuiet and whenFlooded
 	Service  []ServiceTable
 	Clients  *ClientsResult

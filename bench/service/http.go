@@ -164,7 +164,7 @@ func (l httpLoad) ask(ctx context.Context, s *site.Site, at site.RunningServer) 
 	if l.batch > 1 {
 		calls = calls[:200]
 	}
-	run, err := s.Wrk(ctx, at.Address, calls, l.connections, s.Bench.Sizes.LoadLength)
+	run, err := s.Wrk(ctx, "http://"+at.Address, calls, l.connections, s.Bench.Sizes.LoadLength)
 	if err != nil {
 		return loadResult{}, err
 	}

@@ -23,6 +23,8 @@ type PaceOrder struct {
 	// Floods has a rate per address, in requests per second. One more client sends requests at that rate on its own
 	// connections, and its requests may be denied. If Floods is nil, there is no such client.
 	Floods []float64
+	// Groups are the process groups of the servers, whose CPU time is measured; 0 for none.
+	Groups []int
 	// Spins lets the load poll for responses without sleeping, so that it needs no time to wake up. It needs a core of its
 	// own.
 	Spins bool

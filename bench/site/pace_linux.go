@@ -164,6 +164,7 @@ func (p *pace) result(found []stalls.Span, watched bool) paceResult {
 			r.Windows[of] = append(r.Windows[of], harness.Pacing{
 				Requests: took.Total, Max: took.Max, Late: w.late.Quantile(0.99), Flooded: int64(w.flooded), Refused: int64(
 					w.refused),
+				Sent: int64(w.sent + w.flooded), CPU: w.cpu,
 				P50: took.Quantile(0.5), P99: took.Quantile(0.99), P999: took.Quantile(0.999),
 				Calm: calm(w.timed, found),
 			})

@@ -215,7 +215,7 @@ func TestResponderAnswersRequestsHoweverTheyArrive(t *testing.T) {
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	request, answer := LoadRequests()[0], string(upstreamAnswer())
+	request, answer := LoadRequests()[0], string(upstreamAnswer(UpstreamBody))
 	for _, test := range []struct {
 		name   string
 		pieces []string

@@ -20,9 +20,10 @@ type window struct {
 	answered int
 	timed    []timed
 	late     harness.Histogram
-	flooded  int // requests of the flooding client
-	stemmed  int // of those, that were answered
-	refused  int // with a refusal
+	flooded  int           // requests of the flooding client
+	stemmed  int           // of those, that were answered
+	refused  int           // with a refusal
+	cpu      time.Duration // that the server has used
 }
 
 // A line is a connection. It has at most one request in flight.
@@ -57,6 +58,10 @@ func (p *pace) floods(w *window) bool {
 }
 
 func (p *pace) window(of int) error {
+	cpu, err := p.cpu(of)
+	if err != nil {
+		return err
+	}
 	unheard := int(p.order.Rate * p.order.Warming.Seconds())
 	heard := int(p.order.Rate * p.order.Length.Seconds())
 	w := &window{
@@ -79,8 +84,18 @@ func (p *pace) window(of int) error {
 			return err
 		}
 	}
+	used, err := p.cpu(of)
+	w.cpu = used - cpu
 	p.done[of] = append(p.done[of], w)
-	return nil
+	return err
+}
+
+// cpu returns the CPU time that the server of an address has used so far.
+func (p *pace) cpu(of int) (time.Duration, error) {
+	if of >= len(p.order.Groups) || p.order.Groups[of] == 0 {
+		return 0, nil
+	}
+	return groupTime(p.order.Groups[of])
 }
 
 // heed waits for the next event, unless the load spins, and handles all events.

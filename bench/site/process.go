@@ -157,7 +157,13 @@ func (s *speech) has(text string) error {
 func (s *speech) Object(holds string, into any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines := bytes.Split(s.text, []byte("\n"))
+	return LoggedObject(s.text, holds, into)
+}
+
+// LoggedObject decodes the last line of a log that is a JSON object and contains a text. It returns an error if there is
+// none.
+func LoggedObject(log []byte, holds string, into any) error {
+	lines := bytes.Split(log, []byte("\n"))
 	for _, line := range slices.Backward(lines[:len(lines)-1]) { // behind the last newline a line may not be whole
 		if bytes.HasPrefix(line, []byte("{")) && bytes.Contains(line, []byte(holds)) {
 			return json.Unmarshal(line, into)

@@ -33,7 +33,7 @@ func RunResponder(in io.Reader, out *json.Encoder) error {
 		return err
 	}
 	defer silence()
-	r := &responder{poller: p, listener: listener, answer: upstreamAnswer(), rests: map[int][]byte{}}
+	r := &responder{poller: p, listener: listener, answer: upstreamAnswer(UpstreamBody), large: upstreamAnswer(LargeBody), rests: map[int][]byte{}}
 	defer r.hangUp()
 	for _, fd := range []int{listener, orders.fd} {
 		if err := p.add(fd); err != nil {
@@ -99,6 +99,7 @@ type responder struct {
 	poller   *poller
 	listener int
 	answer   []byte
+	large    []byte         // the answer with LargeBody
 	rests    map[int][]byte // the beginnings of requests that have not come whole
 	buffer   [16 << 10]byte
 }
@@ -135,12 +136,21 @@ func (r *responder) serve(fd int) error {
 		r.drop(fd)
 		return nil
 	}
-	requests, rest, err := takeRequests(r.buffer[:held+n])
-	if err != nil {
-		return err
-	}
-	for range requests {
-		if n, _ := unix.Write(fd, r.answer); n < len(r.answer) {
+	rest := r.buffer[:held+n]
+	for {
+		large, whole, after, err := takeRequest(rest)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			break
+		}
+		rest = after
+		answer := r.answer
+		if large {
+			answer = r.large
+		}
+		if n, _ := unix.Write(fd, answer); n < len(answer) {
 			r.drop(fd)
 			return nil
 		}

@@ -118,9 +118,16 @@ func (s *Site) StartChild(ctx context.Context, core int, f harness.ChildFlags) (
 	return RunningServer{Address: l.Address, Process: p, in: in}, err
 }
 
-// StartServer starts a program with a free port as an argument. Another program may take the port first.
+// StartServer starts a program that is measured, with a free port as an argument.
 func (s *Site) StartServer(
 	ctx context.Context, prepare func(address string) (*exec.Cmd, error),
+) (RunningServer, error) {
+	return s.StartServerOn(ctx, s.FrontCore, prepare)
+}
+
+// StartServerOn starts a program on a core, with a free port as an argument. Another program may take the port first.
+func (s *Site) StartServerOn(
+	ctx context.Context, core int, prepare func(address string) (*exec.Cmd, error),
 ) (RunningServer, error) {
 	var err error
 	for range 5 {
@@ -132,7 +139,7 @@ func (s *Site) StartServer(
 		if err != nil {
 			return RunningServer{}, err
 		}
-		if at.Process, err = s.Start(s.FrontCore, cmd); err != nil {
+		if at.Process, err = s.Start(core, cmd); err != nil {
 			return RunningServer{}, err
 		}
 		if err = at.Process.Await(ctx, func() error { return Reachable(at.Address) }); !errors.Is(err, errEnded) {
@@ -152,10 +159,22 @@ type Load struct {
 	P99      time.Duration // from when a request was sent to its answer; 0 if the load does not tell
 }
 
-// Load measures a front for the given time.
-func (s *Site) Load(ctx context.Context, f *OpenFront, requests []string, length time.Duration) (Load, error) {
-	return s.measure(f, length, func(length time.Duration) (WrkRun, error) {
-		return s.Wrk(ctx, f.Address, requests, s.Connections, length)
+// An Order describes a load of wrk.
+type Order struct {
+	Requests    []string
+	Connections int
+	Secure      bool // over TLS
+	Length      time.Duration
+}
+
+// Load measures a front.
+func (s *Site) Load(ctx context.Context, f *OpenFront, o Order) (Load, error) {
+	url := "http://" + f.Address
+	if o.Secure {
+		url = "https://" + f.Address
+	}
+	return s.measure(f, o.Length, func(length time.Duration) (WrkRun, error) {
+		return s.Wrk(ctx, url, o.Requests, o.Connections, length)
 	})
 }
 
@@ -222,6 +241,11 @@ func (s *Site) Pace(ctx context.Context, fronts []*OpenFront, order PaceOrder) (
 	order.Cores, order.Spins, order.Into = []int{s.LoadCore, s.FrontCore}, true, filepath.Join(s.Dir, "paced.json")
 	for _, f := range fronts {
 		order.Addresses = append(order.Addresses, f.Address)
+		group := 0
+		if f.Process != nil {
+			group = f.Process.Cmd.Process.Pid
+		}
+		order.Groups = append(order.Groups, group)
 	}
 	if err := json.NewEncoder(s.orders).Encode(order); err != nil {
 		return paceResult{}, fmt.Errorf("order a load: %w", err)

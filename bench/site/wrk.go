@@ -50,9 +50,9 @@ func wrkScript(requests []string) string {
 	return b.String()
 }
 
-// Wrk sends the requests in turn to an address, as fast as it responds, for the given number of connections and time.
+// Wrk sends the requests in turn to a URL, as fast as its server responds, for the given number of connections and time.
 func (s *Site) Wrk(
-	ctx context.Context, address string, requests []string, connections int, length time.Duration,
+	ctx context.Context, url string, requests []string, connections int, length time.Duration,
 ) (WrkRun, error) {
 	path, err := Program("wrk")
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Site) Wrk(
 	}
 	// wrk supports only whole seconds. So it gets more time than needed, and is interrupted at the right time.
 	cmd := exec.Command(path, "-t", "1", "-c", strconv.Itoa(connections), "-d", "1h", "--timeout", "20s", "-s", script,
-		"http://"+address)
+		url)
 	if err := comesFirst(cmd); err != nil {
 		return WrkRun{}, err
 	}
