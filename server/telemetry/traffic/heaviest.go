@@ -99,7 +99,7 @@ func (r *Recorder) name(c *countedClient) RawClient {
 }
 
 // heaviest returns at most 2n clients: n with the most requests, and n others with the most denials. It does not copy
-// the other clients, because a table has thousands.
+// or sort the other clients, because a table has thousands.
 func (t *table) heaviest(n int) []countedClient {
 	var byRequests, byDenied []uint64 // counts, each with the index of its slot in the lower half
 	for at := range uint64(len(t.buckets)) {
@@ -108,18 +108,23 @@ func (t *table) heaviest(n int) []countedClient {
 			if b.fingerprints[i].Load() == 0 {
 				continue
 			}
+			// The weight is at least the number of requests, and needs no access to the slot.
+			weight, denied := b.weights[i].Load(), b.denied[i].Load()
+			if len(byRequests) == n && denied == 0 && uint64(weight) < byRequests[n-1]>>32 {
+				continue
+			}
 			requests := t.requestsAt(at, i) + t.missedRequests(at, i)
-			byRequests = append(byRequests, uint64(requests)<<32|(at*ways+uint64(i)))
+			index := at*ways + uint64(i)
+			list, other := withLargest(byRequests, n, uint64(requests)<<32|index)
+			byRequests = list
+			if index = other & (1<<32 - 1); other != 0 {
+				denied = t.buckets[index/ways].denied[index%ways].Load()
+			}
+			if other != 0 && denied > 0 {
+				byDenied, _ = withLargest(byDenied, n, uint64(denied)<<32|index)
+			}
 		}
 	}
-	byRequests, rest := splitLargest(byRequests, n)
-	for _, count := range rest {
-		index := count & (1<<32 - 1)
-		if denied := t.buckets[index/ways].denied[index%ways].Load(); denied > 0 {
-			byDenied = append(byDenied, uint64(denied)<<32|index)
-		}
-	}
-	byDenied, _ = splitLargest(byDenied, n)
 	list := make([]countedClient, 0, len(byRequests)+len(byDenied))
 	for _, count := range slices.Concat(byRequests, byDenied) {
 		index := count & (1<<32 - 1)
@@ -130,12 +135,17 @@ func (t *table) heaviest(n int) []countedClient {
 	return list
 }
 
-// splitLargest returns the n largest counts, the largest first, and the rest.
-func splitLargest(counts []uint64, n int) (largest, rest []uint64) {
-	slices.Sort(counts)
-	rest, largest = counts[:max(len(counts)-n, 0)], counts[max(len(counts)-n, 0):]
-	slices.Reverse(largest)
-	return largest, rest
+// withLargest adds a count to a list of the n largest ones, the largest first. It returns the one that is then not in
+// the list, 0 if all are.
+func withLargest(list []uint64, n int, count uint64) (_ []uint64, other uint64) {
+	if len(list) == n {
+		if other = list[n-1]; count < other {
+			return list, count
+		}
+		list = list[:n-1]
+	}
+	at, _ := slices.BinarySearchFunc(list, count, func(c, count uint64) int { return cmp.Compare(count, c) })
+	return slices.Insert(list, at, count), other
 }
 
 // clientAt returns the i-th client of a bucket. ok is false if there is none.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"unsafe"
 
 	"github.com/headgate/headgate/server/telemetry/traffic/internal/seedhash"
 )
@@ -28,7 +29,7 @@ type heldClient struct {
 func (s *sampler) hold(unix, minute int64, tables []*table, shared *table) {
 	var candidates []candidate
 	for _, t := range tables {
-		candidates = t.appendHeavy(candidates)
+		candidates = t.appendHeavy(candidates, s.mayHold)
 	}
 	for stats, r := range s.rules {
 		for key := range r.held {
@@ -49,6 +50,15 @@ func (s *sampler) hold(unix, minute int64, tables []*table, shared *table) {
 	}
 }
 
+// mayHold reports whether a client is held, or may be held from now on.
+func (s *sampler) mayHold(stats *ruleStats, key uint64) bool {
+	r := s.rules[stats]
+	return r == nil || len(r.held) < s.maxHeld() || r.held[key] != nil
+}
+
+// maxHeld returns the maximum number of held clients of a rule.
+func (s *sampler) maxHeld() int { return max(maxHeld/max(len(s.rules), 1), leastHeld) }
+
 // A candidate is a client that may be held.
 type candidate struct {
 	clientValues
@@ -57,9 +67,9 @@ type candidate struct {
 	requests uint32
 }
 
-// appendHeavy appends the clients with at least heldFrom requests. It runs each second, so it skips buckets without
-// such a client before it locks them.
-func (t *table) appendHeavy(list []candidate) []candidate {
+// appendHeavy appends the clients with at least heldFrom requests that may be held. It runs each second, so it skips
+// buckets without such a client before it locks them.
+func (t *table) appendHeavy(list []candidate, mayHold func(*ruleStats, uint64) bool) []candidate {
 	for at := range uint64(len(t.buckets)) {
 		b := &t.buckets[at]
 		if b.weights[0].Load() < heldFrom && b.weights[1].Load() < heldFrom &&
@@ -73,8 +83,10 @@ func (t *table) appendHeavy(list []candidate) []candidate {
 				continue
 			}
 			if n := t.requestsAt(at, i); n >= heldFrom {
-				key := seedhash.Sum(slot.rule.fleet, string(slot.values[:slot.size]))
-				list = append(list, candidate{slot.clientValues, slot.rule, key, n})
+				key := seedhash.Sum(slot.rule.fleet, unsafe.String(&slot.values[0], slot.size))
+				if mayHold(slot.rule, key) {
+					list = append(list, candidate{slot.clientValues, slot.rule, key, n})
+				}
 			}
 		}
 		t.unlock(at)
@@ -106,7 +118,7 @@ func (s *sampler) holdClient(c *candidate, unix, minute int64) {
 	h := r.held[c.key]
 	span := int64(1) // the number of seconds over which the requests are spread
 	if h == nil {
-		if len(r.held) >= max(maxHeld/len(s.rules), leastHeld) {
+		if len(r.held) >= s.maxHeld() {
 			return
 		}
 		h = &heldClient{minute: minute}
