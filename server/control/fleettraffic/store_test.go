@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -224,68 +223,4 @@ func TestProcessesShareTrafficThroughTheDatabase(t *testing.T) {
 	after.seen(time.Hour)
 	after.WaitLoaded()
 	after.wants(2*time.Hour, "15 requests, 0 of the client")
-}
-
-// 50 nodes and 100 rules report for 20 minutes of virtual time. At that rate the database has less than 200 MB after 7
-// days.
-func TestWeekOfTrafficFitsIntoTheDatabase(t *testing.T) {
-	var now atomic.Int64
-	now.Store(time.Now().Unix() / 3600 * 3600)
-	db := openDB(t, filepath.Join(t.TempDir(), "rules.db"))
-	s := newService(t, db, &now)
-	hour := time.Unix(now.Load(), 0).UTC()
-	rows := make([]traffic.Row, 100)
-	clients := make([]traffic.ClientCount, 400)
-	for i := range rows {
-		rows[i] = traffic.Row{Rule: fmt.Sprintf("rule-of-some-length-%d", i), Counts: traffic.Counts{
-			Requests: 123_456, Denied: 1234, Cost: 123_456, Timed: 4000, TookNS: 12_345_678,
-		}}
-	}
-	for range 20 {
-		for node := range 50 {
-			for i := range clients {
-				id := (i*50 + node) % 20_000
-				clients[i] = traffic.ClientCount{
-					Client: traffic.RawClient(fmt.Sprintf(`{"user":"client-%d"}`, id)), Rule: rows[id%100].Rule,
-					Requests: 1000, Denied: 10,
-				}
-			}
-			_, _, err := s.Report(t.Context(), "default", &traffic.Report{
-				Node: fmt.Sprint(node), Started: 1, Minute: now.Load(), Clients: clients[:400*(node%5/4)],
-				Seconds: []traffic.Second{{Unix: now.Load(), Rows: rows}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		now.Add(60)
-		s.Flush(t.Context(), false)
-	}
-	states, err := db.States(t.Context(), "traffic/"+hour.Format("2006-01-02T15")+"/default", 1000)
-	if err != nil || len(states) < 19 {
-		t.Fatalf("got %d states, %v; want one for each minute and one for the clients", len(states), err)
-	}
-	week := 0
-	for minute := range 20 { // of the 62 that are kept
-		bucket := "traffic-clients/" + hour.Add(time.Duration(minute)*time.Minute).Format("2006-01-02T15:04") + "/default"
-		list, err := db.States(t.Context(), bucket, 10)
-		if err != nil || minute < 19 && len(list) != 1 {
-			t.Fatalf("%s: got %d states, %v, want 1", bucket, len(list), err)
-		}
-		for i := range list {
-			week += 62 * (len(list[i].Body) + 200) / 19
-		}
-	}
-	t.Logf("%d MB of clients by the minute", week>>20)
-	for i := range states {
-		count := 1 // of the clients in an hour
-		if !strings.HasPrefix(states[i].ID, "clients/") {
-			count = 3 // there are 20 minutes
-		}
-		week += 24 * 7 * count * (len(states[i].Body) + 200)
-	}
-	t.Logf("%d MB in 7 days", week>>20)
-	if week > 200<<20 {
-		t.Errorf("got %d MB in 7 days, want at most 200", week>>20)
-	}
 }
