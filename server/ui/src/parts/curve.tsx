@@ -56,16 +56,16 @@ function options(width: number, { curve, unaffected_99 }: WhatIf): uPlot.Options
     scales: { x: { time: false, distr: 3 }, y: { range: (_, __, most) => [0, Math.max(1, Math.min(100, most * 1.1))] } },
     series: [{}, line("Denied requests", "--bad"), line("Affected clients", "--shadow")],
     axes: [
-      { ...axis, splits: () => ticks(curve.map((p) => p.count)), values: (_, splits) => splits.map((n) => curve.find((p) => p.count === n)?.limit ?? ""), filter: (_, splits) => splits, space: 60 },
+      { ...axis, splits: (plot) => ticks(curve.map((p) => p.count), plot.width), values: (_, splits) => splits.map((n) => curve.find((p) => p.count === n)?.limit ?? ""), filter: (_, splits) => splits, space: 60 },
       { ...axis, size: 56, values: (_, splits) => splits.map(percent) },
     ],
     hooks: { draw: [(plot) => mark(plot, unaffected_99?.count, color("--good"))] },
   };
 }
 
-/** At most seven of the limits, evenly. */
-function ticks(counts: readonly number[]): number[] {
-  const every = Math.max(1, Math.ceil(counts.length / 7));
+/** As many of the limits as fit, at most seven, evenly. */
+function ticks(counts: readonly number[], width: number): number[] {
+  const every = Math.max(1, Math.ceil(counts.length / Math.min(7, Math.max(2, Math.floor(width / 110)))));
   return counts.filter((_, i) => i % every === 0);
 }
 
