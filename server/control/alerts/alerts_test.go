@@ -124,6 +124,10 @@ func TestRulesThatFailOpenAreOneAlert(t *testing.T) {
 	if want := "About 30 requests/s pass without a limit under the rules e, d, c and 2 more"; got[0].Summary != want {
 		t.Errorf("got %q, want %q", got[0].Summary, want)
 	}
+	in.Nodes[0].Health.FailingOpen = in.Nodes[0].Health.FailingOpen[:3]
+	if got, want := alerts.Find(in, start)[0].Summary, "About 30 requests/s pass without a limit under the rules c, b and a"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A heartbeat names the rules with the most requests, and says how many there are. The fallback has the figures of the

@@ -124,8 +124,8 @@ func (f *Fallback) finding() Finding {
 	return found
 }
 
-// rulesText returns "the rule a", or "the rules a, b, c and 2 more". count is the number of rules, of which some may
-// not be in ids.
+// rulesText returns "the rule a", "the rules a, b and c", or "the rules a, b, c and 2 more". count is the number of
+// rules, of which some may not be in ids.
 func rulesText(ids []string, count int) string {
 	const shown = 3
 	switch {
@@ -134,7 +134,8 @@ func rulesText(ids []string, count int) string {
 	case count > shown:
 		return fmt.Sprintf("the rules %s and %d more", strings.Join(ids[:shown], ", "), count-shown)
 	}
-	return "the rules " + strings.Join(ids, " and ")
+	last := len(ids) - 1
+	return "the rules " + strings.Join(ids[:last], ", ") + " and " + ids[last]
 }
 
 // rateText formats a rate for a summary.
