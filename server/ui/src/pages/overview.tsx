@@ -55,7 +55,7 @@ export function Overview({ session }: { session: Session }) {
       {!data && !error && <Loading what="the traffic" />}
       {data && (
         <>
-          <Figures traffic={data.traffic} window={window} day={day.data} />
+          <Figures traffic={data.traffic} window={window} day={day.data} unlimited={state?.fallback?.until ? 0 : (state?.fallback?.unlimited_per_second ?? 0)} />
           <section class="card" aria-label="Requests over time">
             <TrafficChart traffic={data.traffic} label={`Requests per second over ${nameOf(window)}`} />
           </section>
@@ -103,16 +103,25 @@ const figures: readonly [keyof Series, string, string][] = [
   ["shadow_denied", "Would be denied (shadow)", ""],
 ];
 
+interface FiguresProps {
+  traffic: Traffic;
+  window: string;
+  day: Traffic | undefined;
+  /** Requests per second that pass without a limit now: the banner has them some seconds earlier than the traffic. */
+  unlimited: number;
+}
+
 /** Figures now, in the chosen time and in the last 24 hours. */
-function Figures({ traffic, window, day }: { traffic: Traffic; window: string; day: Traffic | undefined }) {
+function Figures({ traffic, window, day, unlimited }: FiguresProps) {
   const step = seconds(traffic.step);
+  const now = (of: keyof Series): number => Math.max(rateNow(traffic.total[of], step), of === "degraded" ? unlimited : 0);
   return (
     <dl class="figures card" data-figures>
       {figures.map(([of, name, tone]) => (
-        <div key={of} data-figure={of} class={tone !== "" && rateNow(traffic.total[of], step) > 0 ? `tone-${tone}` : undefined}>
+        <div key={of} data-figure={of} class={tone !== "" && now(of) > 0 ? `tone-${tone}` : undefined}>
           <dt>{name}</dt>
           <dd>
-            <span class="figure">{rate(rateNow(traffic.total[of], step))}</span>
+            <span class="figure">{rate(now(of))}</span>
             <span class="muted">/s now</span>
             <Sum of={of} traffic={traffic} name={nameOf(window)} />
             {day && window !== "24h" && <Sum of={of} traffic={day} name="24 hours" part={seconds(window) < seconds("24h") ? traffic : undefined} />}

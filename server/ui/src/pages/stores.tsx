@@ -173,6 +173,9 @@ const unknown: StoreServer = {
   history: [],
 };
 
+/** Figures that a server has only while it is up. Others are those of its last report. */
+const momentary = new Set(["CPU", "Repl. lag"]);
+
 function columns(now: number): Column<Row>[] {
   const figure = (name: string, of: (r: Row) => number | undefined, text: (n: number, r: Row) => string, means?: string): Column<Row> => ({
     name,
@@ -180,7 +183,7 @@ function columns(now: number): Column<Row>[] {
     ...(means ? { means } : {}),
     cell: (r) => {
       const value = of(r);
-      return value === undefined ? "–" : text(value, r);
+      return value === undefined || (r.up === false && momentary.has(name)) ? "–" : text(value, r);
     },
   });
   return [
@@ -232,7 +235,7 @@ function columns(now: number): Column<Row>[] {
       means: "Bytes that the server receives and sends",
       num: true,
       cell: (r) =>
-        r.received === undefined && r.sent === undefined ? (
+        r.up === false || (r.received === undefined && r.sent === undefined) ? (
           "–"
         ) : (
           <>
@@ -244,12 +247,15 @@ function columns(now: number): Column<Row>[] {
       name: "Latency",
       means: "Of 99 % of the node's calls in the last seconds, and its last ping",
       num: true,
-      cell: (r) => (
-        <>
-          {r.p99 === undefined ? "–" : atMost(r.p99)}
-          {r.ping !== undefined && <span class="row-note nowrap">ping {span(r.ping)}</span>}
-        </>
-      ),
+      cell: (r) =>
+        r.up === false ? (
+          "–"
+        ) : (
+          <>
+            {r.p99 === undefined ? "–" : atMost(r.p99)}
+            {r.ping !== undefined && <span class="row-note nowrap">ping {span(r.ping)}</span>}
+          </>
+        ),
     },
     figure("Repl. lag", (r) => r.lag, bytes, "Bytes that the slowest replica is behind"),
     figure("Evicted", (r) => r.evicted, count, "Keys evicted since the server started: the store needs more memory if it grows"),
@@ -273,7 +279,7 @@ function CircuitCell({ of: r }: { of: Row }) {
       <>
         <Badge tone="warn">open</Badge>
         <span class="row-note" title={`Open on ${open.join(", ")}`}>
-          on {open.length > 2 ? plural(open.length, "node") : open.join(", ")}
+          on {open.length > 1 ? plural(open.length, "node") : open.join(", ")}
         </span>
       </>
     );
