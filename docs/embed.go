@@ -8,5 +8,5 @@ import "embed"
 //
 //go:embed *.md *.json *.svg decisions howto pictures reference runbooks
 //go:embed console/overview-light.png console/client-light.png console/enforcement-off-light.png
-//go:embed console/rule-shadow-light.png console/rule-whatif-light.png console/registered-light.png
+//go:embed console/rule-shadow-light.png console/rule-whatif-light.png console/registered-light.png console/store-down-light.png
 var Files embed.FS

@@ -41,6 +41,15 @@ func full(line string) string {
 	return ` && ` + line + `.getAttribute("d").split("L").length > 12`
 }
 
+// alertState returns the state in which a picture shows an alert. A condition has to hold for half a minute before its
+// alert fires.
+func alertState() string {
+	if *screenshots == "" {
+		return "firing|pending"
+	}
+	return "firing"
+}
+
 // post calls the rules service.
 func (g *consoleGallery) post(t *testing.T, path string, body any) {
 	t.Helper()
@@ -128,6 +137,25 @@ func consoleViews() []consoleView {
 		{name: "token-new", show: at("/tokens?new", `document.querySelector("#t-id")`)},
 		{name: "token-revoke", show: then("/tokens", `document.querySelector("[data-table=tokens] tbody")`, "main button", "Revoke", dialogShown)},
 		{name: "keys", show: then("/", `document.querySelector(".chart canvas")`, "footer button", "Keys", dialogShown)},
-		{name: "signin", show: at("/signin", `document.querySelector("#token") && !`+dialogShown)}, // that of the last view is closed
+		{name: "signin", show: func(g *consoleGallery, t *testing.T) {
+			at("/", `document.querySelector(".chart canvas") && !`+dialogShown)(g, t)
+			g.browser.click("header button", "Sign out")
+			g.browser.see("nobody signed in", `document.querySelector("header a.button[href=\"/signin\"]")`)
+			at("/signin", `document.querySelector("#token")`)(g, t)
+			t.Cleanup(func() {
+				g.browser.signIn(testAdminToken)
+				g.browser.see("the overview", `document.querySelector("h1")?.textContent === "Overview"`)
+			})
+		}},
+		// From here on, the store is down.
+		{name: "store-down", show: func(g *consoleGallery, t *testing.T) {
+			for _, server := range g.redis {
+				server.Kill()
+			}
+			at("/", `document.querySelector(".chart canvas") && /^Failing open since .* on 2 of 2 nodes/.test(document.querySelector("[data-banner=degraded]")?.innerText)`)(g, t)
+			g.browser.see("hundreds of degraded requests", `/^\d{3}/.test(document.querySelector("[data-figure=degraded] .figure-sum").textContent)`)
+		}, phone: true},
+		{name: "stores-down", show: at("/stores", `document.querySelector("[data-table=shards] .row-error") && document.querySelector("[data-table=store-nodes] tbody")`)},
+		{name: "alerts-firing", show: at("/alerts", `/`+alertState()+`/.test(document.querySelector("[data-table=alerts] tbody")?.innerText)`)},
 	}
 }

@@ -29,6 +29,7 @@ type consoleGallery struct {
 	service *process
 	at      *remote.Client
 	browser *browser
+	redis   []*redistest.Server // the servers of the store
 }
 
 // Every page and dialog is accessible, in light and dark and on a small screen. make screenshots takes pictures of them.
@@ -82,6 +83,7 @@ func TestConsoleViews(t *testing.T) {
 // openConsoleGallery starts two nodes, with rules, clients, overrides and changes for every page to show.
 func openConsoleGallery(t *testing.T) *consoleGallery {
 	t.Helper()
+	g := &consoleGallery{}
 	store := ""
 	if *screenshots != "" {
 		cluster := redistest.Cluster(t, redistest.ClusterOptions{})
@@ -90,12 +92,12 @@ func openConsoleGallery(t *testing.T) *consoleGallery {
 				t.Fatal(err)
 			}
 		}
-		store = cluster.URL()
+		store, g.redis = cluster.URL(), cluster.Servers()
 	} else {
-		store = redistest.Standalone(t, redistest.Options{}).URL()
+		redis := redistest.Standalone(t, redistest.Options{})
+		store, g.redis = redis.URL(), []*redistest.Server{redis}
 	}
 	shared := []string{"--store", store, "--key-secret-file", newFile(t, "key-secret", "a secret that both nodes have"), "--demo-traffic", "on"}
-	g := &consoleGallery{}
 	g.service = serve(t, onFreePort(append(shared, "--node-id", "frankfurt-1", "--region", "eu",
 		"--admin-token-file", newFile(t, "admin-token", testAdminToken+"\n"))...)...)
 	g.at = rulesService(t, g.service)
