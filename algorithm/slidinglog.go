@@ -106,7 +106,7 @@ func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decisi
 func (slidingLog) give(p *Plan, s State, now, n int64, r headgate.Receipt) State {
 	s[logLatest] = max(now, s[logLatest])
 	first, _ := s.liveEntries(s[logLatest] - p.period)
-	for i := len(s) - 2; i >= first && s[i] >= r.At; i -= 2 {
+	for i := len(s) - 2; i >= first && s[i] >= r.At; i -= 2 { // the entries from the latest to the time of the take
 		if s[i] != r.At {
 			continue
 		}

@@ -43,7 +43,7 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	}
 	start, slots := len(dst), 0
 	for i := range v.checks {
-		if v.checks[i].Limit.Algorithm != headgate.Concurrency || v.decisions[i].Receipt.Units == 0 || slots == maxSlots {
+		if !v.holdsSlot(i) || slots == maxSlots {
 			continue
 		}
 		if slots++; slots == 1 {
@@ -60,9 +60,9 @@ func (v *Verdict) AppendLease(dst []byte) []byte {
 	} else {
 		dst = binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 	}
-	n := len(dst)
+	end := len(dst)
 	dst = base64.RawURLEncoding.AppendEncode(dst, dst[start:])
-	return append(dst[:start], dst[n:]...)
+	return append(dst[:start], dst[end:]...) // replace the binary form by the text after it
 }
 
 // appendSlot appends the slot of a check in binary form. leaseReader.slot reads it.

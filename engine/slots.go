@@ -28,7 +28,7 @@ type slotKeeper struct {
 //
 // A failed renewal is reported to Config.OnError, and retried.
 func (v *Verdict) KeepSlots() {
-	if v.holdsUnits && v.needsSettle {
+	if v.holdsUnits && v.needsSettle { // so short that the compiler inlines it
 		v.keepSlots()
 	}
 }

@@ -11,13 +11,13 @@ import (
 // that began later have not been sent yet, because this process is busy. For a shard of several servers, it returns the
 // earliest of their times.
 func (s *Store) LastSent(shard string) time.Time {
-	var last time.Time
+	var earliest time.Time
 	for _, server := range s.primaries(shard) {
-		if at := server.LastWrite(); !at.IsZero() && (last.IsZero() || at.Before(last)) {
-			last = at
+		if at := server.LastWrite(); !at.IsZero() && (earliest.IsZero() || at.Before(earliest)) {
+			earliest = at
 		}
 	}
-	return last
+	return earliest
 }
 
 // LastReceived returns when data last arrived from any server of a shard, or the zero time if that is not known.

@@ -23,7 +23,7 @@ import (
 type Registry struct {
 	seeds  [2]maphash.Seed
 	values table // by attribute values
-	ids    table // by id; only clients that values does not contain under the attribute user with their id
+	ids    table // by id; without the clients whose attribute user is their id, which values finds
 	shared map[common]*Entry
 	count  atomic.Int64 // number of clients
 
@@ -50,6 +50,8 @@ func (r *Registry) Find(a headgate.Attribute, value string) Client {
 	return r.values.find(r.hash(a, value))
 }
 
+// hash returns the hash of a value. It combines the hash of the value with the attribute, so that equal values of two
+// attributes have different hashes.
 func (r *Registry) hash(a headgate.Attribute, value string) valueHash {
 	var h valueHash
 	for i, seed := range r.seeds {
