@@ -25,7 +25,7 @@ type pendingCheck struct {
 // A turnWait is the state of a request that waits for its turns. The time that it waits counts towards
 // Options.Deadline.
 type turnWait struct {
-	since         time.Time     // when the request began to wait, or zero; later by time that does not count
+	since         time.Time     // when the request began to wait, plus the time that does not count; zero before the wait
 	responded     bool          // during the wait, another caller of its keys got a response
 	failed        bool          // another caller of its keys got no response
 	untilDeadline bool          // it waits until its deadline and does not call the store, because others got no response
@@ -42,7 +42,7 @@ type turnWait struct {
 // other releases.
 const maxWakes = 8
 
-// turnResult is the result of awaitTurns.
+// turnResult is the result of awaitTurns. The zero turnResult means Admitted without a wait.
 type turnResult struct {
 	outcome  admission.Outcome
 	since    time.Time // when the request began to wait, or zero
@@ -57,7 +57,7 @@ func (g *Guard) awaitTurns(ctx context.Context, s *shard, checks []pendingCheck)
 	if g.denials == nil {
 		return turnResult{}
 	}
-	w := turnWait{callsNow: g.reserve(s) >= g.options.Deadline}
+	w := turnWait{callsNow: g.reservedTime(s) >= g.options.Deadline}
 	defer g.endWait(&w)
 	for i := 0; i < len(checks); {
 		p := &checks[i]
@@ -147,10 +147,10 @@ func (g *Guard) outOfTime(s *shard) admission.Outcome {
 	return admission.Unavailable
 }
 
-// reserve returns the part of the deadline that is reserved for the request's own call. It is twice the usual response
+// reservedTime returns the part of the deadline that is reserved for the request's own call. It is twice the usual response
 // time, and at least a quarter of the deadline. While no response time is known, it is half of the deadline. If it is
 // the whole deadline, the request does not wait for others.
-func (g *Guard) reserve(s *shard) time.Duration {
+func (g *Guard) reservedTime(s *shard) time.Duration {
 	latency := time.Duration(s.latency.Load())
 	if latency == 0 {
 		return g.options.Deadline / 2
@@ -240,7 +240,7 @@ func (g *Guard) await(
 ) (admission.Wake, admission.Outcome) {
 	wait := g.timeLeft(w)
 	if !w.untilDeadline {
-		wait -= g.reserve(s)
+		wait -= g.reservedTime(s)
 	}
 	timer := g.clock.NewTimer(wait)
 	defer timer.Stop()
