@@ -41,7 +41,7 @@ func (g *Guard) busy(s *shard) bool {
 // it was busy and another caller of the request's keys has got a response since. It moves the beginning of the wait. It
 // returns false if the request must not wait longer.
 func (g *Guard) extendWait(s *shard, w *turnWait) bool {
-	step := min(g.reserve(s), g.options.Deadline) - g.timeLeft(w)
+	step := min(g.reservedTime(s), g.options.Deadline) - g.timeLeft(w)
 	works := w.extended > 0 && w.responded || g.busy(s)
 	if !works || w.extended+step > g.maxExtension() {
 		return false
