@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ var (
 var (
 	// methodsWithCost are the methods of a limiter that read the cost and the limit of a check.
 	methodsWithCost = []limiterMethod{callTake, callPeek, callTakeAll, callTakeAllOne, callCharge, callGive, callRenew}
-	allMethods      = append(methodsWithCost[:len(methodsWithCost):len(methodsWithCost)], callReset)
+	allMethods      = slices.Concat(methodsWithCost, []limiterMethod{callReset})
 )
 
 // errWithoutDecision returns err. If a method returned a decision together with err, it returns an error that does not
