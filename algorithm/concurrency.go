@@ -5,7 +5,7 @@ import "github.com/headgate/headgate"
 // concurrency admits Count units in flight at once. Each take creates a lease, which ends when its units are given
 // back. If its holder has crashed, the lease expires one TTL after it was taken or last renewed. concurrency implements
 // steps.
-type concurrency struct{}
+type concurrency struct{ direct }
 
 // A state of concurrency holds the latest time at which a lease was taken or renewed, and then the leases in order of
 // expiry. A lease has three words.
@@ -61,14 +61,13 @@ func (concurrency) decide(p *Plan, s State, now, n int64) headgate.Decision {
 	return d
 }
 
-func (c concurrency) take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision) {
-	d := c.decide(p, s, now, n)
-	if !d.Allowed {
-		return s, d
+func (c concurrency) takeInto(d *headgate.Decision, p *Plan, s State, now, n int64, lease uint64) State {
+	if *d = c.decide(p, s, now, n); !d.Allowed {
+		return s
 	}
 	at, first, _ := s.liveLeases(now)
 	d.Receipt = headgate.Receipt{At: at, Units: n, Lease: lease}
-	return s.addLease(at, first, at+p.period, n, lease), d
+	return s.addLease(at, first, at+p.period, n, lease)
 }
 
 // renew extends a lease by another TTL. An expired or unknown lease is taken again if n units are allowed.
@@ -84,7 +83,8 @@ func (c concurrency) renew(p *Plan, s State, now, n int64, lease uint64) (State,
 	if n > p.capacity {
 		return s, false
 	}
-	s, d := c.take(p, s, now, n, lease)
+	var d headgate.Decision
+	s = c.takeInto(&d, p, s, now, n, lease)
 	return s, d.Allowed
 }
 

@@ -111,7 +111,7 @@ func (p *Plan) GivePair(takenUnder *Plan, s Pair, now, n int64, r headgate.Recei
 }
 
 // pairSteps implements steps for the algorithms whose state is a Pair.
-type pairSteps struct{}
+type pairSteps struct{ direct }
 
 // The indexes of the words in a bucket's or window's State, and their number.
 const (
@@ -152,17 +152,18 @@ func (pairSteps) decide(p *Plan, s State, now, n int64) headgate.Decision {
 	return p.DecidePair(PairOf(s), now, n)
 }
 
-func (pairSteps) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+func (pairSteps) takeInto(d *headgate.Decision, p *Plan, s State, now, n int64) State {
 	before := PairOf(s)
 	pair, ok := p.TakePair(before, now, n)
 	if !ok {
-		d := p.DecidePair(pair, now, n)
+		*d = p.DecidePair(pair, now, n)
 		if pair.Last != before.Last {
 			s = p.StateOf(pair, s)
 		}
-		return s, d
+		return s
 	}
-	return p.StateOf(pair, s), p.DescribeTaken(pair, now, n)
+	p.Describe(d, pair, now, n)
+	return p.StateOf(pair, s)
 }
 
 func (pairSteps) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {

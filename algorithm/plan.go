@@ -20,7 +20,8 @@ type State []int64
 type steps interface {
 	// decide returns the decision that take would make, and changes nothing.
 	decide(p *Plan, s State, now, n int64) headgate.Decision
-	// take takes n units if they are allowed. Only concurrency uses lease, the ID of the slot.
+	// take takes n units if they are allowed. Only concurrency uses lease, the ID of the slot. TakeInto does not call it
+	// for the algorithms that embed direct.
 	take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision)
 	// charge takes n units, allowed or not, up to the plan's largest debt.
 	charge(p *Plan, s State, now, n int64) (State, headgate.Decision)
@@ -192,11 +193,39 @@ func peekDecision(forZero, forCost headgate.Decision) headgate.Decision {
 
 // Take takes n units if that is allowed. With n = 0 it only returns the decision. lease is the ID for a slot that is
 // taken under a concurrency limit; other algorithms ignore it.
-func (p *Plan) Take(s State, now, n int64, lease uint64) (State, headgate.Decision) {
+func (p *Plan) Take(s State, now, n int64, lease uint64) (after State, d headgate.Decision) {
+	after = p.TakeInto(&d, s, now, n, lease)
+	return after, d
+}
+
+// TakeInto does the same as Take, but writes the decision to *d, which avoids copies.
+func (p *Plan) TakeInto(d *headgate.Decision, s State, now, n int64, lease uint64) State {
 	if n == 0 || n > p.capacity {
-		return s, p.Decide(s, now, n)
+		*d = p.Decide(s, now, n)
+		return s
 	}
-	return p.steps.take(p, s, now, n, lease)
+	*d = headgate.Decision{}
+	switch p.kind { // not by the interface, through which d would escape to the heap
+	case KindBucket, KindFixedWindow:
+		return pairSteps{}.takeInto(d, p, s, now, n)
+	case KindSlidingWindow:
+		return slidingWindow{}.takeInto(d, p, s, now, n)
+	case KindSlidingBuckets:
+		return slidingBuckets{}.takeInto(d, p, s, now, n)
+	case KindSlidingLog:
+		return slidingLog{}.takeInto(d, p, s, now, n)
+	case KindLeases:
+		return concurrency{}.takeInto(d, p, s, now, n, lease)
+	}
+	s, *d = p.steps.take(p, s, now, n, lease)
+	return s
+}
+
+// direct implements the take of algorithms for which TakeInto calls their own takeInto.
+type direct struct{}
+
+func (direct) take(p *Plan, s State, now, n int64, lease uint64) (State, headgate.Decision) {
+	return p.Take(s, now, n, lease)
 }
 
 // Charge takes n units whether that is allowed or not. It takes fewer if the debt would exceed its maximum; the receipt

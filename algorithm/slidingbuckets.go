@@ -5,7 +5,7 @@ import "github.com/headgate/headgate"
 // slidingBuckets divides the period into N clock-aligned buckets and admits Count units in the current bucket and the
 // N−1 before it. These N buckets cover up to one bucket less than the last period. So it can admit too much, but at
 // most the units of the one bucket that no longer counts. It never admits more than Count in any Period·(N−1)/N.
-type slidingBuckets struct{}
+type slidingBuckets struct{ direct }
 
 // A state of slidingBuckets holds a head with the width of a bucket, the time of the latest take, charge or refund, and
 // a ring of counts. Buckets are numbered from 1970 on; bucket i has the index i modulo N in the ring.
@@ -61,10 +61,13 @@ func modulo(i, n int64) int64 {
 	return i
 }
 
-func (r ring) used() int64 {
-	var sum int64
-	for i := r.oldest(); i <= r.newest; i++ {
-		sum += r.at(i)
+// used returns the units that count: those of all buckets that were written, except those that have since expired.
+func (r ring) used() (sum int64) {
+	for _, count := range r.counts {
+		sum += count
+	}
+	for i := r.newest - int64(len(r.counts)) + 1; i < r.oldest() && i <= r.newest; i++ {
+		sum -= r.at(i)
 	}
 	return sum
 }
@@ -90,9 +93,10 @@ func (r ring) resetTime(p *Plan, now int64) int64 {
 	return now
 }
 
-func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
+// describe writes the decision about n units to the zero d.
+func (r ring) describe(d *headgate.Decision, p *Plan, now, n int64) {
 	used := r.used()
-	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
+	d.Allowed, d.Limit = used+n <= p.capacity, p.capacity
 	switch {
 	case !d.Allowed:
 		d.RetryAfter = micros(r.admitTime(p, used, p.capacity-n) - now)
@@ -107,7 +111,6 @@ func (r ring) describe(p *Plan, now, n int64) headgate.Decision {
 	if !d.Allowed {
 		d.Remaining += n
 	}
-	return d
 }
 
 // advanceRing moves a state to now, or to its latest time if that is later, and clears the buckets that no longer
@@ -125,25 +128,26 @@ func (p *Plan) advanceRing(s State, now int64) (State, int64) {
 	return s, bucket
 }
 
-func (slidingBuckets) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	return p.ringAt(s, now).describe(p, now, n)
+func (slidingBuckets) decide(p *Plan, s State, now, n int64) (d headgate.Decision) {
+	p.ringAt(s, now).describe(&d, p, now, n)
+	return d
 }
 
-func (slidingBuckets) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	d := p.ringAt(s, now).describe(p, now, n)
+func (slidingBuckets) takeInto(d *headgate.Decision, p *Plan, s State, now, n int64) State {
+	p.ringAt(s, now).describe(d, p, now, n)
 	if !d.Allowed {
-		return s, d
+		return s
 	}
 	s, bucket := p.advanceRing(s, now)
 	s[ringCounts+modulo(bucket, p.buckets)] += n
-	return s, d
+	return s
 }
 
-func (slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+func (b slidingBuckets) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
 	s, bucket := p.advanceRing(s, now)
 	n = min(n, max(0, p.maxConsumed-p.ringAt(s, now).used()))
 	s[ringCounts+modulo(bucket, p.buckets)] += n
-	d := p.ringAt(s, now).describe(p, now, 0)
+	d := b.decide(p, s, now, 0)
 	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: s[ringLatest], Units: n}
 	return s, d

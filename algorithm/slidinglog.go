@@ -4,7 +4,7 @@ import "github.com/headgate/headgate"
 
 // slidingLog remembers when each unit was taken, and admits at most Count units in every period. Denied requests are
 // not logged, so a client that keeps retrying is admitted as early as one that waits.
-type slidingLog struct{}
+type slidingLog struct{ direct }
 
 // The indexes of the words in a state, after the head. The number in the head is the period.
 const (
@@ -25,9 +25,9 @@ func (s State) liveEntries(after int64) (first int, units int64) {
 	return first, units
 }
 
-// describeLog returns the decision about n units at now, in µs. It takes nothing.
-func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
-	d := headgate.Decision{Limit: p.capacity}
+// describeLog writes the decision about n units at now, in µs, to the zero d. It takes nothing.
+func (p *Plan) describeLog(d *headgate.Decision, s State, now, n int64) {
+	d.Limit = p.capacity
 	at, first, used := now, logEntries, int64(0)
 	if len(s) > 0 {
 		at = max(now, s[logLatest])
@@ -39,7 +39,7 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 		if n > 0 {
 			d.Receipt = headgate.Receipt{At: at, Units: n}
 			d.ResetAfter = micros(at + p.period - now)
-			return d
+			return
 		}
 	} else {
 		d.Remaining = p.capacity - used
@@ -55,7 +55,6 @@ func (p *Plan) describeLog(s State, now, n int64) headgate.Decision {
 	if first < len(s) {
 		d.ResetAfter = micros(s[len(s)-2] + p.period - now)
 	}
-	return d
 }
 
 // appendLog adds an entry of n units at now, or at the latest time of the state if that is later. It removes entries
@@ -78,26 +77,26 @@ func (p *Plan) appendLog(s State, now, n int64) State {
 	return append(s, now, n)
 }
 
-func (slidingLog) decide(p *Plan, s State, now, n int64) headgate.Decision {
-	return p.describeLog(s, now, n)
+func (slidingLog) decide(p *Plan, s State, now, n int64) (d headgate.Decision) {
+	p.describeLog(&d, s, now, n)
+	return d
 }
 
-func (slidingLog) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
-	d := p.describeLog(s, now, n)
-	if !d.Allowed {
-		return s, d
+func (slidingLog) takeInto(d *headgate.Decision, p *Plan, s State, now, n int64) State {
+	if p.describeLog(d, s, now, n); !d.Allowed {
+		return s
 	}
-	return p.appendLog(s, now, n), d
+	return p.appendLog(s, now, n)
 }
 
-func (slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
-	used := p.capacity - p.describeLog(s, now, 0).Remaining
+func (l slidingLog) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+	used := p.capacity - l.decide(p, s, now, 0).Remaining
 	if n = min(n, max(0, p.maxConsumed-used)); n > 0 {
 		s = p.appendLog(s, now, n)
 	} else { // s already has the largest debt, so it is not empty
 		s[logLatest] = max(now, s[logLatest])
 	}
-	d := p.describeLog(s, now, 0)
+	d := l.decide(p, s, now, 0)
 	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: s[logLatest], Units: n}
 	return s, d

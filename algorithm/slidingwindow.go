@@ -6,7 +6,7 @@ import "github.com/headgate/headgate"
 // last period as current + previous × (the part of the previous window that is in the last period). The estimate
 // assumes that the units of the previous window were spread evenly: a client that sends them all at the end of that
 // window can get twice Count within a period.
-type slidingWindow struct{}
+type slidingWindow struct{ direct }
 
 // windows is the decoded state.
 type windows struct {
@@ -58,9 +58,10 @@ func (w windows) used(p *Plan, intoWindow int64) int64 {
 	return w.current + mulDivNear(w.previous, p.period-intoWindow, p.period)
 }
 
-func (w windows) describe(p *Plan, begin, intoWindow, now, n int64) headgate.Decision {
+// describe writes the decision about n units to the zero d.
+func (w windows) describe(d *headgate.Decision, p *Plan, begin, intoWindow, now, n int64) {
 	used := w.used(p, intoWindow)
-	d := headgate.Decision{Allowed: used+n <= p.capacity, Limit: p.capacity}
+	d.Allowed, d.Limit = used+n <= p.capacity, p.capacity
 	if d.Allowed {
 		if n > 0 {
 			d.Receipt = headgate.Receipt{At: begin + intoWindow, Units: n}
@@ -72,7 +73,6 @@ func (w windows) describe(p *Plan, begin, intoWindow, now, n int64) headgate.Dec
 	}
 	d.Remaining = p.capacity - used
 	d.ResetAfter = micros(w.resetTime(p, begin, now))
-	return d
 }
 
 // admitTime returns when n more units will be allowed if nothing else is taken.
@@ -100,26 +100,27 @@ func (w windows) resetTime(p *Plan, begin, now int64) int64 {
 	return max(0, begin+p.fadeTime(w.previous, 0)-now)
 }
 
-func (slidingWindow) decide(p *Plan, s State, now, n int64) headgate.Decision {
+func (slidingWindow) decide(p *Plan, s State, now, n int64) (d headgate.Decision) {
 	w, begin, intoWindow := windowsOf(s).advance(p, now)
-	return w.describe(p, begin, intoWindow, now, n)
+	w.describe(&d, p, begin, intoWindow, now, n)
+	return d
 }
 
-func (slidingWindow) take(p *Plan, s State, now, n int64, _ uint64) (State, headgate.Decision) {
+func (slidingWindow) takeInto(d *headgate.Decision, p *Plan, s State, now, n int64) State {
 	w, begin, intoWindow := windowsOf(s).advance(p, now)
-	d := w.describe(p, begin, intoWindow, now, n)
+	w.describe(d, p, begin, intoWindow, now, n)
 	if !d.Allowed {
-		return s, d
+		return s
 	}
 	w.current += n
-	return w.state(p, s), d
+	return w.state(p, s)
 }
 
-func (slidingWindow) charge(p *Plan, s State, now, n int64) (State, headgate.Decision) {
+func (slidingWindow) charge(p *Plan, s State, now, n int64) (after State, d headgate.Decision) {
 	w, begin, intoWindow := windowsOf(s).advance(p, now)
 	n = min(n, max(0, p.maxConsumed-w.used(p, intoWindow)))
 	w.current += n
-	d := w.describe(p, begin, intoWindow, now, 0)
+	w.describe(&d, p, begin, intoWindow, now, 0)
 	d.RetryAfter = 0 // the units were taken, so there is nothing to retry
 	d.Receipt = headgate.Receipt{At: begin + intoWindow, Units: n}
 	return w.state(p, s), d

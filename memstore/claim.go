@@ -143,8 +143,7 @@ func (s *Store) findRecord(c *claim) bool {
 // tryRecord takes from the record of a claim if the limit allows it.
 func (c *claim) tryRecord(d *headgate.Decision) bool {
 	record := c.record[:]
-	var state algorithm.State
-	if state, *d = c.plan.Take(stateOf(record), c.now, c.units, 0); d.Allowed {
+	if state := c.plan.TakeInto(d, stateOf(record), c.now, c.units, 0); d.Allowed {
 		c.storeState(record, state, d.ResetAfter)
 	}
 	return d.Allowed

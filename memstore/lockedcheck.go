@@ -144,7 +144,7 @@ func (s *Store) tryTake(c *lockedCheck, d *headgate.Decision) {
 func (c *lockedCheck) tryRecord(d *headgate.Decision) {
 	state := stateOf(c.record)
 	copy(c.stateBefore[:], state)
-	state, *d = c.plan.Take(state, c.now, c.units, 0)
+	state = c.plan.TakeInto(d, state, c.now, c.units, 0)
 	if c.taken = d.Allowed; c.taken {
 		c.unpin(c.record)
 		c.storeState(c.record, state, d.ResetAfter)
@@ -175,7 +175,7 @@ func (s *Store) commit(c *lockedCheck, d *headgate.Decision) {
 			record = s.shards[c.shard()].records.lookup(c.hash)
 		}
 		c.unpin(record)
-		*d = c.takeInPlace(record)
+		c.takeInPlace(record, d)
 	}
 }
 
@@ -209,6 +209,6 @@ func (s *Store) undo(c *lockedCheck, allowed bool) {
 	}
 	c.unpin(record)
 	if !allowed {
-		c.takeInPlace(record) // records the denial
+		c.takeInPlace(record, &headgate.Decision{}) // records the denial
 	}
 }

@@ -225,8 +225,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 		return nil
 	}
 	if !p.compact {
-		*d, err = s.takeByRecord(&op)
-		return err
+		return s.takeByRecord(&op, d)
 	}
 	for {
 		pair, result := s.takeCompact(p, op.hash, op.now, n)
@@ -238,9 +237,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 			*d = p.DecidePair(pair, op.now, n)
 			return nil
 		case keyAbsent:
-			taken, err := s.takeAbsent(&op)
-			if !errors.Is(err, errRetry) {
-				*d = taken
+			if err := s.takeAbsent(&op, d); !errors.Is(err, errRetry) {
 				return err
 			}
 		case layoutChanged:
@@ -248,7 +245,7 @@ func (s *Store) take(p *plan, key string, n int64, d *headgate.Decision) (err er
 				return err
 			}
 		case needsRecord:
-			if *d, err = s.takeByRecord(&op); err != nil { // no room: the denial is not recorded
+			if s.takeByRecord(&op, d) != nil { // no room: the denial is not recorded
 				*d = p.DecidePair(pair, op.now, n)
 			}
 			return nil
@@ -363,32 +360,35 @@ func (s *Store) takeCompact(p *plan, hash uint64, now, n int64) (algorithm.Pair,
 }
 
 // takeAbsent takes for a key that takeCompact did not find.
-func (s *Store) takeAbsent(op *operation) (headgate.Decision, error) {
+func (s *Store) takeAbsent(op *operation, d *headgate.Decision) error {
 	sh := &s.shards[op.shard()]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if !s.validAt(op.now) {
-		return headgate.Decision{}, errRetry
+		return errRetry
 	}
 	if record := sh.records.lookup(op.hash); record != nil {
-		return s.takeGrowing(sh, op, record)
+		return s.takeGrowing(sh, op, record, d)
 	}
 	// With the lock, no other goroutine can add, move or drop the entry, so it is found if it exists.
 	pair, result := s.takeCompact(op.plan, op.hash, op.now, op.units)
 	switch result {
 	case takeAllowed:
-		return op.plan.DescribeTaken(pair, op.now, op.units), nil
+		op.plan.Describe(d, pair, op.now, op.units)
+		return nil
 	case takeDenied:
-		return op.plan.DecidePair(pair, op.now, op.units), nil
+		*d = op.plan.DecidePair(pair, op.now, op.units)
+		return nil
 	case clockJumped, layoutChanged, needsRecord:
-		return headgate.Decision{}, errRetry
+		return errRetry
 	}
 	g, err := s.segmentWithRoom(op)
 	if err != nil {
 		s.refusals.Add(1)
-		return headgate.Decision{}, err
+		return err
 	}
 	pair, _ = op.plan.TakePair(algorithm.Pair{}, op.now, op.units)
 	g.add(op.tagWord(), op.seal(pair))
-	return op.plan.DescribeTaken(pair, op.now, op.units), nil
+	op.plan.Describe(d, pair, op.now, op.units)
+	return nil
 }

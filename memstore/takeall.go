@@ -261,7 +261,7 @@ func (s *Store) takeAllLocked(checks []lockedCheck, dst []headgate.Decision) ([]
 	}
 	for i := range checks { // without memory for a record, the denial is not recorded
 		if c := &checks[i]; c.needsRecord && s.moveToRecord(&s.shards[c.shard()], &c.operation) == nil {
-			c.takeInPlace(s.shards[c.shard()].records.lookup(c.hash))
+			c.takeInPlace(s.shards[c.shard()].records.lookup(c.hash), &headgate.Decision{})
 		}
 	}
 	return dst, nil

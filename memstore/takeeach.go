@@ -62,6 +62,7 @@ func (s *Store) takeBatch(batch []operation, checks []*headgate.Check, dst []*he
 				continue
 			}
 		}
+		*dst[i] = headgate.Decision{} // if take fails, it does not write the decision
 		errs[i] = s.take(p, c.Key, c.Cost, dst[i])
 	}
 }

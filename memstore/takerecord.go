@@ -11,40 +11,41 @@ import (
 )
 
 // takeByRecord is take for a plan whose states do not fit a state word. The state of the key is in a record.
-func (s *Store) takeByRecord(op *operation) (headgate.Decision, error) {
+func (s *Store) takeByRecord(op *operation, d *headgate.Decision) error {
 	sh := s.lockFor(op)
 	defer sh.mu.Unlock()
-	if record := sh.records.lookup(op.hash); record != nil {
-		return s.takeGrowing(sh, op, record)
+	record := sh.records.lookup(op.hash)
+	if record == nil {
+		if err := s.moveToRecord(sh, op); err != nil {
+			return err
+		}
+		record = sh.records.lookup(op.hash)
 	}
-	if err := s.moveToRecord(sh, op); err != nil {
-		return headgate.Decision{}, err
-	}
-	return s.takeGrowing(sh, op, sh.records.lookup(op.hash))
+	return s.takeGrowing(sh, op, record, d)
 }
 
 // takeGrowing takes from the record of a key, and creates or enlarges the record if needed. The shard is locked.
-func (s *Store) takeGrowing(sh *shard, op *operation, record []int64) (headgate.Decision, error) {
+func (s *Store) takeGrowing(sh *shard, op *operation, record []int64, d *headgate.Decision) (err error) {
 	words := op.plan.initialWords
 	if record != nil {
-		var err error
 		if record, err = s.convertRecord(sh, op, record); err != nil {
-			return headgate.Decision{}, err
+			return err
 		}
 		words = op.wordsAfter(record[atLength])
 	}
 	if len(record) < atState+words {
 		if record != nil {
-			if d := op.decideByRecord(record, op.units); !d.Allowed { // a denial needs no more room
-				return d, nil
+			if denial := op.decideByRecord(record, op.units); !denial.Allowed { // it needs no more room
+				*d = denial
+				return nil
 			}
 		}
-		var err error
 		if record, err = s.recordFor(sh, op, words); err != nil {
-			return headgate.Decision{}, err
+			return err
 		}
 	}
-	return op.takeInPlace(record), nil
+	op.takeInPlace(record, d)
+	return nil
 }
 
 // lookupAndDecide calls decideByRecord for the record of a key. Without a record, it decides as for a new key.
@@ -73,18 +74,17 @@ func (op *operation) markDenied(record []int64, resetAfter time.Duration) {
 }
 
 // takeInPlace takes from a record that has room for the next state, or marks it as denied.
-func (op *operation) takeInPlace(record []int64) headgate.Decision {
+func (op *operation) takeInPlace(record []int64, d *headgate.Decision) {
 	lease := uint64(0)
 	if op.plan.kind == algorithm.KindLeases {
 		lease = newLease()
 	}
-	state, d := op.plan.Take(stateOf(record), op.now, op.units, lease)
+	state := op.plan.TakeInto(d, stateOf(record), op.now, op.units, lease)
 	if !d.Allowed {
 		op.markDenied(record, d.ResetAfter)
-		return d
+		return
 	}
 	op.storeState(record, state, d.ResetAfter)
-	return d
 }
 
 // recordWithRoom returns the record of a key, with its state converted to the plan and with room for one more step.
