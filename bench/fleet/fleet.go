@@ -10,12 +10,13 @@ import (
 
 // fleetScenarios are the scenarios of limits that hosts share, by mode.
 func fleetScenarios() []harness.Scenario {
-	return slices.Concat(leaseScenarios(), gossipScenarios(), soakScenarios())
+	return slices.Concat(leaseScenarios(), manyKeysScenarios(), gossipScenarios(), soakScenarios())
 }
 
 // fleetMethod describes how shared limits are measured.
 func fleetMethod(b *strings.Builder, r *harness.Results) {
 	leaseMethod(b, r)
+	b.WriteString("- Many keys are asked for at random times, by 256 goroutines of one node. No key reaches its limit.\n")
 	gossipMethod(b, r)
 	soakMethod(b, r)
 }

@@ -76,11 +76,7 @@ type surgeCount struct {
 
 func (n *surgeCount) merge(other *surgeCount) {
 	n.asked += other.asked
-	h, o := &n.admitted, &other.admitted
-	for i, count := range o.Counts {
-		h.Counts[i] += count
-	}
-	h.Total, h.Sum, h.Max = h.Total+o.Total, h.Sum+o.Sum, max(h.Max, o.Max)
+	n.admitted.Merge(&other.admitted)
 }
 
 // surge lets two goroutines send requests at even intervals, at the rates of the phases.

@@ -45,6 +45,14 @@ func (h *Histogram) Record(ns int64) {
 	h.Max = max(h.Max, ns)
 }
 
+// Merge adds the durations that another histogram has counted.
+func (h *Histogram) Merge(o *Histogram) {
+	for i, count := range o.Counts {
+		h.Counts[i] += count
+	}
+	h.Total, h.Sum, h.Max = h.Total+o.Total, h.Sum+o.Sum, max(h.Max, o.Max)
+}
+
 // Quantile returns a value that the share q of the recorded durations does not exceed. It returns 0 if there are none.
 func (h *Histogram) Quantile(q float64) int64 {
 	if h.Total == 0 {

@@ -184,11 +184,7 @@ func (j *grpcJob) callers(call func(caller, i int) (int, error)) (loadResult, er
 func askingOf(all []harness.Histogram, ops int64, took time.Duration) loadResult {
 	var sum harness.Histogram
 	for i := range all {
-		for k, n := range all[i].Counts {
-			sum.Counts[k] += n
-		}
-		sum.Total += all[i].Total
-		sum.Max = max(sum.Max, all[i].Max)
+		sum.Merge(&all[i])
 	}
 	return loadResult{Ops: ops, Took: took, P50: time.Duration(sum.Quantile(0.5)), P99: time.Duration(sum.Quantile(0.99))}
 }
