@@ -21,9 +21,9 @@ type keyGroups struct {
 	reportedAt time.Duration // by the Limiter's clock
 }
 
-// update records the result of an exchange. Groups that have failed for at least patience become unreachable. missed
-// has the indices of tallies that were not exchanged.
-func (g *keyGroups) update(tallies []tally.Tally, missed []int, began, now, patience time.Duration) {
+// update records the result of an exchange. Groups that have failed for at least the duration unreachableAfter become
+// unreachable. missed has the indices of tallies that were not exchanged.
+func (g *keyGroups) update(tallies []tally.Tally, missed []int, startedAt, now, unreachableAfter time.Duration) {
 	if len(missed) == 0 && g.failing == 0 {
 		return
 	}
@@ -37,9 +37,9 @@ func (g *keyGroups) update(tallies []tally.Tally, missed []int, began, now, pati
 	for rest := failed; rest != 0; rest &= rest - 1 {
 		group := bits.TrailingZeros64(rest)
 		if g.failing>>group&1 == 0 {
-			g.since[group] = began
+			g.since[group] = startedAt
 		}
-		if now-g.since[group] >= patience {
+		if now-g.since[group] >= unreachableAfter {
 			g.unreachable |= 1 << group
 		}
 	}

@@ -143,7 +143,7 @@ func (x *Exchange) Exchange(
 ) (missed []int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	groups, err := groupKeys(len(notes), func(i int) string { return notes[i].Key })
+	groups, err := splitIntoGroups(len(notes), func(i int) string { return notes[i].Key })
 	if err != nil {
 		return indices(len(notes)), err
 	}
@@ -240,9 +240,9 @@ func (x *Exchange) read(
 		return malformed()
 	}
 	for rest := reply[replyHead:]; len(rest) > 0; rest = rest[replyNote:] {
-		key, err1 := strconv.Atoi(rest[0])
-		age, err2 := strconv.ParseInt(rest[2], 10, 64)
-		if err1 != nil || err2 != nil || key < 1 || key > len(g.index) {
+		key, keyErr := strconv.Atoi(rest[0])
+		age, ageErr := strconv.ParseInt(rest[2], 10, 64)
+		if keyErr != nil || ageErr != nil || key < 1 || key > len(g.index) {
 			return malformed()
 		}
 		received(g.index[key-1], fleet.PeerNote{

@@ -62,8 +62,8 @@ type keyGroup struct {
 	index  []int
 }
 
-// groupKeys sorts the keys 0 to n-1 by their groups.
-func groupKeys(n int, key func(i int) string) ([]keyGroup, error) {
+// splitIntoGroups sorts the keys 0 to n-1 by their groups.
+func splitIntoGroups(n int, key func(i int) string) ([]keyGroup, error) {
 	var sizes [fleet.KeyGroups]int
 	for i := range n {
 		k := key(i)

@@ -36,7 +36,7 @@ func (s *RegionStore) Report(
 	ctx context.Context, node string, hold time.Duration, records []fleet.NodeRecord,
 	reported func(record int, r fleet.RegionRecord),
 ) (missed []int, err error) {
-	groups, err := groupKeys(len(records), func(i int) string { return records[i].Key })
+	groups, err := splitIntoGroups(len(records), func(i int) string { return records[i].Key })
 	if err != nil {
 		return indices(len(records)), err
 	}
@@ -68,7 +68,7 @@ func (s *RegionStore) Report(
 func (s *RegionStore) Settle(
 	ctx context.Context, totals []fleet.RemoteTotal, growth func(total int, g fleet.Growth),
 ) (missed []int, err error) {
-	groups, err := groupKeys(len(totals), func(i int) string { return totals[i].Key })
+	groups, err := splitIntoGroups(len(totals), func(i int) string { return totals[i].Key })
 	if err != nil {
 		return indices(len(totals)), err
 	}

@@ -24,7 +24,8 @@ type Event struct {
 // An EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of events. Kinds that hosts outside the fleet can cause are reported at most once in 10 s.
+// The kinds of events. Kinds that hosts outside the fleet can cause are reported at most once in 10 s; see noisy, which
+// depends on the order.
 const (
 	PeerJoined    EventKind = iota // a peer joined or returned
 	PeerLost                       // a peer is silent; it still counts as known
@@ -92,11 +93,11 @@ type notifier struct {
 	dropped atomic.Int64
 }
 
-func newNotifier(clock clock.Stopwatch, to func(Event)) *notifier {
-	if to == nil {
-		to = logEvent
+func newNotifier(clock clock.Stopwatch, onEvent func(Event)) *notifier {
+	if onEvent == nil {
+		onEvent = logEvent
 	}
-	n := &notifier{clock: clock, onEvent: to, events: make(chan Event, eventQueue), done: make(chan struct{})}
+	n := &notifier{clock: clock, onEvent: onEvent, events: make(chan Event, eventQueue), done: make(chan struct{})}
 	go func() {
 		defer close(n.done)
 		for e := range n.events {

@@ -333,7 +333,7 @@ const lostProbes = 5
 func (g *Limiter) lostAfter() time.Duration {
 	interval := max(g.options.Probe, g.options.Interval)
 	if others := len(g.members.live()); others >= g.options.MeshSize {
-		interval = max(interval, maxSilenceInLarge(others))
+		interval = max(interval, maxSilenceInLargeFleet(others))
 	}
 	return lostProbes * interval
 }

@@ -31,8 +31,7 @@ func classifyLog(text string) (kind EventKind, reported bool) {
 		{words: "Conflicting address", reported: true},
 		{words: "push/pull merge", reported: true},
 		{words: "Refuting", reported: true},
-		{words: "ecrypt", kind: WrongKey}, // also "encrypt"
-		{words: "ncrypt", kind: WrongKey},
+		{words: "crypt", kind: WrongKey}, // as in "decrypt" and "encryption"
 		{words: "unacceptable label", kind: OtherCluster},
 	} {
 		if strings.Contains(text, c.words) {

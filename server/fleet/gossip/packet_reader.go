@@ -140,6 +140,7 @@ func (r *packetReader) header() (h header, name []byte, err error) {
 // tallies reads the rest of a packet. It appends the tallies to dst, and reuses the memory of limits for the limits.
 func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]packetTally, []headgate.Limit, error) {
 	limits = limits[:0]
+	// In bytes, a limit takes at least 4, a whole tally 20 and a short tally 7.
 	for range r.count(maxLimits, 4) {
 		l := r.limit()
 		if r.malformed || l.Validate() != nil {
@@ -148,7 +149,7 @@ func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]pa
 		limits = append(limits, l)
 	}
 	for range r.count(maxTallies, 20) {
-		t := r.whole(limits)
+		t := r.wholeTally(limits)
 		if r.malformed {
 			return dst, limits, errMalformed
 		}
@@ -173,8 +174,8 @@ func (r *packetReader) tallies(dst []packetTally, limits []headgate.Limit) ([]pa
 	return dst, limits, nil
 }
 
-// whole reads one whole tally.
-func (r *packetReader) whole(limits []headgate.Limit) (t packetTally) {
+// wholeTally reads one whole tally.
+func (r *packetReader) wholeTally(limits []headgate.Limit) (t packetTally) {
 	copy(t.tally.Key[:], r.bytes(len(t.tally.Key)))
 	flags := r.uvarint()
 	if index := flags / wholeFlags; index < uint64(len(limits)) {

@@ -79,7 +79,9 @@ func (peer *peerState) setIncarnation(incarnation uint64) {
 // this is unknown, and it returns true.
 func (peer *peerState) isDuplicate(number uint64) bool {
 	if number > peer.newestNumber {
-		for n := max(peer.newestNumber+1, number-min(number, numberWindow-1)); n <= number; n++ {
+		// The bits of the numbers after newestNumber still have the values of older numbers.
+		oldest := number - min(number, numberWindow-1)
+		for n := max(peer.newestNumber+1, oldest); n <= number; n++ {
 			peer.received[n%numberWindow/64] &^= 1 << (n % 64)
 		}
 		peer.newestNumber = number

@@ -13,11 +13,10 @@ import (
 const (
 	// resendKeys is the maximum number of keys that a resend sends.
 	resendKeys = 8192
-	// The minimum time from the start of one resend to the next: normally, if this host needs one, and if another host
-	// has requested one.
+	// The minimum time from the start of one resend to the next.
 	resendInterval    = time.Minute
-	neededInterval    = 5 * time.Second
-	requestedInterval = time.Second
+	neededInterval    = 5 * time.Second // if resend.needed is set
+	requestedInterval = time.Second     // if resend.requested is set
 )
 
 // A keyWeight is a key and the consumed part of its limit. Keys with a high weight are sent first, because a host that

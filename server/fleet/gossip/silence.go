@@ -13,7 +13,7 @@ import (
 func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	switch {
 	case others >= s.gossip.options.MeshSize:
-		return maxSilenceInLarge(others)
+		return maxSilenceInLargeFleet(others)
 	case now-max(s.round.updateSentAt, time.Duration(s.received.updateAt.Load())) < ledger.RecentFor:
 		return 0
 	default:
@@ -21,8 +21,8 @@ func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	}
 }
 
-// maxSilenceInLarge is maxSilence in a large fleet.
-func maxSilenceInLarge(others int) time.Duration {
+// maxSilenceInLargeFleet is maxSilence in a large fleet.
+func maxSilenceInLargeFleet(others int) time.Duration {
 	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 

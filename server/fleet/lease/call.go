@@ -184,7 +184,7 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	l.counts.grants.Add(1)
 	l.counts.granted.Add(units)
 	g := &grant{
-		size: units, expires: q.at + min(l.options.TTL, h.windowEnds(d.Receipt.At)), requestedAt: q.at, lowWater: -1,
+		size: units, expires: q.at + min(l.options.TTL, h.untilWindowEnd(d.Receipt.At)), requestedAt: q.at, lowWater: -1,
 		at: d.Receipt.At, lease: d.Receipt.Lease, remaining: d.Remaining, resetAt: now + d.ResetAfter,
 	}
 	g.left.Store(units)
@@ -234,8 +234,8 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	}
 }
 
-// windowEnds returns the time from at until the end of the window that contains at. Buckets have one endless window.
-func (h *holding) windowEnds(at int64) time.Duration {
+// untilWindowEnd returns the time from at until the end of the window that contains at. Buckets have one endless window.
+func (h *holding) untilWindowEnd(at int64) time.Duration {
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
 		period := h.limit.Period.Microseconds()

@@ -231,11 +231,6 @@ func (h *holding) total() int64 {
 	return n
 }
 
-const (
-	shortSample = 5 * time.Millisecond   // shorter samples do not lower the estimated rate
-	demandDecay = 250 * time.Millisecond // time in which the estimated peak falls by two thirds
-)
-
 // putBack puts units back into the grants of a receipt, and returns the number of units put back.
 func (h *holding) putBack(r headgate.Receipt) (n int64) {
 	for _, g := range h.grants {
@@ -259,6 +254,11 @@ func (h *holding) expected(in time.Duration) int64 {
 	}
 	return int64(min(math.Ceil(units), float64(h.capacity)))
 }
+
+const (
+	shortSample = 5 * time.Millisecond   // shorter samples do not lower the estimated rate
+	demandDecay = 250 * time.Millisecond // time in which the estimated peak falls by two thirds
+)
 
 // measure updates the estimate of demand. The estimated peak rises immediately with the demand, and falls slowly.
 func (h *holding) measure(now time.Duration) {

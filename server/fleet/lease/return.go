@@ -116,9 +116,9 @@ func (h *holding) worthReturning(g *grant, units int64, now time.Duration) bool 
 	held := now - g.requestedAt
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow:
-		return held < h.windowEnds(g.at)
+		return held < h.untilWindowEnd(g.at)
 	case headgate.SlidingWindow:
-		return held < h.windowEnds(g.at)+h.limit.Period
+		return held < h.untilWindowEnd(g.at)+h.limit.Period
 	}
 	refilled := float64(h.limit.Count) * float64(held) / float64(h.limit.Period)
 	return float64(units)-refilled >= 0.5 && float64(g.remaining)+refilled < float64(h.capacity)

@@ -21,14 +21,14 @@ type wheel struct {
 	visiting sync.Mutex // held during visits
 	mu       sync.Mutex
 	slots    [wheelSlots][]*holding
-	next     int  // index of the slot that was visited last
+	current  int  // index of the slot that was visited last
 	waiting  int  // number of holdings
 	running  bool // the timer runs
 	stopped  bool
 	timer    clock.Timer
 }
 
-func (w *wheel) init(clock clock.Clock, due func([]*holding)) { w.clock, w.visit = clock, due }
+func (w *wheel) init(clock clock.Clock, visit func([]*holding)) { w.clock, w.visit = clock, visit }
 
 // add schedules a visit of a holding.
 func (w *wheel) add(h *holding, after time.Duration) {
@@ -38,7 +38,7 @@ func (w *wheel) add(h *holding, after time.Duration) {
 		return
 	}
 	ticks := min(max(1, int((after+wheelTick-1)/wheelTick)), wheelSlots-1)
-	slot := &w.slots[(w.next+ticks)%wheelSlots]
+	slot := &w.slots[(w.current+ticks)%wheelSlots]
 	*slot = append(*slot, h)
 	w.waiting++
 	if !w.running {
@@ -54,9 +54,9 @@ func (w *wheel) tick() {
 		w.mu.Unlock()
 		return
 	}
-	w.next = (w.next + 1) % wheelSlots
-	due := w.slots[w.next]
-	w.slots[w.next] = nil
+	w.current = (w.current + 1) % wheelSlots
+	due := w.slots[w.current]
+	w.slots[w.current] = nil
 	w.waiting -= len(due)
 	w.mu.Unlock()
 

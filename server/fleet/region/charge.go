@@ -26,7 +26,7 @@ func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[tally.Key, *keyS
 		}
 	}
 	slices.SortFunc(due, func(a, b charge) int { return bytes.Compare(a.key[:], b.key[:]) })
-	c := charging{region: l, slots: make(chan struct{}, chargers)}
+	c := chargeGroup{region: l, slots: make(chan struct{}, chargers)}
 	for i := range due {
 		c.start(ctx, &due[i])
 	}
@@ -39,7 +39,7 @@ func (l *Limiter) chargeAll(ctx context.Context, keys iter.Seq2[tally.Key, *keyS
 	l.charges.owed.Store(owed)
 }
 
-// batchKeys returns the keys of this round.
+// batchKeys yields the keys of this round.
 func (l *Limiter) batchKeys(yield func(tally.Key, *keyState) bool) {
 	for i := range l.batch.Tallies {
 		key := l.batch.Tallies[i].Key
@@ -57,22 +57,22 @@ type charge struct {
 	faded, fading int64 // units to give back; see fade
 }
 
-// charging runs several charges concurrently.
-type charging struct {
+// A chargeGroup runs several charges concurrently.
+type chargeGroup struct {
 	region *Limiter
 	slots  chan struct{}
 	group  sync.WaitGroup
 }
 
 // wait waits until ready returns true, if the clock is that of a simulator, where a goroutine must not block.
-func (c *charging) wait(ready func() bool) {
+func (c *chargeGroup) wait(ready func() bool) {
 	if s, ok := c.region.clock.Clock.(clock.Scheduler); ok {
 		s.Wait(ready)
 	}
 }
 
 // start charges the owed units of a key.
-func (c *charging) start(ctx context.Context, item *charge) {
+func (c *chargeGroup) start(ctx context.Context, item *charge) {
 	k, ok := item.k, false
 	item.check, ok = c.region.ledger.CheckOf(item.key)
 	if !ok { // the key was unused for a long time, in which the units have drained

@@ -80,9 +80,9 @@ func (l *Limiter) clampTally(r *remoteTally) (maxTotal, maxGrowth int64) {
 	if p == nil {
 		return headgate.MaxCount, headgate.MaxCount
 	}
-	deepest := (1 + headgate.MaxDebt) * p.Capacity()
-	maxTotal = deepest + p.UnitsIn(2*r.age().Microseconds())
-	t.Total, t.Level, t.Previous = min(t.Total, maxTotal), min(t.Level, deepest), min(t.Previous, p.Capacity())
+	maxLevel := (1 + headgate.MaxDebt) * p.Capacity()
+	maxTotal = maxLevel + p.UnitsIn(2*r.age().Microseconds())
+	t.Total, t.Level, t.Previous = min(t.Total, maxTotal), min(t.Level, maxLevel), min(t.Previous, p.Capacity())
 	return maxTotal, headgate.MaxDebt*p.Capacity() + p.UnitsIn(2*min(r.age(), l.link.Settings.Interval*100).Microseconds())
 }
 

@@ -16,10 +16,10 @@ import (
 
 // A keyState is a node's state of a key that it sends for the region.
 type keyState struct {
-	sentAt    time.Duration // uptime when the key was last sent
-	sentTotal int64         // the region's total that was sent last; -1 for none
-	sentStart int64         // response.Start when sentTotal was sent
-	sentPrev  int64         // the region's units in the window before that were sent last
+	sentAt       time.Duration // uptime when the key was last sent
+	sentTotal    int64         // the region's total that was sent last; -1 for none
+	sentStart    int64         // response.Start when sentTotal was sent
+	sentPrevious int64         // the region's units in the window before that were sent last
 
 	// level, levelAt and regionTotal are the level, the time and the region's total when the key was last sent.
 	level, levelAt, regionTotal int64
@@ -186,10 +186,10 @@ func (l *Limiter) exchangeTotals(ctx context.Context, responses []response, send
 		notes[n] = b.Notes[i]
 		notes[n].Text = ""
 		r, k := &responses[i], l.keys[b.Tallies[i].Key]
-		if k.sentTotal == r.Total && k.sentStart == r.Start && k.sentPrev == r.Previous {
+		if k.sentTotal == r.Total && k.sentStart == r.Start && k.sentPrevious == r.Previous {
 			continue // other regions know this total
 		}
-		k.sentTotal, k.sentStart, k.sentPrev = r.Total, r.Start, r.Previous
+		k.sentTotal, k.sentStart, k.sentPrevious = r.Total, r.Start, r.Previous
 		t := tally.Tally{
 			Limit: b.Tallies[i].Limit, Start: time.Duration(r.Start) * time.Microsecond, Total: r.Total, Level: k.level,
 			Window: b.Tallies[i].Window, Previous: r.Previous,

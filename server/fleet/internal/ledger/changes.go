@@ -20,7 +20,7 @@ func (l *Ledger) Changes(dst []tally.Tally, maxTallies int) []tally.Tally {
 	for i := range l.shards {
 		sh := &l.shards[i]
 		sh.mu.Lock()
-		l.sweep(sh, now, len(sh.list)/1024+2)
+		l.sweep(sh, now, len(sh.list)/1024+2) // looks at each record once in about a thousand calls
 		if l.pulls {
 			l.queueRevisits(sh, call, now)
 		}

@@ -33,8 +33,8 @@ type Tally struct {
 	// Window is the start of the window of Total, in µs since 1970, with Offset subtracted. It is 0 for limits without
 	// windows.
 	Window int64
-	// Carried is the number of units that were consumed before the window and count against it: what earlier fixed
-	// windows admitted above the limit, and what was consumed under a limit of another kind that this limit replaced.
+	// Carried is the number of units that were consumed before the window and count in it: units that earlier fixed
+	// windows admitted above the limit, and units consumed under a limit of another kind that this limit replaced.
 	Carried int64
 	// Previous is the number of units that the node consumed in the window before Window. It is sent because peers may
 	// have missed the last of these units, and nodes that joined later have missed all.
