@@ -6,7 +6,7 @@ import "time"
 type TrafficResponse struct {
 	// Erase are the clients whose statistics the node has to erase.
 	Erase []TrafficErasure `json:"erase"`
-	// Cursor is for the node's next report, which is the sign that it has applied the erasures. It is empty if the
+	// Cursor must be in the node's next report. It confirms that the node has applied the erasures. It is empty if the
 	// report had none.
 	Cursor string `json:"cursor,omitempty"`
 }

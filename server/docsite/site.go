@@ -90,8 +90,8 @@ func (o *Options) menu() ([]group, error) {
 	}
 	r := newRenderer(all, source)
 	sections := slices.Clone(o.Sections)
-	if unnamed := o.unlisted(all); len(unnamed) > 0 {
-		sections = append(sections, Section{Title: "More", Documents: unnamed})
+	if unlisted := o.unlisted(all); len(unlisted) > 0 {
+		sections = append(sections, Section{Title: "More", Documents: unlisted})
 	}
 	var menu []group
 	for _, s := range sections {

@@ -171,8 +171,8 @@ func indexInRule(list []rules.Limit, at int) int {
 	return 0 // the rule has only concurrency limits, so there is no curve
 }
 
-// forClient returns the terms forClient a client. They come from an override, from the client's registration or from the rule. own is
-// false if they come from the rule.
+// forClient returns the terms of a client. They come from an override, from the client's registration or from the rule.
+// own is false if they come from the rule.
 func (t *ruleTerms) forClient(c *Client) (terms Terms, own bool) {
 	terms = Terms{CountRejected: t.rule.CountRejected}
 	if t.rule.OnLimit.Action == rules.Delay {

@@ -109,7 +109,7 @@ func (s *Snapshots) run(r Request, e *encoding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, r)
-	// If encode returned all content although changes were requested, it has called Get, which has cached it.
+	// If changes were requested and encode returned all content instead, the call of Get in encode has cached it.
 	if e.err == nil && e.snapshot.since == r.Since {
 		s.cache(Request{r.Namespace, r.Since, e.snapshot.Mark}, e.snapshot)
 	}
@@ -167,7 +167,7 @@ func (s *Snapshots) encodeChanges(ctx context.Context, r Request) (*Snapshot, er
 			return nil, err
 		}
 		if mark != r.Since {
-			return nil, fmt.Errorf("revision %d is another change: %w", mark.Revision, control.ErrPruned)
+			return nil, fmt.Errorf("revision %d has another commit time: %w", mark.Revision, control.ErrPruned)
 		}
 	}
 	objects, revision, err := s.db.Since(ctx, r.Namespace, r.Since.Revision, maxChanges)

@@ -104,11 +104,12 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 		}
 		r.counts[n.Namespace]++
 	}
-	// Do not compare the time and the statistics, which always differ. Other processes see older ones.
+	// Do not compare the time and the statistics, which always differ. So other processes see them up to WriteInterval
+	// late.
 	compared := before.node
 	compared.Seen, compared.Fleet, compared.Health = n.Seen, n.Fleet, n.Health
 	if known && now.Sub(before.written) < WriteInterval && reflect.DeepEqual(compared, n) &&
-		failsAlike(&before.node, &n) {
+		sameOutage(&before.node, &n) {
 		r.nodes[keyOf(&n)] = entry{n, before.written}
 		return false, nil
 	}
@@ -116,9 +117,9 @@ func (r *Registry) update(n control.Node, now time.Time) (write bool, err error)
 	return true, nil
 }
 
-// failsAlike reports whether requests began to pass without a limit at the same time on both nodes, and whether they
-// have ended on both or on none.
-func failsAlike(a, b *control.Node) bool {
+// sameOutage reports whether two heartbeats agree on since when requests pass without a limit, and on whether that has
+// ended.
+func sameOutage(a, b *control.Node) bool {
 	var none control.HealthStats
 	x, y := cmp.Or(a.Health, &none), cmp.Or(b.Health, &none)
 	return x.UnlimitedSince.Equal(y.UnlimitedSince) && x.UnlimitedUntil.IsZero() == y.UnlimitedUntil.IsZero()

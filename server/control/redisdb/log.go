@@ -143,7 +143,9 @@ func (db *DB) findByID(ctx context.Context, q *control.LogQuery) ([]*logEntry, e
 	return db.entries(ctx, revisions[:min(len(revisions), q.Limit)])
 }
 
-// history returns the revisions of up to q.Limit changes of an object.
+// history returns the revisions of up to q.Limit changes of an object. The members of the key "history" begin with the
+// object's name, a NUL byte and the revision, and Redis sorts them by bytes. So "\x01" comes after all members with the
+// same beginning.
 func (db *DB) history(ctx context.Context, name string, q *control.LogQuery) ([]int64, error) {
 	low, high := "["+name+"\x00"+formatPadded(q.After)+"\x01", "("+name+"\x01"
 	if q.Before > 0 {
@@ -268,7 +270,7 @@ func (db *DB) Since(ctx context.Context, namespace string, after int64, limit in
 		return nil, 0, r.err
 	}
 	var changed []control.Object
-	for i := 0; i+3 < len(found); i += 4 {
+	for i := 0; i+3 < len(found); i += 4 { // kind, ID, revision, and content unless it was deleted
 		o := control.Object{Namespace: namespace, Kind: control.Kind(found[i]), ID: found[i+1]}
 		if found[i+3] != "" {
 			r.err = unpackObject(found[i+3], &o)

@@ -93,8 +93,8 @@ func create(path string) error {
 	return f.Close()
 }
 
-// writeSettings are the settings of the connection for writes. It overwrites deleted content with zeros, so that names of
-// erased clients and revoked secrets do not remain in free pages.
+// writeSettings are the settings of the connection for writes. With secure_delete, SQLite overwrites deleted content
+// with zeros, so that names of erased clients and revoked secrets do not remain in free pages.
 const writeSettings = "_txlock=immediate&_pragma=journal_size_limit(67108864)&_pragma=secure_delete(1)"
 
 // dsn returns the data source name for the driver. With its settings, connections wait for each other's locks, commits

@@ -33,13 +33,13 @@ func (s *Service) sweepWebhook(ctx context.Context, hook *control.Object) error 
 		if d.State != Pending || s.isQueuedOrInFlight(&d) {
 			continue
 		}
-		overdue := d.Next.Add(grace)
+		takeOverAt := d.Next.Add(grace)
 		switch {
-		case d.Owner == s.id && overdue.Before(now): // it was sent, but the result could not be stored
+		case d.Owner == s.id && takeOverAt.Before(now): // it was sent, but the result could not be stored
 			s.pushAbsent(d)
 		case d.Owner == s.id: // it was sent, and the result may not be stored yet
-		case overdue.After(now):
-			d.Next = overdue
+		case takeOverAt.After(now):
+			d.Next = takeOverAt
 			s.pushAbsent(d) // at that time, attempt takes the delivery over if its owner has not sent it
 		default:
 			d.Next, d.Owner = now, s.id

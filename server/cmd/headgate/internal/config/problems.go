@@ -56,7 +56,7 @@ func (c *Config) sectionError(section string, err error, t reflect.Type) error {
 	if _, rest, ok := strings.Cut(text, ": "); ok { // removes the name of the package
 		text = rest
 	}
-	value, want := text, "a valid value"
+	value, want := text, "a valid value" // value begins with the name of the field
 	if i := strings.LastIndex(text, ": want "); i >= 0 {
 		value, want = text[:i], text[i+len(": want "):]
 	}

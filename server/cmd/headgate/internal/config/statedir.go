@@ -48,6 +48,7 @@ func (c *Config) StateDir() (string, error) {
 	return "", errNoState
 }
 
+// onWindows returns dir on Windows, and "" on other systems.
 func onWindows(dir string) string {
 	if runtime.GOOS == "windows" {
 		return dir

@@ -68,7 +68,7 @@ func (r *RuleDecision) addKey(attribute, value string) {
 // keyText returns the attributes by which the rule counts, for a table.
 func (r *RuleDecision) keyText() string {
 	if len(r.keys) == 0 {
-		return "one for all"
+		return "all requests together"
 	}
 	return strings.Join(r.keys, " ")
 }
@@ -94,7 +94,7 @@ func (x *Explanation) Table() (header []string, rows [][]string) {
 			})
 		}
 	}
-	return []string{"RULE", "EFFECT", "COUNTED BY", "COST", "LIMIT", "REMAINING", "SAYS"}, rows
+	return []string{"RULE", "EFFECT", "COUNTED BY", "COST", "LIMIT", "REMAINING", "DECISION"}, rows
 }
 
 func verdictText(allows, shadow bool) string {

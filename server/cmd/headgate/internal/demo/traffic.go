@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Domain is the parent domain of the hosts in the demo traffic. Each client sends another host, and the demo rules
-// count by host. Statistics show hosts in clear, because they are not secret.
+// Domain is the parent domain of the hosts in the demo traffic. Each client sends requests to a host of its own, and
+// the demo rules count by host. Statistics show hosts without hashing them, because hosts are not secret.
 const Domain = ".demo.test"
 
 const (

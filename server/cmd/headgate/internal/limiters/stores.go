@@ -85,7 +85,7 @@ func OpenStores(ctx context.Context, options StoreOptions) (*Stores, error) {
 	return s, nil
 }
 
-// setNodes sets what counts the nodes.
+// setNodes sets the membership, which counts the nodes.
 func (s *Stores) setNodes(m fleet.Members) { s.nodes.Store(&m) }
 
 // liveNodes returns the number of nodes that share the limits, 1 if it is unknown.
@@ -186,9 +186,9 @@ func (s *Stores) shards() []telemetry.ShardStatus {
 	return markReplaced(list, *s.servers.Load(), outages)
 }
 
-// markReplaced marks the shards whose server is no longer a primary of the store, for example after a failover. Nothing
-// calls them, so their circuit may be in any state. It removes those that respond, as replicas. outages are of shards
-// that the store uses now.
+// markReplaced marks the shards whose server is no longer a primary of the store, for example after a failover. The
+// store does not call such a server, so its circuit may be in any state. If the server responds, it is a replica now,
+// and markReplaced removes the shard. outages are of shards that the store uses now.
 func markReplaced(
 	list []telemetry.ShardStatus, servers []redisServer, outages []redisstore.Outage,
 ) []telemetry.ShardStatus {
@@ -196,10 +196,11 @@ func markReplaced(
 	for _, shard := range list {
 		used := slices.ContainsFunc(outages, func(o redisstore.Outage) bool { return o.Shard == shard.Name })
 		if i := indexOf(servers, shard.Name); i >= 0 && !used {
-			switch h := &servers[i]; {
-			case h.replaced:
-				shard.Up, shard.Replaced, shard.Since, shard.Error = false, true, h.downSince.UTC(), h.Err.Error()
-			case h.Err == nil && !h.Primary:
+			switch server := &servers[i]; {
+			case server.replaced:
+				shard.Up, shard.Replaced = false, true
+				shard.Since, shard.Error = server.downSince.UTC(), server.Err.Error()
+			case server.Err == nil && !server.Primary:
 				continue
 			}
 		}

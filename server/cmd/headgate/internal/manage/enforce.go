@@ -39,10 +39,10 @@ func (p *program) enforceCommand() *cobra.Command {
 counted, as with on_limit: shadow. Every node follows within a second, and enforces again by itself when the time has
 passed. The audit log, /readyz and the metric headgate_enforcement_off_rules show it.
 
-With --this-node the command switches only the node at --server. That works while its rules service is unreachable:
-the token is then the one of its --admin-token-file, its log is the audit log, and the switch is lost when the process
-ends. The node reports the switch to the rules service, whose console and "headgate enforce status" show it; end it with
---this-node again.`,
+With --this-node, the command switches only the node at --server, even while its rules service is unreachable. It needs
+the token in the node's --admin-token-file. The node writes the change to its log instead of the audit log, and forgets
+it when its process ends. The node reports the change to the rules service, whose console and "headgate enforce status"
+show it; enforce again with --this-node.`,
 		Example: `  # at 3 a.m.: stop enforcing everything in the namespace for half an hour
   headgate enforce off --for 30m --note "customers are blocked"
 
@@ -177,7 +177,7 @@ func (p *program) callEnforcement(
 ) error {
 	var report enforcementReport
 	if err := client.Do(ctx, call.method, call.path, call.query, call.request, &report); err != nil {
-		return adviseThisNode(f, err, client.Name(), call.command)
+		return suggestThisNode(f, err, client.Name(), call.command)
 	}
 	if f.out == output.Table && len(report.Off) == 0 {
 		p.Printf("all rules are enforced\n")
@@ -205,14 +205,14 @@ func whereText(s *control.Suspension) string {
 	return "all nodes"
 }
 
-// adviseThisNode adds the command for one node to an error if the rules service did not serve the call. server is the
+// suggestThisNode adds the command for one node to an error if the rules service did not serve the call. server is the
 // URL of the call, and command the command without the flags that select a node.
-func adviseThisNode(f *enforceFlags, err error, server, command string) error {
+func suggestThisNode(f *enforceFlags, err error, server, command string) error {
 	var refused *remote.Error
 	node := "http://NODE:8084" // the rules service did not respond: its nodes have other addresses
 	if errors.As(err, &refused) {
-		isNode := strings.HasPrefix(refused.Detail, remote.NoService)
-		if !isNode && refused.Status != http.StatusServiceUnavailable {
+		noService := strings.HasPrefix(refused.Detail, remote.NoService) // the server is only a node
+		if !noService && refused.Status != http.StatusServiceUnavailable {
 			return err
 		}
 		node = server

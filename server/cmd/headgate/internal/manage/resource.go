@@ -263,8 +263,8 @@ func (p *program) completeIDs(kind *objectKind, f *cli.ServerFlags) cobra.Comple
 	}
 }
 
-// deleteByIDCommand completes c as a command that deletes the objects whose IDs are given as arguments, and returns c.
-// path is the path of their collection. Messages contain done, such as "revoked", and noun, such as "token".
+// deleteByIDCommand makes c a command that deletes the objects whose IDs are its arguments, and returns c. path is the
+// path of their collection. Messages contain done, such as "revoked", and noun, such as "token".
 func (p *program) deleteByIDCommand(f *cli.ServerFlags, c *cobra.Command, done, noun, path string) *cobra.Command {
 	verb := c.Name()
 	c.Args = cobra.MinimumNArgs(1)

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/server/internal/terminal"
 )
 
-// An upload is a reader of a file to send that shows the progress: how much was read, and then, while the receiver
-// works, what it does.
+// An upload reads a file that is being sent, and shows the progress: the number of bytes that were read and, after the
+// last one, what the receiver does.
 type upload struct {
 	from io.Reader
 	size int64  // in bytes; 0 if unknown

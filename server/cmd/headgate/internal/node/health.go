@@ -32,6 +32,6 @@ func (n *Node) healthStats(now time.Time) *control.HealthStats {
 		}
 		slices.SortFunc(f.Certificates, func(a, b control.CertificateExpiry) int { return cmp.Compare(a.Listener, b.Listener) })
 	}
-	f.Clamp()
+	f.Clamp() // heartbeats have a maximum size
 	return &f
 }

@@ -61,11 +61,11 @@ type Node struct {
 	state   atomic.Value // telemetry.State
 	reloads chan struct{}
 
-	stores   *limiters.Stores
-	fleet    *limiters.Fleet
-	tokens   *jwt.Verifier // nil if no tokens are accepted
-	identity *identity.Identifier
-	engine   *engine.Engine
+	stores      *limiters.Stores
+	fleet       *limiters.Fleet
+	jwtVerifier *jwt.Verifier // nil if no tokens are accepted
+	identity    *identity.Identifier
+	engine      *engine.Engine
 	observers
 	rulesSource
 	listeners
@@ -233,13 +233,13 @@ func (n *Node) openIdentity(ctx context.Context, secret, secondSecret []byte) er
 	var tokens identity.TokenVerifier
 	if settings != nil {
 		settings.Logger = n.log
-		if n.tokens, err = jwt.New(*settings); err != nil {
+		if n.jwtVerifier, err = jwt.New(*settings); err != nil {
 			return fmt.Errorf("identity.jwt: %w", err)
 		}
-		tokens = n.tokens
+		tokens = n.jwtVerifier
 		waitCtx, cancel := context.WithTimeout(ctx, keysTimeout)
 		defer cancel()
-		if err := n.tokens.Wait(waitCtx); err != nil {
+		if err := n.jwtVerifier.Wait(waitCtx); err != nil {
 			n.log.Warn("no keys to verify tokens yet, ignoring tokens until they can be read", "err", err.Error())
 		}
 	}
@@ -366,8 +366,8 @@ func (n *Node) close() error {
 			s.close()
 		}
 	}
-	if n.tokens != nil {
-		n.tokens.Close()
+	if n.jwtVerifier != nil {
+		n.jwtVerifier.Close()
 	}
 	if n.followedRules != nil && n.followedRules.follower != nil {
 		errs = append(errs, n.followedRules.follower.Close())

@@ -29,8 +29,8 @@ func (n *Node) Status() telemetry.Status {
 	if s.Database = n.rulesService.databaseStatus(); s.Database != nil {
 		s.Degraded = s.Degraded || !s.Database.Writable
 	}
-	if n.tokens != nil {
-		if err := n.tokens.Err(); err != nil {
+	if n.jwtVerifier != nil {
+		if err := n.jwtVerifier.Err(); err != nil {
 			s.Identity.Error = err.Error()
 		}
 	}

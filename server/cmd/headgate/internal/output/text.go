@@ -85,7 +85,8 @@ func Expiry(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04") + " (" + RelativeTime(t) + ")"
 }
 
-// RoughDuration rounds d to the largest unit that fits into it about twice: 71h59m becomes 3 days, and 90m 90 minutes.
+// RoughDuration rounds d to the largest unit of which d has about two or more: 71h59m becomes 3 days, and 90m 90
+// minutes.
 func RoughDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration
