@@ -168,7 +168,13 @@ func (p *limitParser) parseSetting(l *Limit, word string) (err error) {
 	case "staggered":
 		l.Staggered = true
 		return p.markSeen(staggeredWord, word)
+	default:
+		return p.parseAlgorithm(l, word)
 	}
+}
+
+// parseAlgorithm parses an algorithm and, for sliding-buckets, the number of buckets.
+func (p *limitParser) parseAlgorithm(l *Limit, word string) error {
 	a, err := ParseAlgorithm(word)
 	if err != nil || a == Concurrency {
 		if len(p.words) > 0 {

@@ -59,9 +59,9 @@ local function levelAt(time, units, last, rateUnits, rateMicros)
 	return held - drained
 end
 
--- carryBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was in
--- it then, rounded up; or an empty one, if it has drained by now.
-local function carryBucket(time, units, last, now, rateUnits, rateMicros)
+-- convertBucket converts a bucket of another rate: it returns a bucket that took, at the latest decision, all that was
+-- in it then, rounded up; or an empty one, if it has drained by now.
+local function convertBucket(time, units, last, now, rateUnits, rateMicros)
 	local _, left = slide(time, units, last, now, rateUnits, rateMicros)
 	if left == 0 then
 		last = math.max(now, last)
@@ -85,7 +85,7 @@ local giveBucket
 -- No decision depends on expiry, so keys expire later than they must, by slack milliseconds.
 local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 	local time, units, last, found, rateUnits, rateMicros = loadBucket(key)
-	local carried = false
+	local converted = false
 	if time then
 		if server and last > now then
 			time, last = math.min(time, now), now
@@ -95,8 +95,8 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 			end
 		end
 		if op ~= 'give' and (rateUnits ~= a or rateMicros ~= b) then
-			time, units, last = carryBucket(time, units, last, now, rateUnits, rateMicros)
-			found, carried = packBucket(a, b, time, units, last), true
+			time, units, last = convertBucket(time, units, last, now, rateUnits, rateMicros)
+			found, converted = packBucket(a, b, time, units, last), true
 		end
 	elseif time == false then
 		return 'changed'
@@ -119,7 +119,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 		elseif units + n - capacity - drained > 0 then
 			if op ~= 'look' then
 				local life = math.ceil(math.max(0, math.min(time - now + units * b / a, 9007199254740992)) / 1000)
-				local level, state = units - drained, carried and found
+				local level, state = units - drained, converted and found
 				if now > last and (level > capacity or before > level and levelAt(anchor, before, last, a, b) > level) then
 					-- The denial counts as the latest decision: see denyBucket. The value has no room for 9 years since the anchor.
 					if now - anchor >= 281474976710656 then
@@ -143,7 +143,7 @@ local function bucket(op, key, now, server, slack, n, capacity, a, b, c)
 		end
 		last = math.max(now, last)
 	end
-	-- A debt carried over from another limit may last longer than the longest time to live that Redis takes.
+	-- A debt converted from another limit may last longer than the longest time to live that Redis takes.
 	local rest = math.max(0, math.min(time - now + units * b / a, 9007199254740992))
 	return true, found, 'SET', packBucket(a, b, time, units, last), math.ceil(rest / 1000) + slack
 end

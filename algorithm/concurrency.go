@@ -138,7 +138,7 @@ func (concurrency) prepare(p *Plan) {
 	}
 }
 
-// restore does nothing: leases do not count as consumption and are never carried over to another limit.
+// restore does nothing: leases do not count as consumption and are never converted to another limit.
 func (concurrency) restore(*Plan, State) {}
 
 func (concurrency) consumed(_ *Plan, _ State, now int64) (at, units int64) { return now, 0 }

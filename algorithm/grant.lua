@@ -1,7 +1,8 @@
--- The twin of grant.go: takes units for a caller that hands them out, or gives them back, on each key for itself. ARGV[1]
--- is the op, 'grant' or 'give'. For each key there is an argument: need, capacity, a, b, want and share as numbers of 7
--- bytes, and after them the argument of carry.lua; or that of take.lua for 'give'. The reply is one string: the time and, for each key, whether it is allowed, as in take.lua; the length of
--- its state and the state that was found; and how many units were taken, in 7 bytes.
+-- The twin of grant.go: takes units for a caller that hands them out, or gives them back, on each key for itself.
+-- ARGV[1] is the op, 'grant' or 'give'. For each key there is an argument: need, capacity, a, b, want and share as
+-- numbers of 7 bytes, and after them the argument of convert.lua; or that of take.lua for 'give'. The reply is one
+-- string: the time and, for each key, whether it is allowed, as in take.lua; the length of its state and the state that
+-- was found; and how many units were taken, in 7 bytes.
 local function save(key, write, w1, w2, w3, w4, w5)
 	if write == 'SET' then
 		redis.call('SET', key, w1, 'PX', w2)
@@ -28,7 +29,7 @@ function ops.grant(key, asked)
 	local need, capacity, a, b, want, share = struct.unpack('>I7I7I7I7I7I7', asked)
 	local fits, seen = step('look', key, now, server, slack, need, capacity, a, b)
 	if fits == 'changed' then
-		local other = carry(step, asked, 42, key, now, server, slack, capacity, a, b)
+		local other = convert(step, asked, 42, key, now, server, slack, capacity, a, b)
 		if other then
 			return 2, other, 0
 		end

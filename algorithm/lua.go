@@ -41,7 +41,7 @@ func LuaGrant(a headgate.Algorithm) string {
 // luaScript returns a script that ends with the file named main, which calls the step of an algorithm. extra names more
 // files to include; empty names are ignored.
 func luaScript(a headgate.Algorithm, main string, extra ...string) string {
-	names := append([]string{"clock", "carry"}, all[a].lua().shared...)
+	names := append([]string{"clock", "convert"}, all[a].lua().shared...)
 	names = append(names, luaName(a))
 	for _, name := range extra {
 		if name != "" {
@@ -54,7 +54,7 @@ func luaScript(a headgate.Algorithm, main string, extra ...string) string {
 // LuaAll returns the script that takes units of several keys, all or none. The keys may have different algorithms.
 // takeall.lua describes its arguments and its reply.
 func LuaAll() string {
-	names := []string{"clock", "carry"}
+	names := []string{"clock", "convert"}
 	steps := make([]string, len(all))
 	for a := range all {
 		for _, name := range append(all[a].lua().shared, luaName(headgate.Algorithm(a))) {

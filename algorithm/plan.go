@@ -10,8 +10,8 @@ import (
 // state it is given, and may return a longer one; the caller must use only the state returned.
 //
 // A State records the time of the latest decision that changed it, and the settings of its limit that its words depend
-// on. Only a plan with the same settings can use it: [Plan.Owns] reports this, and [Plan.Carry] converts the State for
-// any other plan.
+// on. Only a plan with the same settings can use it: [Plan.Owns] reports this, and [Plan.Convert] converts the State
+// for any other plan.
 type State []int64
 
 // steps implements an algorithm. now is in microseconds. n is in units: at least 1 (decide also accepts 0) and, except

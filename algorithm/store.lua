@@ -7,7 +7,7 @@ local DEBT = 10
 local NEVER = 9007199254740992
 
 -- lifeOf returns the time to live, in milliseconds, of a key whose state no longer matters after so many microseconds.
--- No decision depends on expiry, so keys live longer by slack. A debt carried over from another limit is cut to the
+-- No decision depends on expiry, so keys live longer by slack. A debt converted from another limit is cut to the
 -- longest time that Redis takes.
 local function lifeOf(micros, slack)
 	if micros < 0 then

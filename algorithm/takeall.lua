@@ -1,5 +1,5 @@
 -- Takes on several keys, all or none. ARGV[1] is the op. For each key there is an argument: the number of its algorithm
--- as a byte, n, capacity, a, b as numbers of 7 bytes, and after them the argument of carry.lua. steps has the step of
+-- as a byte, n, capacity, a, b as numbers of 7 bytes, and after them the argument of convert.lua. steps has the step of
 -- each algorithm. The reply is one string: the time; 1 if all are allowed, 0 if not, 2 if a key has a state of another
 -- limit and nothing was done; and for each key the length of its state and the state that was found.
 local op = ARGV[1]
@@ -10,7 +10,7 @@ for i = 1, #KEYS do
 	local step = steps[number]
 	local allowed, found, write, w1, w2, w3, w4, w5 = step(op, key, now, server, slack, n, capacity, a, b)
 	if allowed == 'changed' then
-		allowed, found = carry(step, asked, 29, key, now, server, slack, capacity, a, b)
+		allowed, found = convert(step, asked, 29, key, now, server, slack, capacity, a, b)
 		if allowed then
 			changed, found = true, allowed
 		elseif allowed == nil then

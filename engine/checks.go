@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/headgate/headgate"
@@ -41,11 +42,7 @@ func (b *checkBuilder) add(ruleIndex int) {
 		owner.to = int32(len(v.keys))
 	}
 	cost, slots := b.units(r)
-	maxWait := r.OnLimit.MaxWait
-	queueFull := maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting
-	if queueFull {
-		maxWait = 0
-	}
+	maxWait, queueFull := b.maxWait(r, cost)
 	// A key consists of a base, which is the same for all limits of the rule, and the name of the limit. The keys are
 	// appended to v.keys.
 	from := len(v.keys)
@@ -85,6 +82,17 @@ func (b *checkBuilder) add(ruleIndex int) {
 			info.queueFull, v.mayDelay = queueFull, true
 		}
 	}
+}
+
+// maxWait returns the longest delay of the request for a rule. It returns 0 and true if too many requests are delayed
+// already.
+func (b *checkBuilder) maxWait(r *rules.Rule, cost int64) (maxWait time.Duration, queueFull bool) {
+	e := b.v.engine
+	maxWait = r.OnLimit.MaxWait
+	if maxWait > 0 && cost > 0 && !b.noWait && int(e.waiting.Load()) >= e.config.MaxWaiting {
+		return 0, true
+	}
+	return maxWait, false
 }
 
 // units returns how many units the request takes from the limits of a rule, and how many slots from its concurrency

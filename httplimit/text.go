@@ -82,14 +82,14 @@ func untilMore(l *headgate.Limit, d *headgate.Decision) (time.Duration, bool) {
 
 // refillTime returns the time in which units of a bucket are restored, rounded down to whole microseconds.
 func refillTime(units int64, l *headgate.Limit) time.Duration {
-	const longest = 1 << 50 // µs; a valid bucket refills in half of this time
+	const maxMicros = 1 << 50 // a valid bucket refills in half of this time
 	if units <= 0 {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(units), uint64(l.Period.Microseconds()))
 	if hi >= uint64(l.Count) {
-		return longest * time.Microsecond
+		return maxMicros * time.Microsecond
 	}
 	us, _ := bits.Div64(hi, lo, uint64(l.Count))
-	return time.Duration(min(us, longest)) * time.Microsecond
+	return time.Duration(min(us, maxMicros)) * time.Microsecond
 }

@@ -179,11 +179,11 @@ func (tr *trial) testInvalidKeys() {
 			tr.requireRefused(fmt.Sprintf("a key of %d bytes", len(key)), headgate.ErrInvalidCheck, c, allMethods...)
 		}
 	}
-	longest := strings.Repeat("k", headgate.MaxKeyBytes)
+	longKey := strings.Repeat("k", headgate.MaxKeyBytes)
 	l := headgate.PerSecond(10)
-	tr.take(longest, l, 1)
-	tr.requireUnused(longest[1:], l, "the longest key without its first byte")
-	if d := tr.peek(longest, l); d.Remaining != 9 {
+	tr.take(longKey, l, 1)
+	tr.requireUnused(longKey[1:], l, "the longest key without its first byte")
+	if d := tr.peek(longKey, l); d.Remaining != 9 {
 		tr.Errorf("longest key: got %d remaining, want 9", d.Remaining)
 	}
 	oddKey := "\xff\x00 \n{}:*é"

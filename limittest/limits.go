@@ -134,9 +134,9 @@ func randomPause(rng *rand.Rand, l headgate.Limit, sinceStart time.Duration) tim
 // does not overflow.
 const maxHistory = 100 * 366 * 24 * time.Hour
 
-// randomDuration returns a time of whole microseconds from 0 to longest.
-func randomDuration(rng *rand.Rand, longest time.Duration) time.Duration {
-	return time.Duration(rng.Int64N(longest.Microseconds()+1)) * time.Microsecond
+// randomDuration returns a time of whole microseconds from 0 to upTo.
+func randomDuration(rng *rand.Rand, upTo time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(upTo.Microseconds()+1)) * time.Microsecond
 }
 
 // randomCost returns a number of units to take: often one, often a part of the capacity, now and then all of it.

@@ -42,7 +42,7 @@ func (s *Store) segmentWithRoom(op *operation) (*segment, error) {
 			s.dirs[number].Store(d)
 		}
 		g := d.segments[tag>>d.shift]
-		if !g.full(depthOf(d)) {
+		if !g.full(d.depth()) {
 			s.shards[number].setStart(op)
 			return g, nil
 		}
@@ -61,21 +61,21 @@ func (s *Store) segmentWithRoom(op *operation) (*segment, error) {
 // last drained. It returns headgate.ErrFull if there are only such keys.
 func (s *Store) makeRoom(number uint8, d *directory, g *segment, tag uint64, now int64) error {
 	if g.mostlyIdle(&s.layouts, now) {
-		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(depthOf(d)) {
+		if g.tidy(&tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros}); !g.full(d.depth()) {
 			return nil
 		}
 	}
 	if s.grow(number, d, g, tag, now) {
 		return nil
 	}
-	batch := max(g.excess(depthOf(d)), len(g.slots)/32)
+	batch := max(g.excess(d.depth()), len(g.slots)/32)
 	found := g.survey(&s.layouts, now, now, batch)
 	tidying := tidyOptions{
 		layouts: &s.layouts, ref: now, now: now, evictWithin: found.evict, maxEvict: max(0, batch-found.dead),
 	}
 	g.tidy(&tidying)
 	s.evictions.Add(int64(tidying.evicted))
-	if g.full(depthOf(d)) {
+	if g.full(d.depth()) {
 		return headgate.ErrFull
 	}
 	return nil
@@ -86,19 +86,30 @@ func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int
 	tidying := tidyOptions{layouts: &s.layouts, ref: now, now: now, keepDead: keepDeadMicros, moved: s.scratch.get()}
 	defer func() { s.scratch.put(tidying.moved) }()
 	if len(g.slots) < maxSlots {
-		if !s.reserveTable(g.bytes()) {
-			return false
-		}
-		tidying.moveBits = ^uint64(0)
-		g.tidy(&tidying)
-		larger := newSegment(2*len(g.slots), 0)
-		larger.fill(tidying.moved)
-		grown := newDirectory(0, len(larger.slots))
-		grown.set(0, larger)
-		s.dirs[number].Store(grown)
-		return true
+		return s.double(number, g, &tidying)
 	}
-	deeper := int(g.depth) == depthOf(d)
+	return s.split(number, d, g, tag, &tidying)
+}
+
+// double moves the entries of the only segment of a shard to one of twice the size.
+func (s *Store) double(number uint8, g *segment, tidying *tidyOptions) bool {
+	if !s.reserveTable(g.bytes()) {
+		return false
+	}
+	tidying.moveBits = ^uint64(0)
+	g.tidy(tidying)
+	larger := newSegment(2*len(g.slots), 0)
+	larger.fill(tidying.moved)
+	grown := newDirectory(0, len(larger.slots))
+	grown.set(0, larger)
+	s.dirs[number].Store(grown)
+	return true
+}
+
+// split moves half of the entries of a segment to a new segment. It doubles the directory if the segment has only one
+// index in it.
+func (s *Store) split(number uint8, d *directory, g *segment, tag uint64, tidying *tidyOptions) bool {
+	deeper := int(g.depth) == d.depth()
 	if deeper && !s.reserveTable(d.bytes()) {
 		return false
 	}
@@ -110,7 +121,7 @@ func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int
 		return false
 	}
 	tidying.moveBits = 1 << (64 - layoutBits - 1 - g.depth)
-	g.tidy(&tidying)
+	g.tidy(tidying)
 	g.depth++
 	other.fill(tidying.moved)
 	if deeper {
@@ -124,7 +135,7 @@ func (s *Store) grow(number uint8, d *directory, g *segment, tag uint64, now int
 	}
 	// The segment's indexes in the directory share its first depth bits. Those with the next bit set now lead to the
 	// other segment.
-	span := 1 << (depthOf(d) - int(g.depth))
+	span := d.span(g)
 	from := (int(tag>>d.shift)/(2*span))*2*span + span
 	for i := from; i < from+span; i++ {
 		d.set(i, other)
@@ -139,7 +150,7 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	if g.depth == 0 {
 		return
 	}
-	span := 1 << (depthOf(d) - int(g.depth))
+	span := d.span(g)
 	first := i / span * span
 	other := d.segments[first^span]
 	if other.depth != g.depth || (g.used+other.used)*2 > len(g.slots) {
@@ -161,6 +172,10 @@ func (s *Store) merge(d *directory, i int, now int64) {
 	s.release(other)
 }
 
-func depthOf(d *directory) int { return 64 - layoutBits - int(d.shift) }
+// depth returns how many bits of a tag are an index in the directory.
+func (d *directory) depth() int { return 64 - layoutBits - int(d.shift) }
+
+// span returns the number of adjacent indexes in the directory that lead to a segment.
+func (d *directory) span(g *segment) int { return 1 << (d.depth() - int(g.depth)) }
 
 func (s *Store) reserveTable(bytes int64) bool { return s.budget.Reserve(&s.budget.Tables, bytes) }

@@ -102,7 +102,7 @@ func TestWhatIsGivenBackUnderAnotherLimitGoesByTheOneInForce(t *testing.T) {
 			state, _ := from.Take(nil, d.Receipt.At, first, 0)
 			state, _ = from.Take(state, at, second, 0)
 			state = state.GiveBack(to, at, given, d.Receipt)
-			want := to.Decide(to.Carry(state, 0, at), at, 0).Remaining
+			want := to.Decide(to.Convert(state, 0, at), at, 0).Remaining
 			if got := take(t, s, "alice", limit, 0).Remaining; got != want {
 				t.Errorf("%s: %d remaining, want %d", limit, got, want)
 			}

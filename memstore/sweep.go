@@ -124,7 +124,7 @@ func (s *Store) sweepShard(n uint8, ref, now int64) {
 		if ref == now {
 			s.merge(d, i, now)
 		}
-		span := 1 << (depthOf(d) - int(g.depth)) // adjacent elements of d.segments that are this segment
+		span := d.span(g)
 		i = (i/span + 1) * span
 		sh.mu.Unlock()
 		s.stopwatch.stop(start)

@@ -19,12 +19,6 @@ func PerSecond(permits int64) Rate { return Rate{Permits: permits, Per: time.Sec
 // PerMinute returns a rate of permits per minute.
 func PerMinute(permits int64) Rate { return Rate{Permits: permits, Per: time.Minute} }
 
-// PerHour returns a rate of permits per hour.
-func PerHour(permits int64) Rate { return Rate{Permits: permits, Per: time.Hour} }
-
-// PerDay returns a rate of permits per 24 hours.
-func PerDay(permits int64) Rate { return Rate{Permits: permits, Per: 24 * time.Hour} }
-
 // String returns the rate in the form "300 per 1s".
 func (r Rate) String() string { return decimal(r.Permits) + " per " + r.Per.String() }
 

@@ -54,7 +54,7 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		units  int64
 	)
 	for try := 0; out == outcomeOtherLimit; try++ {
-		if try == carryTries {
+		if try == maxStepCalls {
 			return headgate.Decision{}, s.changingLimits(r.key)
 		}
 		reply, err := s.runGathered(ctx, s.currentScripts().grant[r.plan.algorithm], opGrant, r.key, r.args(want, share))
@@ -68,7 +68,7 @@ func (s *Store) grant(ctx context.Context, r *request, want, share int64) (headg
 		if packed, units, err = parseGrant(rest); err != nil {
 			return headgate.Decision{}, err
 		}
-		if out == outcomeOtherLimit && !r.carry(now, packed) {
+		if out == outcomeOtherLimit && !r.convertFrom(now, packed) {
 			return headgate.Decision{}, s.foreignKey(r.key)
 		}
 	}

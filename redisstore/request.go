@@ -46,9 +46,9 @@ type request struct {
 	cost      int64
 	offset    int64  // how far the key's clock is behind the server's, in µs; see algorithm.Plan.Offset
 	lease     uint64 // ID of the slot, for concurrency limits
-	// carried is an additional argument of the script if the key has the state of another limit. It says which state the
-	// script must find and replace, and how many units were consumed under the other limit. Otherwise it is "".
-	carried string
+	// conversion is an additional argument of the script if the key has the state of another limit. It says which state
+	// the script must find and replace, and how many units were consumed under the other limit. Otherwise it is "".
+	conversion string
 }
 
 // newRequest returns the request for a valid check. part is the part of a split key, or unsplit.
@@ -80,20 +80,20 @@ func (r *request) neverPasses() bool { return r.cost > r.plan.Capacity() }
 // args returns the packed argument of take.lua. More numbers are appended for giving units back and for grant.lua.
 func (r *request) args(more ...int64) string {
 	if r.cost == 1 && len(more) == 0 && r.plan.costOneArgs != "" {
-		return r.plan.costOneArgs + r.carried
+		return r.plan.costOneArgs + r.conversion
 	}
 	var array [6 * numberSize]byte
 	packed := r.appendArgs(array[:0])
 	for _, n := range more {
 		packed = appendNumber(packed, n)
 	}
-	return string(packed) + r.carried
+	return string(packed) + r.conversion
 }
 
 // takeAllArgs returns the packed argument of takeall.lua for this request.
 func (r *request) takeAllArgs() string {
 	var array [1 + 4*numberSize]byte
-	return string(r.appendArgs(append(array[:0], byte(r.plan.algorithm)))) + r.carried
+	return string(r.appendArgs(append(array[:0], byte(r.plan.algorithm)))) + r.conversion
 }
 
 // appendArgs appends the cost, the capacity, and the two numbers of algorithm.Plan.LuaArgs.
@@ -123,7 +123,7 @@ func (r *request) decide(now int64, packed string, allowed bool) (headgate.Decis
 		return headgate.Decision{}, errMalformed
 	}
 	if !allowed {
-		return r.plan.Peek(r.plan.Carry(state, r.shift(state), now), now, r.cost), nil
+		return r.plan.Peek(r.plan.Convert(state, r.shift(state), now), now, r.cost), nil
 	}
 	_, d := r.plan.Take(state, now, r.cost, r.lease)
 	if !d.Allowed {

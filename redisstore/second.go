@@ -14,7 +14,7 @@ import (
 // underSecondSecret returns the request for the key under the second secret.
 func (r *request) underSecondSecret() *request {
 	second := *r
-	second.key, second.secondKey, second.carried = r.secondKey, "", ""
+	second.key, second.secondKey, second.conversion = r.secondKey, "", ""
 	return &second
 }
 
@@ -42,7 +42,7 @@ func (s *Store) refundKey(ctx context.Context, r *request, receipt headgate.Rece
 		return
 	}
 	refund := *r
-	refund.cost, refund.lease, refund.carried = receipt.Units, receipt.Lease, ""
+	refund.cost, refund.lease, refund.conversion = receipt.Units, receipt.Lease, ""
 	if err := s.giveKey(ctx, &refund, receipt); err != nil {
 		s.lostRefunds.Add(receipt.Units)
 	}

@@ -126,7 +126,7 @@ func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, 
 	case opRenew: // the script for refunds can also renew, and works even if the server's memory is full
 		sc = current.give[r.plan.algorithm]
 	}
-	for range carryTries {
+	for range maxStepCalls {
 		args := s.withTime(append(make([]string, 0, 3), op, r.args()))
 		reply, err := s.run(ctx, sc, []string{r.key}, args)
 		if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) runStep(ctx context.Context, op string, r *request) (now int64, 
 		if err != nil || out != outcomeOtherLimit {
 			return now, out == outcomeAllowed, state, s.explainReply(err, r.key)
 		}
-		if !r.carry(now, state) {
+		if !r.convertFrom(now, state) {
 			return 0, false, "", s.foreignKey(r.key)
 		}
 		if op == opPeek {
@@ -277,7 +277,7 @@ func (s *Store) giveKey(ctx context.Context, r *request, receipt headgate.Receip
 			return err
 		}
 	}
-	for range carryTries {
+	for range maxStepCalls {
 		args := s.withTime(append(make([]string, 0, 3), opGive, packed))
 		reply, err := s.run(ctx, s.currentScripts().give[name], []string{r.key}, args)
 		if err != nil {

@@ -178,7 +178,7 @@ func (b *batch) runAll(
 	for j := range requests {
 		keys[j] = requests[j].key
 	}
-	for range carryTries {
+	for range maxStepCalls {
 		args := append(make([]string, 0, 2+len(requests)), op)
 		for j := range requests {
 			args = append(args, requests[j].takeAllArgs())
@@ -191,7 +191,7 @@ func (b *batch) runAll(
 		if err != nil || out != outcomeOtherLimit {
 			return now, out == outcomeAllowed, states, err
 		}
-		if err := b.carryAll(requests, now, states); err != nil {
+		if err := b.convertAll(requests, now, states); err != nil {
 			return 0, false, "", err
 		}
 		if op == opPeek {
@@ -201,19 +201,19 @@ func (b *batch) runAll(
 	return 0, false, "", b.store.changingLimits(keys[0])
 }
 
-// carryAll prepares the requests whose keys have the state of another limit to replace that state.
-func (b *batch) carryAll(requests []request, now int64, states string) error {
+// convertAll prepares the requests whose keys have the state of another limit to replace that state.
+func (b *batch) convertAll(requests []request, now int64, states string) error {
 	for j := range requests {
 		r := &requests[j]
 		packed, rest, err := cutState(states)
 		if err != nil {
 			return err
 		}
-		states, r.carried = rest, ""
+		states, r.conversion = rest, ""
 		if state, ok := r.plan.DecodeState(packed, nil); ok && r.plan.Owns(state) {
 			continue
 		}
-		if !r.carry(now, packed) {
+		if !r.convertFrom(now, packed) {
 			return b.store.foreignKey(r.key)
 		}
 	}
@@ -276,7 +276,7 @@ const (
 	refundTimeout = 5 * time.Second
 )
 
-// refundOthers gives back the units of all checks outside a group that took nothing.
+// refundOthers gives back the units of all checks outside a group, which has taken nothing.
 func (b *batch) refundOthers(ctx context.Context, group []int) {
 	var taken []int
 	for i := range b.checks {

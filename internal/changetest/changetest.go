@@ -187,8 +187,8 @@ func (h *History) draw() headgate.Limit {
 // pause returns a random time between two steps. Steps then find limits empty, full and close to their boundaries.
 func (h *History) pause() time.Duration {
 	span := max(h.limit.Period, h.limit.TTL, time.Microsecond)
-	upTo := func(most time.Duration) time.Duration {
-		return time.Duration(h.rng.Int64N(int64(most/time.Microsecond)+1)) * time.Microsecond
+	upTo := func(limit time.Duration) time.Duration {
+		return time.Duration(h.rng.Int64N(int64(limit/time.Microsecond)+1)) * time.Microsecond
 	}
 	switch h.rng.IntN(12) {
 	case 0, 1, 2:

@@ -174,11 +174,11 @@ func (o *Oracle) describe(d *headgate.Decision, u usage, now int64) {
 func (o *Oracle) until(u usage, now, maxUsed int64) time.Duration {
 	at := o.clock(o.limit, now)
 	first := u.first(o.limit, at, maxUsed)
-	return time.Duration(min(first-at, longest)) * time.Microsecond
+	return time.Duration(min(first-at, maxMicros)) * time.Microsecond
 }
 
-// longest is the longest time in µs in a decision.
-const longest = 1 << 53
+// maxMicros is the longest time in a decision, in µs.
+const maxMicros = 1 << 53
 
 // floorDiv returns a/b rounded down, for b > 0.
 func floorDiv(a, b int64) int64 {

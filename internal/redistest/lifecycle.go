@@ -54,10 +54,11 @@ func (s *Server) setPaused(paused bool, signal func(*process.Process) error) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
+	deadline := time.Now().Add(maxWait)
 	err := s.launch()
-	for deadline := time.Now().Add(maxWait); errors.Is(err, errPortTaken) &&
-		time.Now().Before(deadline); err = s.launch() {
+	for errors.Is(err, errPortTaken) && time.Now().Before(deadline) {
 		time.Sleep(poll) // a child that saves for a replica may outlive the server briefly
+		err = s.launch()
 	}
 	if err != nil {
 		s.t.Fatal(err)

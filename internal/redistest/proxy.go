@@ -224,13 +224,13 @@ func (l *link) deliveryTime() (due time.Time, lost bool) {
 
 // deliver writes data when it is due, and passes the end of the stream on.
 func (l *link) deliver(chunks <-chan chunk, to *net.TCPConn) {
-	for p := range chunks {
+	for c := range chunks {
 		select {
-		case <-time.After(time.Until(p.due)):
+		case <-time.After(time.Until(c.due)):
 		case <-l.broken:
 			return
 		}
-		if _, err := to.Write(p.data); err != nil {
+		if _, err := to.Write(c.data); err != nil {
 			l.abandon()
 			return
 		}

@@ -191,22 +191,8 @@ func (s *Server) launch() error {
 		return fmt.Errorf("redistest: start %s: %w", s.name, err)
 	}
 	s.process, s.paused = p, false
-	for deadline := time.Now().Add(maxWait); ; time.Sleep(poll) {
-		_, err := s.Do("PING")
-		if err == nil {
-			break
-		}
-		if !p.Running() {
-			tail := s.logFrom(before.Size())
-			if strings.Contains(tail, "Address already in use") {
-				return errPortTaken
-			}
-			return fmt.Errorf("redistest: %s exited right after its start; its log:\n%s", s, tail)
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
-				s, maxWait, err, s.logFrom(before.Size()))
-		}
+	if err := s.awaitResponse(before.Size()); err != nil {
+		return err
 	}
 	if s.fakesClock() {
 		unlinkClock(cmd.Process.Pid)
@@ -215,6 +201,26 @@ func (s *Server) launch() error {
 		s.ready(s)
 	}
 	return nil
+}
+
+// awaitResponse waits until the process responds. logStart is the size of the log before the process was started.
+func (s *Server) awaitResponse(logStart int64) error {
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(poll) {
+		_, err := s.Do("PING")
+		switch {
+		case err == nil:
+			return nil
+		case !s.process.Running():
+			tail := s.logFrom(logStart)
+			if strings.Contains(tail, "Address already in use") {
+				return errPortTaken
+			}
+			return fmt.Errorf("redistest: %s exited right after its start; its log:\n%s", s, tail)
+		case time.Now().After(deadline):
+			return fmt.Errorf("redistest: %s does not respond %v after its start: %w; its log:\n%s",
+				s, maxWait, err, s.logFrom(logStart))
+		}
+	}
 }
 
 // logFrom returns the last lines of the log after an offset.

@@ -248,7 +248,7 @@ var params = []string{
 	paramSentinelUser, paramSentinelPassword,
 }
 
-func (e *Endpoint) readQuery(query string, useTLS bool) error {
+func (e *Endpoint) readQuery(query string, tlsScheme bool) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return badURL("the part after the ? cannot be parsed",
@@ -291,7 +291,7 @@ func (e *Endpoint) readQuery(query string, useTLS bool) error {
 	if e.Sentinel.User != "" && e.Sentinel.Password == "" {
 		return badURL(paramSentinelUser+" without "+paramSentinelPassword, "want both, or the password alone")
 	}
-	return e.readTLS(values, useTLS)
+	return e.readTLS(values, tlsScheme)
 }
 
 func readDuration(values url.Values, name string) (time.Duration, error) {
@@ -317,22 +317,22 @@ func readBool(values url.Values, name string, unset bool) (bool, error) {
 	return b, nil
 }
 
-func (e *Endpoint) readTLS(values url.Values, requested bool) error {
-	use, err := readBool(values, paramTLS, requested)
+// readTLS reads the parameters for TLS. tlsScheme says whether the scheme of the URL selects TLS.
+func (e *Endpoint) readTLS(values url.Values, tlsScheme bool) error {
+	useTLS, err := readBool(values, paramTLS, tlsScheme)
 	if err != nil {
 		return err
 	}
-	if requested && !use {
+	if tlsScheme && !useTLS {
 		return badURL("rediss and "+paramTLS+"=false", "want redis:// for no TLS")
 	}
 	insecure, err := readBool(values, paramTLSInsecure, false)
 	if err != nil {
 		return err
 	}
-	if !use {
+	if !useTLS {
 		for _, name := range []string{
-			paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile,
-			paramTLSInsecure,
+			paramTLSServerName, paramTLSCAFile, paramTLSCertFile, paramTLSKeyFile, paramTLSInsecure,
 		} {
 			if values.Has(name) {
 				return badURL(name+" without TLS", "want rediss:// or tls=true with it")
@@ -344,13 +344,18 @@ func (e *Endpoint) readTLS(values url.Values, requested bool) error {
 		ServerName: values.Get(paramTLSServerName), InsecureSkipVerify: insecure,
 		MinVersion: tls.VersionTLS12,
 	}
+	return loadCertificates(e.TLS, values)
+}
+
+// loadCertificates adds the certificates of the files that a query names to config.
+func loadCertificates(config *tls.Config, values url.Values) error {
 	if name := values.Get(paramTLSCAFile); name != "" {
 		pem, err := os.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", paramTLSCAFile, err)
 		}
-		e.TLS.RootCAs = x509.NewCertPool()
-		if !e.TLS.RootCAs.AppendCertsFromPEM(pem) {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
 			return fmt.Errorf("%s %s has no certificate in it: want PEM", paramTLSCAFile, name)
 		}
 	}
@@ -368,6 +373,6 @@ func (e *Endpoint) readTLS(values url.Values, requested bool) error {
 	if err != nil {
 		return fmt.Errorf("read %s and %s: %w", paramTLSCertFile, paramTLSKeyFile, err)
 	}
-	e.TLS.Certificates = []tls.Certificate{pair}
+	config.Certificates = []tls.Certificate{pair}
 	return nil
 }

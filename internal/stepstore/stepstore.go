@@ -258,13 +258,13 @@ func (s *Store) open(c headgate.Check, now time.Time) account {
 	return account{s, plan, stateKey{plan.Kind() == algorithm.KindLeases, c.Key}, now.UnixMicro() - plan.Offset(c.Key)}
 }
 
-// state returns the state of the key, carried over to the plan if it was written under another limit.
+// state returns the state of the key, converted to the plan if it was written under another limit.
 func (a account) state() algorithm.State {
 	state := a.store.states[a.key]
-	return a.plan.Carry(state, state.Offset(a.key.key)-a.plan.Offset(a.key.key), a.now)
+	return a.plan.Convert(state, state.Offset(a.key.key)-a.plan.Offset(a.key.key), a.now)
 }
 
-// take takes n units. It stores a carried-over state even if they are denied.
+// take takes n units. It stores a converted state even if they are denied.
 func (a account) take(n int64) headgate.Decision {
 	a.store.leases++
 	state, d := a.plan.Take(a.state(), a.now, n, a.store.leases)

@@ -149,17 +149,7 @@ func (b *batch) record(i int, p headgate.Policy, d headgate.Decision) {
 // policies decide.
 func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	g := b.guard
-	b.group, b.pending = b.group[:0], b.pending[:0]
-	for i := range b.checks {
-		if b.shards[i] != s {
-			continue
-		}
-		p := pendingCheck{check: &b.checks[i]}
-		if g.denials != nil {
-			p.hash = g.denials.Hash(p.check)
-		}
-		b.group, b.pending = append(b.group, i), append(b.pending, p)
-	}
+	b.selectChecks(s)
 	queued, outcome := g.enter(b.ctx, s)
 	if outcome != admission.Admitted {
 		return b.notAdmitted(s, outcome, queueWait)
@@ -202,6 +192,21 @@ func (b *batch) takeFromShard(s *shard) (passes bool, err error) {
 	default:
 		g.failTurns(b.pending)
 		return b.applyPolicies()
+	}
+}
+
+// selectChecks makes the undecided checks of a shard the group.
+func (b *batch) selectChecks(s *shard) {
+	b.group, b.pending = b.group[:0], b.pending[:0]
+	for i := range b.checks {
+		if b.shards[i] != s {
+			continue
+		}
+		p := pendingCheck{check: &b.checks[i]}
+		if b.guard.denials != nil {
+			p.hash = b.guard.denials.Hash(p.check)
+		}
+		b.group, b.pending = append(b.group, i), append(b.pending, p)
 	}
 }
 

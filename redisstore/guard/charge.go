@@ -22,11 +22,14 @@ func (g *Guard) Charge(ctx context.Context, c headgate.Check) (headgate.Decision
 	}
 	s := g.shardOf(&c)
 	var d headgate.Decision
-	result, err := g.callQueued(ctx, operation{"charge", s, &c, func(ctx context.Context) (err error) {
-		d, err = g.inner.Charge(ctx, c)
-		g.changeUnits(&c, -c.Cost)
-		return err
-	}})
+	result, err := g.callQueued(ctx, operation{
+		name: "charge", shard: s, check: &c,
+		send: func(ctx context.Context) (err error) {
+			d, err = g.inner.Charge(ctx, c)
+			g.changeUnits(&c, -c.Cost)
+			return err
+		},
+	})
 	switch result {
 	case failed, rejected:
 		return g.degradeCharge(ctx, s, &c)

@@ -24,10 +24,13 @@ func (g *Guard) Renew(ctx context.Context, c headgate.Check, r headgate.Receipt)
 	case r.At < 0:
 		return g.local.Renew(ctx, g.localCheck(&c), localReceipt(r))
 	}
-	_, err = g.call(ctx, operation{"renew", g.shardOf(&c), &c, func(ctx context.Context) (err error) {
-		held, err = g.inner.Renew(ctx, c, r)
-		return err
-	}}, false)
+	_, err = g.call(ctx, operation{
+		name: "renew", shard: g.shardOf(&c), check: &c,
+		send: func(ctx context.Context) (err error) {
+			held, err = g.inner.Renew(ctx, c, r)
+			return err
+		},
+	})
 	return held && err == nil, err
 }
 
@@ -55,11 +58,14 @@ func (g *Guard) Give(ctx context.Context, c headgate.Check, r headgate.Receipt) 
 
 // give returns units to the store.
 func (g *Guard) give(ctx context.Context, s *shard, c *headgate.Check, r headgate.Receipt) (result, error) {
-	return g.call(ctx, operation{"give", s, c, func(ctx context.Context) error {
-		err := g.inner.Give(ctx, *c, r)
-		g.changeUnits(c, c.Cost)
-		return err
-	}}, false)
+	return g.call(ctx, operation{
+		name: "give", shard: s, check: c,
+		send: func(ctx context.Context) error {
+			err := g.inner.Give(ctx, *c, r)
+			g.changeUnits(c, c.Cost)
+			return err
+		},
+	})
 }
 
 func (g *Guard) validateReceipt(ctx context.Context, c *headgate.Check, r headgate.Receipt) error {
@@ -79,14 +85,17 @@ func (g *Guard) Reset(ctx context.Context, c headgate.Check) error {
 	if err := headgate.ValidateKey(c.Key); err != nil {
 		return err
 	}
-	_, err := g.call(ctx, operation{"reset", g.shardOf(&c), &c, func(ctx context.Context) error {
-		err := g.inner.Reset(ctx, c)
-		if g.denials != nil {
-			hash := g.denials.Hash(&c)
-			g.denials.Drop(hash, c.Key)
-			g.gate.Reset(hash, g.micros())
-		}
-		return err
-	}}, false)
+	_, err := g.call(ctx, operation{
+		name: "reset", shard: g.shardOf(&c), check: &c,
+		send: func(ctx context.Context) error {
+			err := g.inner.Reset(ctx, c)
+			if g.denials != nil {
+				hash := g.denials.Hash(&c)
+				g.denials.Drop(hash, c.Key)
+				g.gate.Reset(hash, g.micros())
+			}
+			return err
+		},
+	})
 	return errors.Join(err, g.local.Reset(ctx, headgate.Check{Key: c.Key, Owner: c.Owner}))
 }

@@ -24,10 +24,13 @@ func (g *Guard) Grant(ctx context.Context, c headgate.Check, want, share int64) 
 		return headgate.Decision{}, headgate.ErrUnsupported
 	}
 	var d headgate.Decision
-	result, err := g.callQueued(ctx, operation{"grant", g.shardOf(&c), &c, func(ctx context.Context) (err error) {
-		d, err = granter.Grant(ctx, c, want, share)
-		return err
-	}})
+	result, err := g.callQueued(ctx, operation{
+		name: "grant", shard: g.shardOf(&c), check: &c,
+		send: func(ctx context.Context) (err error) {
+			d, err = granter.Grant(ctx, c, want, share)
+			return err
+		},
+	})
 	if result != responded {
 		return headgate.Decision{}, err
 	}

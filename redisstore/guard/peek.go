@@ -19,10 +19,13 @@ func (g *Guard) Peek(ctx context.Context, c headgate.Check) (headgate.Decision, 
 	}
 	s := g.shardOf(&c)
 	var d headgate.Decision
-	result, err := g.callQueued(ctx, operation{"peek", s, &c, func(ctx context.Context) (err error) {
-		d, err = g.inner.Peek(ctx, c)
-		return err
-	}})
+	result, err := g.callQueued(ctx, operation{
+		name: "peek", shard: s, check: &c,
+		send: func(ctx context.Context) (err error) {
+			d, err = g.inner.Peek(ctx, c)
+			return err
+		},
+	})
 	if result == failed || result == rejected {
 		return g.degradePeek(ctx, s, &c)
 	}

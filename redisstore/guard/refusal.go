@@ -35,7 +35,7 @@ func (g *Guard) recordRefusal(s *shard, c *headgate.Check, err error, now time.T
 		first.record(err, now)
 		if s.refusal.CompareAndSwap(nil, first) {
 			g.send(Event{Kind: Refusing, Shard: s.name, Err: err})
-			g.background.Start(func() { g.awaitDeciding(s, first) })
+			g.background.Start(func() { g.awaitEndOfRefusal(s, first) })
 			return
 		}
 		if r = s.refusal.Load(); r == nil { // another goroutine's refusal has begun and ended
@@ -51,9 +51,9 @@ func (r *refusal) record(err error, now time.Time) {
 	r.count.Add(1)
 }
 
-// awaitDeciding ends a refusal when the shard has refused nothing for a while and responds to a probe. Without the
-// probe, a node without requests would report the end too early.
-func (g *Guard) awaitDeciding(s *shard, r *refusal) {
+// awaitEndOfRefusal waits for the end of a refusal: until the shard has refused nothing for a while and responds to a
+// probe. It then sends an event. Without the probe, a node without requests would report the end too early.
+func (g *Guard) awaitEndOfRefusal(s *shard, r *refusal) {
 	for clock.Sleep(g.background.Context(), g.clock, refusalInterval) == nil {
 		if g.clock.Since(time.Unix(0, r.last.Load())) < refusalTime || s.circuit.open.Load() {
 			continue

@@ -111,10 +111,11 @@ func (g *Guard) end(call *storeCall, c *headgate.Check, err error) result {
 
 // An operation is a call of the store about one check. It does not wait for other callers of the same key.
 type operation struct {
-	name  string // for errors
-	shard *shard
-	check *headgate.Check
-	send  func(context.Context) error
+	name   string // for errors
+	shard  *shard
+	check  *headgate.Check
+	send   func(context.Context) error
+	queued bool // it has waited in the queue of the shard
 }
 
 // unavailable returns the error of an operation that failed with err.
@@ -123,8 +124,8 @@ func (o *operation) unavailable(err error, sent bool) error {
 }
 
 // call sends an operation to its shard. If the shard does not respond, the error is an *Error.
-func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, error) {
-	call, ok := g.begin(ctx, o.shard, time.Time{}, queued)
+func (g *Guard) call(ctx context.Context, o operation) (result, error) {
+	call, ok := g.begin(ctx, o.shard, time.Time{}, o.queued)
 	if !ok {
 		return failed, o.unavailable(o.shard.lastErr(), false)
 	}
@@ -142,12 +143,13 @@ func (g *Guard) call(ctx context.Context, o operation, queued bool) (result, err
 // callQueued is like call, but first waits in the queue of the shard while too many decisions are active. The result
 // starved means that the operation was refused because of overload.
 func (g *Guard) callQueued(ctx context.Context, o operation) (r result, err error) {
-	queued, outcome := g.enter(ctx, o.shard)
+	var outcome admission.Outcome
+	o.queued, outcome = g.enter(ctx, o.shard)
 	reason := slowCall
 	switch outcome {
 	case admission.Admitted:
 		defer o.shard.queue.Leave()
-		r, err = g.call(ctx, o, queued)
+		r, err = g.call(ctx, o)
 	case admission.Canceled:
 		return canceled, ctx.Err()
 	case admission.Overloaded:

@@ -18,7 +18,7 @@ rules:
   - { id: gold, when: { header.x-plan: gold }, key: ip, limits: 100/h }
   - { id: free, when: { header.x-plan: free }, key: ip, limits: 3/h }
 `
-	var plan atomic.Value // of the request that is under way
+	var plan atomic.Value // of the request in progress
 	says := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header["X-Plan"] = []string{plan.Load().(string)}

@@ -51,7 +51,7 @@ rules:
 		lines("GET /slots HTTP/1.1", "Host: a.example"),
 		lines("GET /barred HTTP/1.1", "Host: a.example"),
 		lines("GET /a HTTP/1.1", "Host: a.example", "X-API-Key: k1", "X-API-Key: k2", "X-Plan: gold"),
-		lines("POST /a HTTP/1.1", "Host: a.example", "Content-Length: 9") + "123456789", // more than may be
+		lines("POST /a HTTP/1.1", "Host: a.example", "Content-Length: 9") + "123456789", // more bytes than allowed
 	}
 	type side struct {
 		g     *Gateway

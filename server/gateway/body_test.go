@@ -106,7 +106,7 @@ func TestSlowBodiesGet408(t *testing.T) {
 	}
 }
 
-// If the upstream responds before it has read the body, the client gets the response, and the rest is not waited for.
+// If the upstream responds before it has read the body, the client gets the response without waiting for the rest.
 func TestEarlyResponsesArriveWhileBodyIsSent(t *testing.T) {
 	url := fake(t, func(conn net.Conn, r *bufio.Reader) {
 		if _, err := http.ReadRequest(r); err == nil {
@@ -188,7 +188,7 @@ func TestExpectContinueIsForwarded(t *testing.T) {
 	})
 }
 
-// Some services take trailers for headers, so headers that a client may not send are removed from trailers too.
+// Some services treat trailers as headers, so headers that a client may not send are removed from trailers too.
 func TestRequestTrailersPassUnlessSpoofed(t *testing.T) {
 	up := newRecorder(t)
 	g := start(t, before(up.URL))

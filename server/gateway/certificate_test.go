@@ -56,7 +56,7 @@ func makeCertificate(t testing.TB, dir, owner string, hosts ...string) Certifica
 	for path, block := range map[string]*pem.Block{
 		files.CertFile: {Type: "CERTIFICATE", Bytes: cert}, files.KeyFile: {Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		// As a careful operator does: a new file replaces the old one.
+		// Replace the old file by a new one.
 		if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

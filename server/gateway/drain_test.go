@@ -26,12 +26,12 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 		if err != nil {
 			return
 		}
-		time.Sleep(5 * time.Millisecond) // it works
+		time.Sleep(5 * time.Millisecond) // the handler's work
 		_, _ = w.Write(body)
 	})
 	c := before(up.URL)
 	c.DrainDelay = 2 * time.Second   // longer than connecting takes after Ready was seen
-	c.DrainLinger = 30 * time.Second // it is over when there is no connection left
+	c.DrainLinger = 30 * time.Second // ends when there is no connection left
 	g := start(t, c)
 	var served, failed, refused, late atomic.Int64
 	var all sync.WaitGroup
@@ -56,7 +56,7 @@ func TestDrainUnderLoadFailsNoRequest(t *testing.T) {
 				res, err := client.Post(urlOf(g), "text/plain", strings.NewReader("hello"))
 				if err != nil {
 					if errors.Is(err, errNotReady) {
-						refused.Add(1) // it is sent elsewhere
+						refused.Add(1) // the client sends it to another server
 					} else {
 						failed.Add(1)
 						t.Error(err)

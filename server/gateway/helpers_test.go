@@ -63,7 +63,7 @@ func create(t testing.TB, c Config) *Gateway {
 			c.Listeners[i].Address = "127.0.0.1:0"
 		}
 	}
-	if os.Getenv("GATEWAY_FRONT") == "net/http" { // to see that all is the same
+	if os.Getenv("GATEWAY_FRONT") == "net/http" { // to compare with net/http
 		c.NetHTTP = true
 	}
 	if c.Logger == nil {
@@ -82,7 +82,7 @@ func create(t testing.TB, c Config) *Gateway {
 	return g
 }
 
-// before returns a Config for one route to the upstreams.
+// before returns a Config with one route to the upstreams.
 func before(urls ...string) Config {
 	r := Route{}
 	for _, u := range urls {

@@ -187,7 +187,7 @@ func TestFullDuplexOverHTTP2(t *testing.T) {
 		}
 	})
 	c := before(up)
-	c.BodyTimeout = time.Second // which is over when the response has begun
+	c.BodyTimeout = time.Second // it applies only until the response has begun
 	c.WriteTimeout = time.Second
 	g := start(t, c)
 	in, out := io.Pipe()
@@ -257,7 +257,7 @@ func TestBodyLimitsApplyToHTTP2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = out.Close() // or the client would wait for more of it
+		_ = out.Close() // otherwise the client would wait for more of the body
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusRequestTimeout {
 			t.Errorf("status %d, want 408", res.StatusCode)
@@ -282,7 +282,7 @@ func TestTruncatedResponsesResetStream(t *testing.T) {
 		for _, client := range []*http.Client{http.DefaultClient, h2cClient(t)} {
 			res, err := client.Get(urlOf(g))
 			if err != nil {
-				continue // nothing came at all, which is as clear
+				continue // no response at all is as clear
 			}
 			if n, err := io.Copy(io.Discard, res.Body); err == nil {
 				t.Errorf("upstream of %s, client of %s: %d bytes look complete", name, res.Proto, n)

@@ -37,7 +37,7 @@ func TestLimiterCanWrapWriter(t *testing.T) {
 	if got := up.one(t).header.Get("X-Forwarded-For"); got != "127.0.0.1" {
 		t.Errorf("X-Forwarded-For %q", got)
 	}
-	// What the gateway responds itself behind the limiter has its headers too.
+	// Responses of the gateway itself, behind the limiter, have the limiter's headers too.
 	c.Routes[0].Upstreams[0].URL = refusing(t)
 	g = start(t, c)
 	a = get(t, g, "/")

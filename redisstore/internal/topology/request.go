@@ -86,7 +86,7 @@ func (r *request) retry(
 			s.counts.redirects.Add(1)
 			r.client.Refresh()
 			if redirects++; redirects > maxRedirects {
-				break
+				break // out of the switch: wait before the next attempt
 			}
 			if s, err = r.client.Server(addr); err != nil {
 				return rueidis.NewErrorResult(err)

@@ -19,7 +19,7 @@ func TestUnreadBodyIsNotParsedAsRequest(t *testing.T) {
 		name  string
 		early int  // bytes that are sent at once
 		size  int  // of the body
-		goes  bool // the connection can be used on
+		goes  bool // the connection can be reused
 	}{
 		{"whole", len(evil), len(evil), true},
 		{"in part", 10, len(evil), true},

@@ -86,7 +86,7 @@ func TestLateUseOfContextIsHarmless(t *testing.T) {
 	for range 5 {
 		send(t, c, get("/"))
 		receive(t, r, "GET")
-		_ = (<-contexts).Done() // of a request that is over
+		_ = (<-contexts).Done() // of a request that has ended
 	}
 }
 

@@ -56,12 +56,12 @@ func inputs() []string {
 		add(post("Transfer-Encoding: chunked")+body, post("Transfer-Encoding: chunked", "Trailer: X")+body)
 	}
 
-	// What comes between requests.
+	// Bytes between requests.
 	for _, gap := range []string{"\r\n", "\n", "\r", "\r\n\r\n", "\n\n\n\n", "\r\n\r\n\r", "\r\n\r\n\r\n", " ", "\x00", "\r\n "} {
 		add(post("Content-Length: 5")+"hello"+gap, get("/x", "Content-Length: 5")+"hello"+gap, get("/x")+gap, post("Content-Length: 5")+"hello"+gap+get("/x")+gap)
 	}
 
-	// Whose host, and what for.
+	// Hosts and targets.
 	for _, host := range []string{
 		"", "a", "a:80", "a:", ":80", "[::1]", "[::1", "::1", "a b", "a\tb", "a,b", "a/b", "a@b", "a?b", "a#b", "a%20b", "a_b", "ä", "a\x00", "a\x7f", "<a>", "http://a", "*", "a.", ".", "-", "A.B", "a;b", "a\\b", "a\"b", "$", "~",
 	} {
@@ -149,7 +149,7 @@ func exchangeRaw(t *testing.T, addr, text string, piece int) []string {
 	var got []string
 	r := bufio.NewReader(c)
 	for {
-		// Methods are not known here, so the bodies of responses to HEAD would be missing: none is asked for by its length.
+		// Methods are not known here, so no input uses HEAD, whose responses have a length but no body.
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
 			if isTimeout(err) {

@@ -24,10 +24,10 @@ func TestConnectionEndsAfterARequestWithTwoLengths(t *testing.T) {
 		return lines(append([]string{"POST /two HTTP/" + version, "Host: x"}, more...)...)
 	}
 	old := func(more ...string) string { return post("1.0", append(more, "Connection: keep-alive")...) }
-	first := get("/first", "Connection: X-Odd") // net/http's, as is what follows on its connection
+	first := get("/first", "Connection: X-Odd") // net/http serves it and the following requests of its connection
 	for name, c := range map[string]struct {
 		text string
-		n    int // requests before it
+		n    int // earlier requests
 		ends bool
 		want string
 	}{
@@ -100,7 +100,7 @@ func TestFramingIsSeenAcrossReads(t *testing.T) {
 func TestShortRequestsAreRefusedAtOnce(t *testing.T) {
 	served := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }
 	patient := func(s *Server) {
-		s.HeaderTimeout, s.NetHTTP.ReadHeaderTimeout = 2*patience, 2*patience // which is longer than the connection has
+		s.HeaderTimeout, s.NetHTTP.ReadHeaderTimeout = 2*patience, 2*patience // longer than the deadline of the connection
 	}
 	plain, secure := start(t, served, patient), start(t, served, patient, withTLS(t))
 	for _, text := range []string{

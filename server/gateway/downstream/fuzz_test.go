@@ -97,7 +97,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, end := readHere(text)
 		if got == nil {
-			return // net/http's
+			return // net/http serves it
 		}
 		reader := bufio.NewReaderSize(strings.NewReader(text), len(text)+16)
 		want, err := http.ReadRequest(reader)
@@ -107,7 +107,7 @@ func FuzzRequest(f *testing.F) {
 		if rest := len(text) - reader.Buffered(); rest != end {
 			t.Errorf("%q: the head has %d bytes, want %d", text, end, rest)
 		}
-		// What its server looks at besides.
+		// Checks of net/http's server beyond parsing.
 		if want.ProtoMajor != 1 || want.ProtoMinor != 1 || len(want.TransferEncoding) > 0 || want.Trailer != nil {
 			t.Fatalf("%q is served, but is %+v", text, want)
 		}
@@ -144,7 +144,7 @@ func FuzzRequest(f *testing.F) {
 		h.parse(b[:end])
 		again, err := http.ReadRequest(bufio.NewReaderSize(bytes.NewReader(b), len(b)+16))
 		if err != nil || again.Host != want.Host || !reflect.DeepEqual(again.Header, want.Header) {
-			t.Errorf("%q: after a look at it, it is %+v, %v", text, again, err)
+			t.Errorf("%q: after parsing, net/http reads %+v, %v", text, again, err)
 		}
 	})
 }

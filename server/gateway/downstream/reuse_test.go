@@ -150,7 +150,7 @@ func TestConnectionIsHandedOverWithoutADeadline(t *testing.T) {
 			if a := receive(t, r, "GET"); a.body != "hi" {
 				t.Fatalf("got %q", a.body)
 			}
-			time.Sleep(1200 * time.Millisecond) // in which the deadline passes: nothing is waited for
+			time.Sleep(1200 * time.Millisecond) // the deadline passes meanwhile
 			if take == "taken over" {
 				send(t, c, get("/take"))
 			} else {
@@ -168,7 +168,7 @@ func TestUnreadBodyEndsTLSWithCloseNotify(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, withTLS(t))
 	raw, _ := dial(t, s.addr)
 	heard := &hearing{Conn: raw}
-	// In later versions one cannot see from outside what is an alert.
+	// In later versions of TLS, alerts cannot be recognized from outside.
 	c := tls.Client(heard, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 	send(t, c, lines("POST / HTTP/1.1", "Host: x", "Content-Length: 100000000"))
 	b, err := io.ReadAll(c)

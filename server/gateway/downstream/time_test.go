@@ -169,7 +169,7 @@ func TestConnectionsTakeTurnsWhileTheCoresAreBusy(t *testing.T) {
 			var server net.Conn
 			clients[i], server = net.Pipe()
 			l.conns <- server
-			send(t, clients[i], get("/first")) // which takes no turn
+			send(t, clients[i], get("/first")) // a first request takes no turn
 			receive(t, bufio.NewReader(clients[i]), "GET")
 			send(t, clients[i], get("/"))
 			synctest.Wait()
@@ -220,7 +220,7 @@ func TestRequestsOfPromptClientsAreReadInTheirTurn(t *testing.T) {
 			return client
 		}
 		prompt := connect()
-		ask(prompt) // whether this one was prompt is not known
+		ask(prompt) // it is not known yet whether this one was prompt
 		inTurn := 0
 		for ask(prompt); s.Turns.Stats().Active == 1; ask(prompt) {
 			inTurn++

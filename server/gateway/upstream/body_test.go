@@ -87,7 +87,7 @@ func TestTruncatedBodyIsNotSentAsComplete(t *testing.T) {
 				if err == nil {
 					t.Error("the upstream took the body for complete")
 				}
-			default: // it was never asked
+			default: // it was not called
 			}
 		})
 	}

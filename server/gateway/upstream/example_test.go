@@ -31,7 +31,7 @@ func ExamplePool_Forward() {
 		var failed *upstream.Error
 		switch {
 		case err != nil && out.Sent:
-			panic(http.ErrAbortHandler) // the client must not take the response for complete
+			panic(http.ErrAbortHandler) // the response must not look complete to the client
 		case errors.As(err, &failed):
 			w.WriteHeader(failed.Status())
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// serveHTTP makes a real upstream and a front before it.
+// serveHTTP starts a real upstream, and a front in front of it.
 func serveHTTP(t *testing.T, h http.HandlerFunc) (*front, *Pool) {
 	t.Helper()
 	s := httptest.NewServer(h)

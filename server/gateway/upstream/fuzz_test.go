@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/server/gateway/internal/http1"
 )
 
-// A recording is a connection whose upstream has said everything in advance.
+// A recording is a connection whose upstream has sent everything in advance.
 type recording struct {
 	net.Conn
 	text  []byte
@@ -41,11 +41,11 @@ func (r *recording) SetDeadline(time.Time) error      { return nil }
 func (r *recording) SetReadDeadline(time.Time) error  { return nil }
 func (r *recording) SetWriteDeadline(time.Time) error { return nil }
 
-// A received is what a client gets, as far as a ResponseWriter shows it.
+// A received is what a client gets, as seen by a ResponseWriter.
 type received struct {
 	header  http.Header
 	status  int
-	sent    http.Header // the headers when the status was said
+	sent    http.Header // the headers when the status was sent
 	body    bytes.Buffer
 	interim []int
 }
@@ -82,7 +82,7 @@ func forwardRecorded(method string, text []byte, size int) (got *received, reuse
 	return got, p.Stats().Released == 1, err
 }
 
-// A reference is what net/http makes of the same.
+// A reference is what net/http reads of the same bytes.
 type reference struct {
 	*http.Response
 	body    []byte
@@ -109,8 +109,8 @@ func readReference(method string, text []byte) (ref reference) {
 	return ref
 }
 
-// stricter are the errors with which we refuse what net/http takes; doc.go lists them. Each comes with a sign that it
-// was right, looked for in what net/http read and in the text.
+// stricter has the errors for responses that only this package refuses; doc.go lists them. Each has a function that
+// checks that the error is right, from the text and from what net/http has read.
 var stricter = map[error]func(ref reference, text []byte) bool{
 	errFolded:            func(_ reference, text []byte) bool { return containsAny(text, "\n ", "\n\t") },
 	errVersion:           func(ref reference, _ []byte) bool { return ref.ProtoMajor != 1 || len(ref.interim) > 0 },
@@ -118,7 +118,7 @@ var stricter = map[error]func(ref reference, text []byte) bool{
 	errLengthAndEncoding: func(_ reference, text []byte) bool { return containsFold(text, "content-length") },
 	errEncoding:          func(_ reference, text []byte) bool { return bytes.Contains(text, []byte("HTTP/1.0")) },
 	http1.ErrFieldName: func(_ reference, text []byte) bool {
-		// net/http takes spaces in names, and trailers with them.
+		// net/http accepts spaces in names, also in trailers.
 		for line := range bytes.SplitSeq(text, []byte("\n")) {
 			if name, _, ok := bytes.Cut(line, []byte(":")); ok && bytes.IndexByte(name, ' ') >= 0 {
 				return true
@@ -144,7 +144,7 @@ func containsFold(text []byte, part string) bool {
 	return bytes.Contains(bytes.ToLower(text), []byte(part))
 }
 
-// endToEnd is what of the headers a client should get.
+// endToEnd returns the headers that a client should get.
 func endToEnd(h http.Header, named []string, keep func(string) bool) http.Header {
 	h = maps.Clone(h)
 	maps.DeleteFunc(h, func(name string, values []string) bool {
@@ -153,8 +153,8 @@ func endToEnd(h http.Header, named []string, keep func(string) bool) http.Header
 	return h
 }
 
-// FuzzResponse compares what the client gets with what net/http would read of the same bytes: where we accept, it is
-// the same; where net/http refuses, so do we; and where only we refuse, it is one of the documented cases.
+// FuzzResponse compares what the client gets with what net/http reads of the same bytes. Accepted responses are equal.
+// Responses that net/http refuses are refused. If only this package refuses a response, it is a documented case.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range responseSeeds {
 		for method := range 2 {
@@ -209,7 +209,7 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 	if !slices.Equal(got.interim, interim) {
 		t.Fatalf("interim responses: got %v, want %v", got.interim, interim)
 	}
-	// net/http takes Connection away if it says close, and then its response does not show what it named.
+	// net/http removes Connection if it has close, so its response does not show the other names in it.
 	var named []string
 	for name := range http1.Elements(ref.Header["Connection"]...) {
 		named = append(named, name)
@@ -220,7 +220,7 @@ func compareResponse(t *testing.T, got *received, ref reference, reused bool) {
 		}
 		want := endToEnd(ref.Header, named, notOurs)
 		if v := want["Pragma"]; len(v) > 0 && v[0] == "no-cache" {
-			// net/http makes up a Cache-Control for it.
+			// net/http adds a Cache-Control for it.
 			if len(got.sent["Cache-Control"]) == 0 {
 				delete(want, "Cache-Control")
 			}

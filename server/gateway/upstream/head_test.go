@@ -154,7 +154,7 @@ func TestRequestHasOneFramingHeader(t *testing.T) {
 	} {
 		r := httptest.NewRequest(tt.method, "/", tt.body)
 		r.ContentLength = tt.length
-		// What the client said of it is in the headers as well.
+		// The client's own headers about the connection are there as well.
 		r.Header["Content-Length"] = []string{"99"}
 		r.Header["Transfer-Encoding"] = []string{"identity"}
 		head, err := compose(t, r, Head{})
@@ -173,7 +173,7 @@ func TestRequestHasOneFramingHeader(t *testing.T) {
 	}
 }
 
-// FuzzRequestHead looks for a request that the upstream would read as another one, or as several.
+// FuzzRequestHead looks for requests that the upstream would read differently, or as several requests.
 func FuzzRequestHead(f *testing.F) {
 	f.Add("GET", "/", "a.example", "X-A", "1", "X-B", "2", int64(0))
 	f.Add("POST", "/a?b", "[::1]:80", "Content-Length", "5", "Transfer-Encoding", "chunked", int64(3))

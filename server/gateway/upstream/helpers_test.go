@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// patient is how long tests wait for something that must happen.
+// patient is how long tests wait for an event that must happen.
 const patient = time.Minute
 
 func newPool(t testing.TB, c Config) *Pool {
@@ -38,7 +38,8 @@ type rawUpstream struct {
 	conns   int
 }
 
-// script serves the connections of an upstream. What it returns is closed; to hang is to wait for the test's end.
+// A script serves a connection of an upstream. When it returns, the connection is closed. To hang, it waits for the end
+// of the test.
 func script(t testing.TB, serve func(c *peer, n int)) *rawUpstream {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,7 +150,7 @@ type result struct {
 	err error
 }
 
-// newFront makes one; change, if it is not nil, may change requests and say what head to send.
+// newFront starts a front. If change is not nil, it may change requests, and returns the head to send.
 func newFront(t testing.TB, p *Pool, change func(http.ResponseWriter, *http.Request) Head) *front {
 	t.Helper()
 	f := &front{results: make(chan result, 10_000)}
@@ -230,7 +231,7 @@ func (p *peer) response(method string) *http.Response {
 	return r
 }
 
-// get asks the front for a path and returns the response and its body.
+// get requests a path from the front, and returns the response and its body.
 func (f *front) get(t testing.TB, path string) (*http.Response, string) {
 	t.Helper()
 	return f.do(t, http.MethodGet, path, nil, nil)

@@ -116,7 +116,7 @@ func TestClientGets100ContinueWhenUpstreamSendsIt(t *testing.T) {
 	for i := range 2 {
 		expecting(c, 5)
 		if i == 0 {
-			// Until the upstream asks, the client must not be asked either.
+			// The client must not get 100 Continue before the upstream sends it.
 			_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 			if b, err := c.in.Peek(1); err == nil {
 				t.Fatalf("the client got %q before the upstream said anything", b)
@@ -151,7 +151,7 @@ func TestUnwantedBodyIsNotRequestedFromClient(t *testing.T) {
 		}
 	})
 	p := newPool(t, Config{Address: u.address, ExpectTimeout: patient})
-	// A body that is wrapped hides from net/http that nobody has read it.
+	// net/http does not notice that a wrapped body was not read.
 	for name, wrap := range map[string]bool{"plain": false, "wrapped": true} {
 		t.Run(name, func(t *testing.T) {
 			f := newFront(t, p, func(_ http.ResponseWriter, r *http.Request) Head {
@@ -182,7 +182,7 @@ func TestUnwantedBodyIsNotRequestedFromClient(t *testing.T) {
 func TestBodyIsSentWithout100Continue(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		for {
-			r := c.request() // reads the body without asking
+			r := c.request() // reads the body without sending 100 Continue
 			if r == nil {
 				return
 			}

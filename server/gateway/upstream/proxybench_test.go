@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is what a process of the benchmark does. It says its address, and ends with its standard input.
+// play runs the role of a benchmark process. It prints its address, and ends when its standard input ends.
 func play(role, upstream string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,7 +137,7 @@ func respondToAll(l net.Listener, response []byte) error {
 }
 
 // BenchmarkProxies measures a proxy on one core, with wrk and the upstream on the other, and the same proxy made with a
-// tuned httputil.ReverseProxy beside it. It takes turns, so that what happens on the machine meets both.
+// tuned httputil.ReverseProxy beside it. The measurements alternate, so that other load on the machine affects both.
 //
 //	go test -run '^$' -bench Proxies -benchtime 5x ./gateway/upstream
 func BenchmarkProxies(b *testing.B) {
@@ -172,8 +172,8 @@ func BenchmarkProxies(b *testing.B) {
 
 var wrkRate = regexp.MustCompile(`(\d+) requests in [\s\S]*Requests/sec:\s+([\d.]+)`)
 
-// measure returns how many requests a second a proxy serves, and the processor time of each in µs. The latter says more
-// on a machine that does something else as well.
+// measure returns how many requests a second a proxy serves, and the processor time of each in µs. The latter is
+// more reliable on a busy machine.
 func measure(b *testing.B, wrk string, proxy process) (rate, cost float64) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -87,7 +87,7 @@ func TestSendAndWaitReturnsErrors(t *testing.T) {
 		theirs.reset()
 		s := newSocket(ours)
 		await.True(t, "the reset has arrived", func() bool { return !s.isQuiet() })
-		_, _ = ours.Read(in) // takes the error away, which would come first
+		_, _ = ours.Read(in) // reads the error, which would be returned first
 		if sent, n, err := s.sendAndWait([]byte("ping"), in); sent != 0 || n != 0 || err == nil {
 			t.Errorf("got %d, %d, %v; want 0, 0 and an error", sent, n, err)
 		}
@@ -115,7 +115,7 @@ func TestSendAndWaitReturnsErrors(t *testing.T) {
 func TestLargeRequestIsSentInParts(t *testing.T) {
 	u := script(t, func(c *peer, _ int) {
 		for {
-			time.Sleep(3 * watchDelay) // nothing moves for longer than watchDelay
+			time.Sleep(3 * watchDelay) // nothing is sent for longer than watchDelay
 			r := c.request()
 			if r == nil {
 				return
@@ -154,7 +154,7 @@ func TestFailedFirstWriteCountsAsUnsent(t *testing.T) {
 	}
 }
 
-// wrapped is a connection around another that shows its socket.
+// wrapped is a connection that wraps another one and returns its socket.
 type wrapped struct{ *net.TCPConn }
 
 func TestWrappersOfSocketsAreNotBypassed(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// oneEach serves one request on its first connections and closes them when it has read the next one, without a response:
-// as an upstream does that closes an idle connection just when a request arrives.
+// oneEach serves one request on each of its first connections, and closes them without a response when it has read the
+// next one. It behaves like an upstream that closes an idle connection just when a request arrives.
 func oneEach(t *testing.T, first int, end func(c *peer), requests *atomic.Int32) *rawUpstream {
 	return script(t, func(c *peer, n int) {
 		for i := 0; ; i++ {
@@ -185,7 +185,7 @@ func TestClientIsWatchedOnSecondConnection(t *testing.T) {
 	}
 }
 
-// unwritable is a connection that takes one request and then nothing.
+// unwritable is a connection that accepts one request and then nothing.
 type unwritable struct {
 	net.Conn
 	writes int

@@ -132,7 +132,7 @@ func TestHeaderTimeoutDoesNotApplyToBody(t *testing.T) {
 	f := newFront(t, newPool(t, Config{Address: u.address, HeaderTimeout: timeout}), nil)
 	c := dialFront(t, f)
 	c.say("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-	time.Sleep(2 * timeout) // nor is the time in which the client sends its body
+	time.Sleep(2 * timeout) // the time in which the client sends its body does not count either
 	c.say("2\r\nab\r\n0\r\n\r\n")
 	res := c.response("POST")
 	if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil {

@@ -136,7 +136,7 @@ func TestUpstreamBehindAUnixSocket(t *testing.T) {
 	}
 }
 
-// gathering writes to a connection in one piece what was written to it in several.
+// gathering collects several writes, and writes them to the connection together.
 type gathering struct {
 	net.Conn
 	held    bytes.Buffer

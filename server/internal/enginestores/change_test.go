@@ -33,7 +33,7 @@ func (fleetClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 
 func (fleetClock) NewTimer(d time.Duration) clock.Timer { return clock.System.NewTimer(d) }
 
-// onEveryMode runs a test with the rules of each mode: in memory, in Redis, by leases, and by the counters that nodes
+// onEveryMode runs a test with the rules of each mode: in memory, in Redis, with leases, and with counters that nodes
 // exchange.
 func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Consistency)) {
 	t.Helper()
@@ -91,10 +91,10 @@ func onEveryMode(t *testing.T, test func(t *testing.T, b *bench, mode rules.Cons
 	})
 }
 
-// A changing is a way in which the limit of a client changes.
+// A changing changes the limit of a client.
 type changing struct {
 	name string
-	// begin puts the first limit in force, and returns what puts the second in force and what the limit is called.
+	// begin puts the first limit in force. It returns a function that puts the second one in force, and the limit's name.
 	begin func(b *bench, who string, mode rules.Consistency, from, to string) (change func(), name string)
 }
 

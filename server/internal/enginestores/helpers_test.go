@@ -29,7 +29,7 @@ type bench struct {
 	t testing.TB
 }
 
-// on decides a request on the caller's options.
+// on decides a request with options.
 func (b *bench) on(s rules.Subject, options engine.DecideOptions) *engine.Verdict {
 	b.t.Helper()
 	var v engine.Verdict
@@ -100,7 +100,7 @@ func compile(t testing.TB, list []rules.Rule, clients ...rules.Client) *match.Se
 func newEngine(t testing.TB, c engine.Config) *engine.Engine {
 	t.Helper()
 	if c.OnError == nil {
-		c.OnError = func(err error) { t.Errorf("an error nobody expects: %v", err) }
+		c.OnError = func(err error) { t.Errorf("unexpected error: %v", err) }
 	}
 	e, err := engine.New(c)
 	if err != nil {
@@ -118,7 +118,7 @@ func decide(t testing.TB, e *engine.Engine, s rules.Subject) *engine.Verdict {
 	return &v
 }
 
-// said is a verdict in words: what, why, by whom.
+// said returns the action, the reason and the rule of a verdict.
 func said(v *engine.Verdict) string {
 	words := []string{v.Action.String()}
 	if v.Reason != engine.None {

@@ -83,7 +83,7 @@ func TestHostsShareLimitsInRedis(t *testing.T) {
 		for _, v := range list[2:] {
 			cancel(t, v)
 		}
-		// Two have passed, and half a unit has come back.
+		// Two have passed, and half a unit has drained.
 		if v := decide(t, host(0), request("/exports")); v.Delay != 50*time.Millisecond {
 			t.Errorf("after all who waited have gone: held for %v, want 50ms", v.Delay)
 		}
@@ -162,7 +162,7 @@ func TestHostsShareLimitsInRedis(t *testing.T) {
 	})
 }
 
-// While Redis is away, each host goes by what the rules say, and afterwards they share again.
+// While Redis is unreachable, each host decides by on_failure of the rules. Afterwards hosts share limits again.
 func TestHostsDecideWithoutRedis(t *testing.T) {
 	safe := headgate.PerHour(1)
 	f := newFleet(t,

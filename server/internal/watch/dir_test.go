@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/server/internal/watch"
 )
 
-// startDir watches a directory and reads all its files each time that it is said to change.
+// startDir watches a directory, and reads all its files each time that a change is reported.
 func startDir(t *testing.T, path string, poll time.Duration) *watched {
 	t.Helper()
 	w := &watched{t: t, path: path}
@@ -94,7 +94,7 @@ func TestSwappedConfigMapDirectoryIsReported(t *testing.T) {
 			rename(t, filepath.Join(dir, "..next"), filepath.Join(dir, "..data"))
 		})
 	}
-	// what a link of the directory leads to is watched where it is
+	// the target of a link in the directory is watched, too
 	w.until("five", func() { write(t, filepath.Join(dir, "..four", "a"), "five") })
 }
 

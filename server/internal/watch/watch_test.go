@@ -11,8 +11,7 @@ import (
 	"github.com/headgate/headgate/server/internal/watch"
 )
 
-// A watched is a file that is watched for the length of a test, with what was read each time that it was said to
-// change.
+// A watched is a file that is watched during a test. It has the texts that were read after each reported change.
 type watched struct {
 	t    *testing.T
 	path string
@@ -20,10 +19,10 @@ type watched struct {
 	told atomic.Int64
 }
 
-// settle is how long nothing more must happen before a test is told.
+// settle is the Settle of tests: the time without changes before a change is reported.
 const settle = 10 * time.Millisecond
 
-// start watches a path. The system's own word counts: it is not looked at by itself within a test unless poll says so.
+// start watches a path. Tests depend on the system's notifications: the file is polled only if poll says so.
 func start(t *testing.T, path string, poll time.Duration) *watched {
 	t.Helper()
 	w := &watched{t: t, path: path}
@@ -59,7 +58,7 @@ func (w *watched) changed() {
 	w.last.Store(&text)
 }
 
-// until changes something and waits until the watcher has told of it and read what is wanted.
+// until makes a change, and waits until the watcher has reported it and the wanted text was read.
 func (w *watched) until(want string, change func()) {
 	w.t.Helper()
 	change()
@@ -72,7 +71,7 @@ func (w *watched) until(want string, change func()) {
 	if last := w.last.Load(); last != nil {
 		got = *last
 	}
-	w.t.Fatalf("got %q, want %q; told %d times", got, want, w.told.Load())
+	w.t.Fatalf("got %q, want %q; %d changes reported", got, want, w.told.Load())
 }
 
 func write(t *testing.T, path, text string) {
@@ -148,8 +147,8 @@ func TestRecreatedFileIsReported(t *testing.T) {
 	w.until("two", func() { write(t, path, "two") })
 }
 
-// Kubernetes keeps the files of a ConfigMap so: rules.yaml -> ..data/rules.yaml, ..data -> ..2026_01, and changes them
-// all at once by renaming a new ..data over the old one.
+// In a ConfigMap of Kubernetes, rules.yaml links to ..data/rules.yaml, and ..data links to ..2026_01. A change renames a
+// new ..data over the old one.
 func TestSwappedConfigMapFileIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -240,9 +239,9 @@ func TestOtherFilesAreNotReported(t *testing.T) {
 	for range 100 {
 		write(t, filepath.Join(dir, "other.yaml"), "other")
 	}
-	w.until("three", func() { write(t, path, "three") }) // all that came before has been looked at
+	w.until("three", func() { write(t, path, "three") }) // all earlier changes were reported
 	if got := w.told.Load() - before; got > 5 {
-		t.Errorf("got told %d times, want once for each write of the one file that counts, or twice", got)
+		t.Errorf("got %d reports, want one or two for each write of the watched file", got)
 	}
 }
 
@@ -257,13 +256,13 @@ func TestManyWritesAreReportedOnce(t *testing.T) {
 		write(t, path, "busy")
 	}
 	w.until("busy", func() { write(t, path, "busy") })
-	// On a busy machine writes are so far apart that some are told each.
+	// On a busy machine, writes may be so far apart that some are reported one by one.
 	if got, most := w.told.Load()-before, 2+int64(time.Since(begun)/settle); got > most {
-		t.Errorf("got told %d times of 1000 writes, want at most %d", got, most)
+		t.Errorf("got %d reports of 1000 writes, want at most %d", got, most)
 	}
 }
 
-// A program that pauses in the middle of writing leaves a file that may be valid, and is not what was meant.
+// A program that pauses between two writes leaves a file that may be valid but incomplete.
 func TestAHalfWrittenFileIsNotReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "before")

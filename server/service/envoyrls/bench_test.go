@@ -21,7 +21,7 @@ func benchServer(b *testing.B) *envoyrls.Server {
 	return newServer(b, envoyrls.Config{Path: dir, Store: newStore(b, memstore.Options{}), CountDenied: true})
 }
 
-// BenchmarkDecide is a request of one descriptor, from wire bytes to wire bytes.
+// BenchmarkDecide measures a request of one descriptor, from wire bytes to wire bytes.
 func BenchmarkDecide(b *testing.B) {
 	s := benchServer(b)
 	requests := make([][]byte, 1<<10)
@@ -55,7 +55,7 @@ func (still) ShouldRateLimit(context.Context, *rlspb.RateLimitRequest) (*rlspb.R
 	}, nil
 }
 
-// BenchmarkUnary is 64 callers by gRPC: of a server that decides, and of one of generated code that does not.
+// BenchmarkUnary measures 64 callers over gRPC: of this server, and of a generated one that does not decide.
 func BenchmarkUnary(b *testing.B) {
 	b.Run("headgate", func(b *testing.B) { calls(b, dial(b, benchServer(b))) })
 	b.Run("floor", func(b *testing.B) {

@@ -29,15 +29,15 @@ import (
 	"github.com/headgate/headgate/server/service/envoyrls"
 )
 
-// Behaviour stands in testdata/cases/*.txt, one step a line:
+// The files testdata/cases/*.txt have one step in each line:
 //
-//	configuration, rules     the lines below that are indented are a file, which comes into force at once
+//	configuration, rules     the indented lines below are a file, which takes effect immediately
 //	options WORD…            before the first of them: headers, dynamic-metadata, take-only (denied hits do not count)
 //	at DURATION              the time, since a moment at which windows of all units begin
 //	ask DOMAIN [hits=N]: DESCRIPTOR | DESCRIPTOR… -> CODE: STATUS | STATUS…
 //	ask … -> error CODE
-//	headers NAME=VALUE…      those of the last answer
-//	metadata JSON            that of the last answer
+//	headers NAME=VALUE…      headers of the last response
+//	metadata JSON            metadata of the last response
 //
 // A DESCRIPTOR is entries "key=value, key=value", with hits=N, give=N or limit=N/UNIT or limit=N/MxUNIT in front; a
 // STATUS is a code and, if there is a limit, "REMAINING of REQUESTS/UNIT in RESETs" and its name in quotes.
@@ -69,7 +69,7 @@ func TestCasesInRedis(t *testing.T) {
 	})
 }
 
-// each replays every file with a store of its own.
+// each replays every file, each with its own store.
 func each(t *testing.T, open func(t *testing.T, now func() time.Time) headgate.Limiter) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/cases/*.txt")
@@ -114,7 +114,7 @@ func replay(t *testing.T, path string, open func(t *testing.T, now func() time.T
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(data)))
 	asked := 0
-	var pending []string // of the file that is being read
+	var pending []string // lines of the file that is being read
 	var kind string
 	flush := func() {
 		if kind != "" {
@@ -301,7 +301,7 @@ func (s *script) descriptor(text string) *ratelimitpb.RateLimitDescriptor {
 	}
 }
 
-// answerText writes an answer as cases do.
+// answerText writes a response in the form of the case files.
 func answerText(r *rlspb.RateLimitResponse) string {
 	var parts []string
 	for _, st := range r.Statuses {

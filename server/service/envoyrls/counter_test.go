@@ -85,7 +85,7 @@ descriptors:
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	// A change of the configuration goes on counting, and none is none.
+	// After a change of the configuration the counters continue.
 	loads := s.Stats().Loads
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func TestPolicyDecidesWhenTheStoreFails(t *testing.T) {
 			t.Errorf("%v: got %s, want %s", policy, got, want)
 		}
 		if told.Load() != 1 || s.Stats().Degraded != 1 {
-			t.Errorf("%v: got told %d times and counted %d, want once each", policy, told.Load(), s.Stats().Degraded)
+			t.Errorf("%v: got %d calls of OnError and a count of %d, want 1 and 1", policy, told.Load(), s.Stats().Degraded)
 		}
 		banned := asking("api", "a")
 		banned.Descriptors[0].Entries[0].Key = "banned"

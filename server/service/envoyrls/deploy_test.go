@@ -22,8 +22,7 @@ import (
 
 const deployed = "../../../deploy/envoy/"
 
-// The configuration under deploy is one that Envoy takes, as far as its messages can tell, and what it asks for is what
-// the limits beside it answer.
+// Envoy's messages can hold the configuration under deploy, and its descriptors have limits in the file beside it.
 func TestShippedEnvoyConfiguration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(deployed + "envoy.yaml")
@@ -35,7 +34,7 @@ func TestShippedEnvoyConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bootstrap bootstrappb.Bootstrap
-	if err := protojson.Unmarshal(data, &bootstrap); err != nil { // fields and types that are not known are errors
+	if err := protojson.Unmarshal(data, &bootstrap); err != nil { // unknown fields and types are errors
 		t.Fatal(err)
 	}
 	if err := bootstrap.ValidateAll(); err != nil {
@@ -89,7 +88,7 @@ func TestShippedEnvoyConfiguration(t *testing.T) {
 	}
 }
 
-// descriptorOf returns what Envoy makes of a request by the actions of a route.
+// descriptorOf returns the descriptor that Envoy builds for a request by the actions of a route.
 func descriptorOf(t *testing.T, limit *routepb.RateLimit, header map[string]string) *ratelimitpb.RateLimitDescriptor {
 	t.Helper()
 	d := &ratelimitpb.RateLimitDescriptor{}

@@ -177,7 +177,7 @@ func TestLoadReadsConfigurationFilesOnly(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that every file is either refused with problems or comes into force.
+// FuzzParse checks that every file is either refused with problems or used.
 func FuzzParse(f *testing.F) {
 	for _, c := range refused {
 		f.Add([]byte(c.text))

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ReadRequest reads wire bytes as the server does, and returns the message that the generated code would have made of
-// them.
+// ReadRequest reads wire bytes as the server does, and returns them as a message of the generated code.
 func ReadRequest(b []byte) (*rlspb.RateLimitRequest, error) {
 	c := newCall(Limits{Descriptors: math.MaxInt, Entries: math.MaxInt})
 	defer c.free()
@@ -44,10 +43,10 @@ func ReadRequest(b []byte) (*rlspb.RateLimitRequest, error) {
 	return m, nil
 }
 
-// A Call answers requests over and over, as gRPC would.
+// A Call serves requests one after the other, as gRPC does.
 type Call struct{ out []byte }
 
-// Answer answers a request in wire bytes. What it returns is valid until it is called again.
+// Answer serves a request in wire bytes. The result is valid until the next call.
 func (a *Call) Answer(ctx context.Context, s *Server, b []byte) ([]byte, error) {
 	c := newCall(s.config.Limits)
 	if err := c.request.UnmarshalWire(b); err != nil {
@@ -61,7 +60,7 @@ func (a *Call) Answer(ctx context.Context, s *Server, b []byte) ([]byte, error) 
 	return a.out, err
 }
 
-// Probe puts a document in force, and finds every limit of it by entries that lead there.
+// Probe uses a document, and finds each of its limits by matching entries.
 func Probe(d *Document) error {
 	t, err := compile([]*Document{d}, false)
 	if err != nil {
@@ -75,7 +74,7 @@ func probe(t *table, domain string, list []Descriptor, before []entry) error {
 		d := &list[i]
 		at := slices.Concat(before, []entry{{d.Key, d.Value}})
 		l, nodes := t.match(domain, at, nil)
-		if d.Value != "" { // the bare key may be behind a wildcard
+		if d.Value != "" { // a wildcard may match the bare key first
 			if (l != nil) != (d.rateLimit() != nil) || len(nodes) != len(at) {
 				return fmt.Errorf("%v: got a limit %v, want %v", at, l, d.rateLimit())
 			}

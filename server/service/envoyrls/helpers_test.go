@@ -20,13 +20,13 @@ import (
 	"github.com/headgate/headgate/server/service/envoyrls"
 )
 
-// dial serves gRPC on a port of its own and returns a client of generated code.
+// dial serves gRPC on a free port, and returns a generated client.
 func dial(t testing.TB, s *envoyrls.Server, options ...grpc.ServerOption) rlspb.RateLimitServiceClient {
 	t.Helper()
 	return rlspb.NewRateLimitServiceClient(connect(t, s, options...))
 }
 
-// connect serves gRPC on a port of its own and connects to it.
+// connect serves gRPC on a free port, and connects to it.
 func connect(t testing.TB, s *envoyrls.Server, options ...grpc.ServerOption) *grpc.ClientConn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func newServer(t testing.TB, c envoyrls.Config) *envoyrls.Server {
 	return s
 }
 
-// limitOf asks what the limit of a user is now, 0 if there is none.
+// limitOf returns the current limit of a user, or 0 if there is none.
 func limitOf(t testing.TB, c rlspb.RateLimitServiceClient, domain string) uint32 {
 	t.Helper()
 	r, err := c.ShouldRateLimit(t.Context(), asking(domain, "u"))

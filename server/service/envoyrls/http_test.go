@@ -123,7 +123,7 @@ func TestStalledLargeJSONLeavesRoomForOthers(t *testing.T) {
 		body, end := io.Pipe()
 		ends = append(ends, end)
 		group.Go(func() {
-			for post(body) == http.StatusServiceUnavailable { // the one who looks had the room just then
+			for post(body) == http.StatusServiceUnavailable { // the other request may have used the room just then
 				runtime.Gosched()
 			}
 		})

@@ -31,7 +31,7 @@ func TestSwappedConfigMapComesIntoForce(t *testing.T) {
 		write(t, path, "limits.yaml", limits("api", perHour))
 		return name
 	}
-	point := func(to string) { // as Kubernetes does it: a link is made beside and renamed over
+	point := func(to string) { // like Kubernetes: a new link is renamed over the old one
 		next := filepath.Join(dir, "..data_tmp")
 		if err := os.Symlink(to, next); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestRequestsAreRefusedWithoutConfiguration(t *testing.T) {
 		t.Errorf("drained: got %d an hour, want 1: it still answers", got)
 	}
 	if got := fmt.Sprint(health); got != "[true false]" {
-		t.Errorf("got told %s, want [true false]", got)
+		t.Errorf("got calls of OnHealth %s, want [true false]", got)
 	}
 }
 

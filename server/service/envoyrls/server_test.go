@@ -43,7 +43,7 @@ func TestInterceptorsSeeTheCall(t *testing.T) {
 	}
 }
 
-// Clients that ask a server what it offers get to see the messages.
+// Reflection shows clients the messages of the service.
 func TestReflectionKnowsTheService(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

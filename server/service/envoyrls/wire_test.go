@@ -68,8 +68,8 @@ func TestRequestsAreReadAsGeneratedCodeReadsThem(t *testing.T) {
 	}
 }
 
-// FuzzRequest holds our reading of wire bytes against that of generated code: the same are refused, but for values that
-// are not UTF-8, and what is read is the same.
+// FuzzRequest compares the decoding of wire bytes with that of generated code. Both refuse the same bytes, except values
+// that are not UTF-8, and both read the same request.
 func FuzzRequest(f *testing.F) {
 	from := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
@@ -107,7 +107,7 @@ func FuzzRequest(f *testing.F) {
 		if (err != nil) != (wantErr != nil) {
 			t.Fatalf("%x: got %v, generated code %v", data, err, wantErr)
 		}
-		for _, d := range want.GetDescriptors() { // 0 is as good as none
+		for _, d := range want.GetDescriptors() { // 0 means the same as none
 			if d.Limit != nil && d.Limit.UnitMultiplier.GetValue() == 0 {
 				d.Limit.UnitMultiplier = nil
 			}

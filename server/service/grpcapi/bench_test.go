@@ -99,7 +99,7 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	dst := make([]byte, 0, 64<<10)
-	// What decodes is a closure, which is what gRPC hands over too.
+	// decode is a closure, as in gRPC.
 	if got := testing.AllocsPerRun(1000, func() { handle(t, s, unary, one, dst) }); got > 1 {
 		t.Errorf("one call: got %v allocations, want 1", got)
 	}

@@ -11,7 +11,7 @@ import (
 	pb "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// The test does not import the compressor itself: that the server can decompress is up to the package.
+// The test does not import the compressor, because the package must do so.
 func TestCallsCompressedWithGzipAreAccepted(t *testing.T) {
 	_, address := start(t, Config{MaxMessage: 64 << 10})
 	c := pb.NewRateLimiterClient(dial(t, address))

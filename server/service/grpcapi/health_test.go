@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A watch has no end, so that a connection may have a few of them only.
+// A watch never ends, so a connection may have only a few.
 func TestWatchesOfAConnectionAreBounded(t *testing.T) {
 	_, address := start(t, Config{})
 	ctx, end := context.WithCancel(patient(t))

@@ -154,7 +154,7 @@ func patient(t testing.TB) context.Context {
 	return ctx
 }
 
-// until waits for something to become so.
+// until waits until a condition is true.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {

@@ -111,7 +111,7 @@ func TestStalledMessageEndsTheCall(t *testing.T) {
 	if patient(t).Err() != nil {
 		t.Error("the call did not end")
 	}
-	// A stream may be silent for as long as it likes.
+	// A stream may be silent for any time.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stream, err := headgatev1.NewRateLimiterClient(dial(t, address)).Stream(ctx)

@@ -17,7 +17,7 @@ type lateStore struct {
 	headgate.Limiter
 	late    atomic.Bool
 	entered chan struct{}
-	answers chan bool // whether it allowed what nobody hears of
+	answers chan bool // whether it allowed a request whose response is lost
 }
 
 func (s *lateStore) Take(ctx context.Context, c headgate.Check) (headgate.Decision, error) {

@@ -28,7 +28,7 @@ func at(text string) func() time.Time {
 	return func() time.Time { return t }
 }
 
-// The generated client speaks to the server: what ours writes and reads is the protocol.
+// A generated client calls the server, so the messages that this package writes and reads are valid.
 func TestRateLimitDecidesByRules(t *testing.T) {
 	now := at("2027-01-15T12:00:00Z")
 	store := newStore(t, now)
@@ -76,7 +76,7 @@ func TestCallerChoosesRuleAndCost(t *testing.T) {
 	named := &headgatev1.RateLimitRequest{RuleId: "per-user", Client: &headgatev1.Client{UserId: "carol"}, Cost: proto.Int64(0)}
 	for range 5 {
 		if got, err := limiter.RateLimit(ctx, named); err != nil || !got.Passed || got.RemainingRequests != 3 {
-			t.Fatalf("a look: got %v, %v; want 3 left each time", got, err)
+			t.Fatalf("cost 0: got %v, %v; want 3 left each time", got, err)
 		}
 	}
 	named.Cost = proto.Int64(2)
@@ -92,7 +92,7 @@ func TestCallerChoosesRuleAndCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := limiter.RateLimit(ctx, drop); err != nil || got.Passed || !got.Drop {
-		t.Errorf("on_limit: drop: got %v, %v; want it said", got, err)
+		t.Errorf("on_limit: drop: got %v, %v; want a response with drop", got, err)
 	}
 	if got, err := limiter.RateLimit(ctx, ask("carol", "/secret")); err != nil || got.Passed || got.Reason != headgatev1.Reason_REASON_UNIDENTIFIED {
 		t.Errorf("no key: got %v, %v; want unidentified", got, err)
@@ -183,7 +183,7 @@ func TestSlotsAreHeldWhileTheyAreRenewed(t *testing.T) {
 	}
 }
 
-// wrong are invalid requests.
+// wrong has invalid requests.
 var wrong = map[string]struct {
 	request *headgatev1.RateLimitRequest
 	want    codes.Code

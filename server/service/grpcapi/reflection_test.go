@@ -12,7 +12,7 @@ import (
 	headgatev1 "github.com/headgate/headgate/proto/headgate/v1"
 )
 
-// Reflection tells a caller that knows nothing, as grpcurl does, what there is and how it is called.
+// Reflection lists services and methods for callers without the protos, such as grpcurl.
 func TestReflectionListsServices(t *testing.T) {
 	_, address := start(t, Config{Store: newStore(t, nil)})
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(dial(t, address)).ServerReflectionInfo(patient(t))
@@ -61,7 +61,7 @@ func TestReflectionListsServices(t *testing.T) {
 	}
 }
 
-// Every method of the protos is served, and none besides.
+// Every method of the protos is served, and no other.
 func TestAllMethodsAreServed(t *testing.T) {
 	for _, of := range []struct{ ours, generated grpc.ServiceDesc }{
 		{rateLimiterDesc, headgatev1.RateLimiter_ServiceDesc}, {storeDesc, headgatev1.Store_ServiceDesc},

@@ -65,7 +65,7 @@ func TestClientsThatPingTooOftenAreDisconnected(t *testing.T) {
 	}
 	said, _ := io.ReadAll(conn) // a reset is an end too
 	if !strings.Contains(string(said), "too_many_pings") {
-		t.Errorf("got %q, want to be told too_many_pings", said)
+		t.Errorf("got %q, want too_many_pings", said)
 	}
 }
 

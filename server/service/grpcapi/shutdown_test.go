@@ -18,7 +18,7 @@ func TestShutdownLetsCallsFinishAndEndsStreams(t *testing.T) {
 	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
 	conn := dial(t, address)
 	limiter := headgatev1.NewRateLimiterClient(conn)
-	idle, err := limiter.Stream(patient(t)) // on which nothing comes
+	idle, err := limiter.Stream(patient(t)) // without messages
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestShutdownAbortsSlowCalls(t *testing.T) {
 	if err := <-answered; status.Code(err) != codes.Unavailable {
 		t.Errorf("got %v, want Unavailable", err)
 	}
-	close(store.release) // a store returns when its context ends; this one is told
+	close(store.release) // a real store returns when its context ends; this one must be released
 	if err := <-down; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("shutdown: got %v, want that its time was over", err)
 	}

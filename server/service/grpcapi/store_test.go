@@ -260,7 +260,7 @@ func (s *seeing) TakeAll(ctx context.Context, checks []headgate.Check, dst []hea
 	return s.Limiter.TakeAll(ctx, checks, dst)
 }
 
-// Keys of rules never begin like keys of callers: ids and namespaces cannot.
+// Keys of rules never begin like keys of callers, because ids and namespaces cannot.
 func TestRuleKeysNeverLookLikeCallerKeys(t *testing.T) {
 	for _, sign := range []string{keyPrefix, hashedKeyPrefix} {
 		for _, r := range []rules.Rule{{ID: sign + "x"}, {ID: "x", Namespace: sign + "x"}} {

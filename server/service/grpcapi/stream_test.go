@@ -96,7 +96,7 @@ func (s *slowStore) TakeAll(ctx context.Context, c []headgate.Check, dst []headg
 	return s.Limiter.TakeAll(ctx, c, dst)
 }
 
-// With a store behind a network, requests of one stream and one batch are under way together.
+// With a remote store, requests of one stream and one batch are decided concurrently.
 func TestRequestsOfOneCallAreDecidedConcurrently(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
 	_, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText)), Parallel: 4})
@@ -199,7 +199,7 @@ func TestBatchStreamRespondsInOrder(t *testing.T) {
 	}
 }
 
-// A server that stops answers the batch that it has read, and says that it has read no other.
+// A server that stops responds to the batch that it has read, and reports that it has read no other.
 func TestBatchStreamEndsWithTheServer(t *testing.T) {
 	store := &slowStore{newStore(t, nil), make(chan struct{}, 100), make(chan struct{})}
 	s, address := start(t, Config{Engine: newEngine(t, store, parseRules(t, ruleText))})
@@ -254,7 +254,7 @@ func TestServerStopsReadingFromNonReadingClient(t *testing.T) {
 		}
 		sent <- n
 	}()
-	// It is stuck when nothing has been sent for a while; how much was, the server has read and answered.
+	// It is blocked when nothing was sent for a while. The server has read and decided all that was sent.
 	select {
 	case n := <-sent:
 		t.Fatalf("the stream ended after %d requests", n)
@@ -265,7 +265,7 @@ func TestServerStopsReadingFromNonReadingClient(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	// Most of it is the client's: some thousand answers of few bytes are in its buffers, each in one of its own.
+	// Most of it is the client's: thousands of small responses are in its buffers.
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
 		t.Errorf("the heap grew by %d bytes, want a few buffers", grown)
 	}

@@ -79,7 +79,7 @@ func TestWrongTokensAreThrottled(t *testing.T) {
 	a.wants(t, 401, "", "POST", "/v1/ratelimit", "") // no token
 }
 
-// HTTP/JSON reports a delay. A caller told to wait must not count as waiting here.
+// The API reports a delay and does not wait. So a caller that waits does not count as waiting here.
 func TestDelayIsReportedNotWaited(t *testing.T) {
 	a := newAPI(t, "rules: [{ id: line, key: user, limits: 1/m, on_limit: delay 5m }]", httpapi.Config{})
 	const body = `{"client":{"userId":"a"}}`

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/identity"
 )
 
-// plain is a request as the slow reader has it.
+// plain is a request as the slow reader returns it.
 type plain struct {
 	rule, user, ip, key string
 	cost                int64

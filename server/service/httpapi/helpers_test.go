@@ -36,7 +36,7 @@ func newAPI(t testing.TB, text string, c httpapi.Config) *api {
 	return a
 }
 
-// newTimedAPI returns one that goes by the system's clock.
+// newTimedAPI returns a server that uses the system's clock.
 func newTimedAPI(t testing.TB, text string, c httpapi.Config) *api {
 	t.Helper()
 	a := &api{}

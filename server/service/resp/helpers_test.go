@@ -225,7 +225,7 @@ func (c *client) closed() string {
 	rest, err := io.ReadAll(c.r)
 	var fault net.Error
 	if errors.As(err, &fault) && fault.Timeout() {
-		c.t.Fatalf("the connection stays open; it said %q", rest)
+		c.t.Fatalf("the connection stays open; received %q", rest)
 	}
 	return string(rest)
 }

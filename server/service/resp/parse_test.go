@@ -236,7 +236,7 @@ func FuzzParseMatchesSlowParser(f *testing.F) {
 		if !equal(got, want) || gotBad != wantBad {
 			t.Errorf("%q: got %q, %q, want %q, %q", input, got, gotBad, want, wantBad)
 		}
-		// Whatever the pieces of a text, its commands are the same, and an error is found at the same place. The
+		// However a text is split into pieces, its commands are the same, and an error is found at the same place. The
 		// error itself may differ if a text is too long in two ways.
 		got, gotBad = quickly(tight, string(input), piece)
 		if !equal(got, want) || (gotBad == "") != (wantBad == "") {

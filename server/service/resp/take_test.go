@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/memstore"
 )
 
-// A said is a command and the expected reply. A reply that ends in … is compared up to there.
+// A said has a command and the expected reply. A reply that ends in … is compared up to there.
 type said struct {
 	command, want string
 }

@@ -106,13 +106,13 @@ func (q *Queue) Resume() { q.active.Add(1) }
 // Waiting returns the number of requests in the queue.
 func (q *Queue) Waiting() int64 { return q.waiting.Load() }
 
-// Wait puts a request into the queue, and waits for at most longest until it is admitted.
-func (q *Queue) Wait(ctx context.Context, longest time.Duration) Outcome {
+// Wait puts a request into the queue, and waits for at most timeout until it is admitted.
+func (q *Queue) Wait(ctx context.Context, timeout time.Duration) Outcome {
 	r, ok := q.pool.Get().(*queued)
 	if !ok {
 		r = &queued{outcome: make(chan Outcome, 1)}
 	}
-	r.ctx, r.until, r.stopped = ctx, q.clock.Now().Add(longest), false
+	r.ctx, r.until, r.stopped = ctx, q.clock.Now().Add(timeout), false
 	q.mu.Lock()
 	if q.waiting.Load() >= MaxQueued {
 		q.mu.Unlock()

@@ -100,13 +100,13 @@ func (c *Counter) setPair(p algorithm.Pair) {
 	c.words[0], c.words[1], c.words[2] = p.Time, p.Units, p.Last
 }
 
-// Adopt converts the counter from one plan to another plan of the same kind. See [algorithm.Plan.Carry].
+// Adopt converts the counter from one plan to another plan of the same kind. See [algorithm.Plan.Convert].
 func (c *Counter) Adopt(from, to *Plan, shift, at int64) {
 	if from.IsPair() {
-		c.setPair(to.CarryPair(&from.Plan, c.pair(), shift, at))
+		c.setPair(to.ConvertPair(&from.Plan, c.pair(), shift, at))
 		return
 	}
-	c.state = to.Carry(c.state, shift, at)
+	c.state = to.Convert(c.state, shift, at)
 }
 
 // Decide returns the decision on n units without taking them.

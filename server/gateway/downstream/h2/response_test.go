@@ -179,7 +179,7 @@ func TestFailedHandlersResetStream(t *testing.T) {
 	}
 }
 
-// A client decides how much it gets by its windows. When they are too small for too long, the stream is reset.
+// The client's windows determine how much it receives. When they are too small for too long, the stream is reset.
 func TestWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan error, 1)

@@ -40,7 +40,7 @@ func TestFailingUpstreamIsEjectedAndReturnsSlowly(t *testing.T) {
 	if got := shares(g, now+9*time.Second, 100); got[0] != 0 {
 		t.Errorf("left out: it gets %d of 100, want none", got[0])
 	}
-	// It is back with a tenth of its share, and half of it after half the time.
+	// It returns with a tenth of its share, and has half of it after half the time.
 	now += 10 * time.Second
 	if got := shares(g, now, 10_000); got[0] < 300 || got[0] > 700 {
 		t.Errorf("just back: it gets %d of 10000, want about 500", got[0])

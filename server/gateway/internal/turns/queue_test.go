@@ -120,7 +120,7 @@ func TestATurnEndsWhenItsClientPauses(t *testing.T) {
 			t.Errorf("no turn %v after the last request of the other connection", promptTime+sweepInterval)
 		}
 		other.End(q)
-		prompt.Begin(q) // must not believe that it still has its turn
+		prompt.Begin(q) // must notice that its turn has ended
 		if q.active != 1 {
 			t.Errorf("%d turns, want 1", q.active)
 		}

@@ -2,7 +2,7 @@ package algorithm
 
 import "github.com/headgate/headgate"
 
-// When the limit of a key changes, the key keeps its consumption. Carry computes from the old state the time of the
+// When the limit of a key changes, the key keeps its consumption. Convert computes from the old state the time of the
 // latest decision and the units that counted as consumed then. In the new state, all these units were taken at that
 // time. docs/algorithms.md explains this under "Changing a limit".
 
@@ -89,17 +89,17 @@ func (s State) Offset(key string) int64 {
 	return offsetOf(key, s[headWord]&numberMask)
 }
 
-// Carry converts the state of a key whose limit has changed to a state of the plan. In the new state, all units that
+// Convert converts the state of a key whose limit has changed to a state of the plan. In the new state, all units that
 // counted as consumed at the latest decision, rounded up, were taken at the time of that decision. If none of them
 // still counts at now under the old limit, nothing is consumed in the new state. A log that is converted to a log with
 // another period keeps its entries.
 //
-// Carry does not change the old state. If the plan owns it, Carry returns it. now is the time by the key's clock under
-// the plan. shift is how far that clock is ahead of the clock of the old state: s.Offset(key) − p.Offset(key).
+// Convert does not change the old state. If the plan owns it, Convert returns it. now is the time by the key's clock
+// under the plan. shift is how far that clock is ahead of the clock of the old state: s.Offset(key) − p.Offset(key).
 //
-// A store calls Carry at the first take or charge under the new limit. It stores the new state even if the take is
+// A store calls Convert at the first take or charge under the new limit. It stores the new state even if the take is
 // denied.
-func (p *Plan) Carry(s State, shift, now int64) State {
+func (p *Plan) Convert(s State, shift, now int64) State {
 	if p.Owns(s) {
 		return s
 	}
@@ -119,8 +119,8 @@ func newPair(at, units int64) Pair {
 	return Pair{Time: at, Units: units, Last: at}
 }
 
-// CarryPair is Carry for a Pair that was written under the plan from. IsPair must be true for both plans.
-func (p *Plan) CarryPair(from *Plan, pair Pair, shift, now int64) Pair {
+// ConvertPair is Convert for a Pair that was written under the plan from. IsPair must be true for both plans.
+func (p *Plan) ConvertPair(from *Plan, pair Pair, shift, now int64) Pair {
 	if p.StateFormat() == from.StateFormat() {
 		return pair
 	}

@@ -1,9 +1,9 @@
--- carry converts the state of another limit. Only the caller can compute what was consumed under that limit, so this
--- takes two calls. In the first, carry returns the state that it found. In the second, the argument has, after its
+-- convert converts the state of another limit. Only the caller can compute what was consumed under that limit, so this
+-- takes two calls. In the first, convert returns the state that it found. In the second, the argument has, after its
 -- first size bytes, when and how much was consumed, and the state that was found before. If the state has not changed
--- since, carry replaces it and returns nil. A log, which may have many entries, is returned with all its units in its
--- last entry. If the value is not a state, carry returns false and the key.
-local function carry(step, asked, size, key, now, server, slack, capacity, a, b)
+-- since, convert replaces it and returns nil. A log, which may have many entries, is returned with all its units in its
+-- last entry. If the value is not a state, convert returns false and the key.
+local function convert(step, asked, size, key, now, server, slack, capacity, a, b)
 	local found = redis.pcall('GET', key)
 	if type(found) ~= 'string' then
 		local head = redis.pcall('ZRANGE', key, 0, 0)[1]

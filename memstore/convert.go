@@ -8,8 +8,8 @@ import (
 )
 
 // The first take or charge after a change of a key's limit converts the key's state to the new limit, even if it is
-// denied: see algorithm.Plan.Carry. Peek decides by the converted state, but does not store it. A refund uses the limit
-// under which the state was written, and does not convert the state.
+// denied: see algorithm.Plan.Convert. Peek decides by the converted state, but does not store it. A refund uses the
+// limit under which the state was written, and does not convert the state.
 
 // shift returns how far the key's clock under the plan is ahead of the clock under which a state was written. The two
 // differ if one of the limits is staggered.
@@ -22,7 +22,7 @@ func (s *Store) convertPair(op *operation, tagWord, word uint64) algorithm.Pair 
 	if from == nil {
 		return algorithm.Pair{}
 	}
-	return op.plan.CarryPair(&from.plan, pair, shift, op.now)
+	return op.plan.ConvertPair(&from.plan, pair, shift, op.now)
 }
 
 // convertState converts the state of an entry to the plan.
@@ -34,7 +34,7 @@ func (s *Store) convertState(op *operation, tagWord, word uint64) algorithm.Stat
 	if from == nil || pair.Units == 0 {
 		return nil
 	}
-	return op.plan.Carry(from.plan.StateOf(pair, nil), shift, op.now)
+	return op.plan.Convert(from.plan.StateOf(pair, nil), shift, op.now)
 }
 
 // readEntry returns the pair of an entry, the layout and plan under which it was written, and how far the key's clock
@@ -89,7 +89,7 @@ func (s *Store) convertRecord(sh *shard, op *operation, record []int64) ([]int64
 	if op.plan.Owns(state) {
 		return record, nil
 	}
-	state = op.plan.Carry(state, op.shift(state), op.now)
+	state = op.plan.Convert(state, op.shift(state), op.now)
 	record, err := s.recordFor(sh, op, op.wordsAfter(int64(len(state))))
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *Store) convertRecord(sh *shard, op *operation, record []int64) ([]int64
 func (s *Store) peekLocked(sh *shard, op *operation, n int64) headgate.Decision {
 	if record := sh.records.lookup(op.hash); record != nil {
 		state := stateOf(record)
-		return op.plan.Peek(op.plan.Carry(state, op.shift(state), op.now), op.now, n)
+		return op.plan.Peek(op.plan.Convert(state, op.shift(state), op.now), op.now, n)
 	}
 	e := s.entry(op.hash)
 	if e == nil {

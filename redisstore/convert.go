@@ -13,9 +13,9 @@ import (
 // Then the script is called again, and replaces the state if it is still the same. Only for the most frequent change,
 // of the rate of a bucket, scripts convert the state themselves.
 
-// carryTries is the maximum number of calls of a script for one step. If nodes with different limits use a key in turn,
-// every call may find the state of another limit.
-const carryTries = 8
+// maxStepCalls is the maximum number of calls of a script for one step. If nodes with different limits use a key in
+// turn, every call may find the state of another limit.
+const maxStepCalls = 8
 
 // shift returns, in µs, how far the key's clock under this limit is ahead of its clock under the limit of a state.
 func (r *request) shift(state algorithm.State) int64 {
@@ -25,9 +25,9 @@ func (r *request) shift(state algorithm.State) int64 {
 	return state.Offset(r.checkKey) - r.offset
 }
 
-// carry prepares the request to replace stored, the packed state of another limit. It returns false if stored is not
-// such a state.
-func (r *request) carry(now int64, stored string) bool {
+// convertFrom prepares the request to replace stored, the packed state of another limit. It returns false if stored is
+// not such a state.
+func (r *request) convertFrom(now int64, stored string) bool {
 	var array [8]int64
 	state, ok := r.plan.DecodeState(stored, array[:0])
 	if !ok || r.plan.Owns(state) {
@@ -38,7 +38,7 @@ func (r *request) carry(now int64, stored string) bool {
 	packed := make([]byte, 0, 2*numberSize+len(stored))
 	packed = appendNumber(packed, at+shift)
 	packed = appendNumber(packed, units)
-	r.carried = string(append(packed, stored...))
+	r.conversion = string(append(packed, stored...))
 	return true
 }
 
