@@ -44,25 +44,13 @@ type readResult uint8
 const (
 	connEnded   readResult = iota // there is no further request
 	connIdle                      // no further request has arrived for Server.handOverAfter
-	requestRead                   // there is a request
+	requestRead                   // there is a request that this package serves
 	forNetHTTP                    // net/http must serve the connection
 )
 
 // next reads the head of the next request.
 func (c *conn) next() readResult {
 	fresh := c.state.Load() == stateFresh
-	if result := c.awaitRequest(fresh); result != requestRead {
-		return result
-	}
-	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
-		return connEnded // the server has closed the connection
-	}
-	return c.readHead(fresh)
-}
-
-// awaitRequest waits for the first bytes of the next request, and returns requestRead when they have arrived. fresh
-// means that nothing has arrived on the connection yet.
-func (c *conn) awaitRequest(fresh bool) readResult {
 	timeout := c.server.IdleTimeout // 0 means none
 	if fresh {
 		timeout = c.server.HeaderTimeout
@@ -87,11 +75,9 @@ func (c *conn) awaitRequest(fresh bool) readResult {
 			return connEnded
 		}
 	}
-	return requestRead
-}
-
-// readHead reads the head of a request whose first bytes have arrived, and parses it.
-func (c *conn) readHead(fresh bool) readResult {
+	if state := c.state.Load(); state == stateClosed || !c.state.CompareAndSwap(state, stateActive) {
+		return connEnded // the server has closed the connection
+	}
 	scanned := 0
 	begun := time.Duration(0) // when the first piece of the head arrived; 0 if the head may be complete
 	for {
