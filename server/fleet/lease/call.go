@@ -234,7 +234,8 @@ func (l *Limiter) callGranted(h *holding, q *request, now time.Duration, d *head
 	}
 }
 
-// untilWindowEnd returns the time from at until the end of the window that contains at. Buckets have one endless window.
+// untilWindowEnd returns the time from at until the end of the window that contains at. Buckets have one endless
+// window.
 func (h *holding) untilWindowEnd(at int64) time.Duration {
 	switch h.limit.Algorithm {
 	case headgate.FixedWindow, headgate.SlidingWindow:
