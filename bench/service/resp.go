@@ -191,6 +191,10 @@ const respKey = "key:__rand_int__"
 var (
 	respLimit    = []string{strconv.Itoa(respRate), strconv.Itoa(respRate), "1"}
 	respThrottle = append([]string{"CL.THROTTLE", respKey}, respLimit...)
+	// respLargeBurst has a large burst, and respSlowRefill one that takes 69 days to refill: its state does not fit the word
+	// of a key in memstore.
+	respLargeBurst = []string{"CL.THROTTLE", respKey, "100000", strconv.Itoa(respRate), "1"}
+	respSlowRefill = []string{"CL.THROTTLE", respKey, "100000", "1", "60"}
 )
 
 func runRESPPipelined(ctx context.Context, b *harness.Bench) error {
@@ -204,6 +208,14 @@ func runRESPPipelined(ctx context.Context, b *harness.Bench) error {
 		{
 			name: "headgate", title: "**headgate**, CL.THROTTLE", role: harness.Ours, server: "headgate",
 			open: openServer("resp", ""), run: l.ask(respThrottle...),
+		},
+		{
+			name: "headgate-burst", title: "headgate, CL.THROTTLE, burst of 100,000", role: harness.Ours, server: "headgate-burst",
+			open: openServer("resp", ""), run: l.ask(respLargeBurst...),
+		},
+		{
+			name: "headgate-refill", title: "headgate, CL.THROTTLE, burst of 100,000 in 69 days", role: harness.Ours,
+			server: "headgate-refill", open: openServer("resp", ""), run: l.ask(respSlowRefill...),
 		},
 		{
 			name: "headgate-take", title: "headgate, HG.TAKE by a rule", role: harness.Ours, server: "headgate",
