@@ -190,8 +190,6 @@ func limitDisagreement(s *scenario.Scenario, l headgate.Limit) int64 {
 		return 2 + int64(s.Traffic[0].Cost) + int64(unitsIn(l, updateAge(s)))
 	case hasOutage(s):
 		return 2 + int64(unitsIn(l, outageDrain))
-	case l.Algorithm == headgate.FixedWindow: // a node that joins does not know the debt of the windows before
-		return maxExcess(s, s.Variants()[0].Mode, l)
 	case hasWindows(l) || isPlain(s):
 		return 2
 	default: // a bucket is sometimes full, and nodes know only later that it was not

@@ -87,3 +87,21 @@ func TestAsyncUnitsOfTheEndOfAWindowAreCarried(t *testing.T) {
 		t.Logf("passed %d of %d", passed, windows*100)
 	})
 }
+
+// Nodes store what is carried in every window, also if nobody consumes anything in it.
+func TestAsyncNewcomerKnowsTheDebtOfAnOlderWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleettest.WaitForNextHour()
+		limit := headgate.MustParseLimit("10/m fixed-window")
+		all := startAsync(t, 5, fleettest.NewBoard(time.Millisecond), nil)
+		defer closeAsync(t, all...)
+		for _, a := range all[:4] {
+			if d, err := a.Take(t.Context(), headgate.Check{Key: "k", Limit: limit, Cost: 10}); err != nil || !d.Allowed {
+				t.Fatalf("the first decision: got %+v, %v, want allowed", d, err)
+			}
+		}
+		talk()
+		time.Sleep(2*time.Minute + 10*time.Second)
+		leftAsync(t, "two windows later", "k", limit, -10, all...)
+	})
+}

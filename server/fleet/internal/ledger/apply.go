@@ -271,15 +271,9 @@ func (l *Ledger) observedFor(r *record, now moment) time.Duration {
 
 // chargeWindow charges units of an update. If the limit has windows, it charges them in the window of the update.
 func (l *Ledger) chargeWindow(r *record, u *update, units int64, now moment) {
-	if units <= 0 {
-		return
-	}
-	if !r.plan.HasWindows() {
-		l.chargePeers(r, units, r.window.start, now)
-		return
-	}
 	switch w := r.plan.WindowOf(u.Window); {
-	case w > r.window.start+r.plan.Period: // the peer's clock is wrong
+	case units <= 0:
+	case !r.plan.HasWindows(), w > r.window.start+r.plan.Period: // in the latter case, the peer's clock is wrong
 		l.chargePeers(r, units, r.window.start, now)
 	case w >= r.window.start:
 		l.chargePeers(r, units, w, now)

@@ -44,13 +44,13 @@ func (r *record) endWindow(w int64) {
 	var units earlierUnits
 	switch {
 	case r.carries():
+		units.carried = r.window.units().carried
 		level := r.takenInWindow()
 		// One step per window that has ended, but no more than it takes to repay the whole level.
 		for range min(ended, level/r.plan.Capacity()+2) {
-			units.previous = level
-			level = max(0, level-r.plan.Capacity())
+			units.carriedBefore, units.previous, level = units.carried, level, max(0, level-r.plan.Capacity())
+			units.carried = level
 		}
-		units.carried = level
 	case r.plan.Kind == algorithm.KindSlidingWindow:
 		units.previous = r.usage.InWindowBefore(r.plan, w)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/server/fleet"
+	"github.com/headgate/headgate/server/fleet/internal/tally"
 )
 
 var tenAMinute = headgate.Limit{Algorithm: headgate.FixedWindow, Count: 10, Period: time.Minute}
@@ -103,4 +105,28 @@ func TestAResetForgetsWhatIsCarried(t *testing.T) {
 	wantRemaining(t, "after a reset", "k", tenAMinute, 10, all...)
 	clock.Advance(time.Minute)
 	wantRemaining(t, "in the next window", "k", tenAMinute, 10, all...)
+}
+
+// A node that joined after all consumption read in the notes of the ended window only what was consumed in it, not what
+// had been carried into it.
+func TestNodeThatJoinsKnowsWhatWasCarriedIntoTheWindowBefore(t *testing.T) {
+	modes(t, func(t *testing.T, asks bool) {
+		clock, all := hosts(t, 4, asks, nil)
+		for _, h := range all {
+			h.take("k", tenAMinute, 9)
+		}
+		shareAll(all...)
+		for window := range 2 { // 26 are carried into the second window, and 16 into the third
+			clock.Advance(time.Minute)
+			wantRemaining(t, "known to all", "k", tenAMinute, int64(10*window-16), all...)
+		}
+		var notes []tally.Tally
+		all[0].Walk(func(t tally.Tally) bool { notes = append(notes, t); return true })
+		uptime := all[0].Uptime()
+		clock.Advance(time.Minute)
+		newcomer := newHost(t, clock, fleet.Peer{Name: "newcomer", Incarnation: 1}, asks, nil)
+		newcomer.Apply(all[0].Peer, uptime, notes)
+		newcomer.Apply(all[0].Peer, uptime, notes)
+		wantRemaining(t, "6 are carried into the fourth", "k", tenAMinute, 4, append(all, newcomer)...)
+	})
 }

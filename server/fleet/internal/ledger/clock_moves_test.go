@@ -43,3 +43,22 @@ func TestClockSetBackDuringADecisionLocksNobodyOut(t *testing.T) {
 		}
 	}
 }
+
+// A clock that is set back by less than a window leaves the record in the later one. Units that are carried into it are
+// charged there, not in the window before.
+func TestCarriedUnitsAreChargedInTheOpenWindowAfterTheClockIsSetBack(t *testing.T) {
+	modes(t, func(t *testing.T, asks bool) {
+		clock, all := hosts(t, 2, asks, nil)
+		h := all[1]
+		h.take("k", tenAMinute, 6)
+		all[0].take("k", tenAMinute, 10)
+		notes, uptime := all[0].Changes(nil, 10), all[0].Uptime()
+		clock.Advance(50 * time.Second)
+		h.SetClockAhead(20 * time.Second)
+		h.Changes(nil, 10) // ends the window
+		h.SetClockAhead(0)
+		h.Apply(all[0].Peer, uptime, notes)
+		clock.Advance(20 * time.Second)
+		wantRemaining(t, "6 of 16 are carried", "k", tenAMinute, 4, h)
+	})
+}

@@ -29,10 +29,11 @@ func (r *record) hasEarlier() bool {
 
 // earlierUnits has numbers of units that matter in the open window although no current total has them.
 type earlierUnits struct {
-	carried     int64 // carried into the open window, if it is fixed; see carries
-	previous    int64 // consumed by all nodes in the window before, by the totals that this node received; see endWindow
-	ownPrevious int64 // consumed by this node in the window before
-	finished    int64 // consumed in the open window by peers that have already started the next window
+	carried       int64 // carried into the open window, if it is fixed; see carries
+	carriedBefore int64 // carried into the window before
+	previous      int64 // consumed by all nodes in the window before, as far as this node knows; see endWindow
+	ownPrevious   int64 // consumed by this node in the window before
+	finished      int64 // consumed in the open window by peers that have already started the next window
 }
 
 // units returns the units of earlier windows.
@@ -94,10 +95,14 @@ func (l *Ledger) chargeEarlier(r *record, u *update, now moment) {
 		return
 	}
 	switch {
-	case u.Window == r.window.start:
-		if r.tookOver() {
-			return // the units that this record took over include those of earlier windows
+	case u.Window <= r.window.start && r.tookOver(): // the units that it took over include those of earlier windows
+	case u.Window == r.window.start-r.plan.Period && r.carries():
+		earlier := r.window.change()
+		if missed := min(u.Carried, r.maxPending()) - earlier.carriedBefore; missed > 0 {
+			earlier.carriedBefore, earlier.previous = earlier.carriedBefore+missed, earlier.previous+missed
+			r.raiseCarried(earlier.previous-r.plan.Capacity(), now)
 		}
+	case u.Window == r.window.start:
 		r.raiseCarried(u.Carried, now)
 		if r.plan.Kind == algorithm.KindSlidingWindow {
 			r.raiseBefore(u.AllPrevious, now)

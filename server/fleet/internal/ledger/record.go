@@ -128,6 +128,7 @@ func (l *Ledger) advance(r *record, now moment) {
 			}
 			if carried := r.window.units().carried; carried > 0 {
 				r.chargeCarried(carried, now)
+				r.status.sendLevel = r.status.sendLevel || l.pulls // nodes that join may read no note of earlier windows
 			}
 		}
 		if r.pending > 0 && r.debt.window <= r.window.start {
@@ -168,8 +169,8 @@ func (r *record) drainPending(at int64) {
 
 // chargeBounded charges n units of peers until the debt is at its maximum. It returns the number of uncharged units.
 func (r *record) chargeBounded(n int64, now moment) (uncharged int64) {
-	d := r.usage.Charge(r.plan, r.time(now), min(n, headgate.MaxCount))
-	r.changedAt = r.time(now)
+	r.changedAt = max(r.time(now), r.window.start) // not in the window before, if the clock was set back
+	d := r.usage.Charge(r.plan, r.changedAt, min(n, headgate.MaxCount))
 	r.updateEmptyAt(&d, now)
 	return n - d.Receipt.Units
 }
