@@ -82,7 +82,7 @@ type Result struct {
 	WithinOnePeriod bool `json:"within_one_period"`
 	// Passed has the number of requests admitted in each column of SecondsPerColumn seconds. That is one second, unless
 	// there would be more than maxColumns.
-	Passed           []int `json:"passed_per_second"`
+	Passed           []int `json:"admitted_per_column"`
 	SecondsPerColumn int   `json:"seconds_per_column"`
 }
 
