@@ -83,7 +83,7 @@ run: need-go ## Build and run everything: a gateway on port 8080 in front of a b
 	bin/headgate serve $(RUN_FLAGS)
 
 .PHONY: proof
-proof: need-go ## Write docs/accuracy.md, and the tables and pictures of other pages (PROOF_FLAGS=--large for all rows)
+proof: need-go ## Write docs/accuracy.md, and the tables and pictures of other pages (PROOF_FLAGS='[--large] [PAGE]...')
 	@mkdir -p bin
 	go build -o bin/headgate ./server/cmd/headgate
 	tools/proof bin/headgate $(PROOF_FLAGS)
