@@ -33,10 +33,6 @@ func TestSoakSweepFindsBugsInTheRealCode(t *testing.T) {
 			"t.Previous, t.Level = t.Level>>previousBits, 0", "t.Previous, t.Level = 0, 0",
 		},
 		{
-			"a node that joins does not learn what was carried into the window before", "../fleet/internal/ledger/earlier.go",
-			"missed := min(u.Carried, r.maxPending()) - earlier.carriedBefore;", "missed := int64(0);",
-		},
-		{
 			"a new key is not looked up", "../fleet/async/async.go",
 			"counts.StartLookups(l.rounds.Hurry)", "_ = l.rounds.Hurry",
 		},
