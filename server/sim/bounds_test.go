@@ -139,6 +139,17 @@ func hasOutage(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Faults, func(f scenario.Fault) bool { return f.Kind != scenario.Join })
 }
 
+// losesTotals reports whether a Redis server loses its data while a node starts again. Then no note has the units that
+// the node consumed before, and it can only follow the levels of its peers.
+func losesTotals(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Faults, func(lost scenario.Fault) bool {
+		return lost.Kind == scenario.Failover && !lost.Keep && slices.ContainsFunc(s.Faults, func(f scenario.Fault) bool {
+			starts := f.Kind == scenario.Crash || f.Kind == scenario.NodeClock
+			return starts && f.At < lost.At+lost.For && lost.At < f.At+f.For
+		})
+	})
+}
+
 // joinsLate reports whether a node joins after the traffic.
 func joinsLate(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Faults, func(f scenario.Fault) bool {
@@ -189,7 +200,11 @@ func limitDisagreement(s *scenario.Scenario, l headgate.Limit) int64 {
 	case s.Regions != nil:
 		return 2 + int64(s.Traffic[0].Cost) + int64(unitsIn(l, updateAge(s)))
 	case hasOutage(s):
-		return 2 + int64(unitsIn(l, outageDrain))
+		most := 2 + int64(unitsIn(l, outageDrain))
+		if losesTotals(s) {
+			most += l.Capacity()
+		}
+		return most
 	case hasWindows(l) || isPlain(s):
 		return 2
 	default: // a bucket is sometimes full, and nodes know only later that it was not

@@ -61,6 +61,28 @@ func TestANewcomerCountsOnceWhatAThirdHostConsumed(t *testing.T) {
 	}
 }
 
+// A node whose update is old does not know when the units of the other updates were consumed. They may have drained.
+func TestANewcomerDoesNotCountDrainedUnitsThatAnOldUpdateLacks(t *testing.T) {
+	limit := headgate.Per(10, time.Second)
+	clock, all := hosts(t, 3, true, nil)
+	old, third, newcomer := all[0], all[1], all[2]
+	old.take("k", limit, 1)
+	third.take("k", limit, 1)
+	shareAll(old, third)
+	letters := []letterOf{old.write("k", limit)}
+	clock.Advance(200 * time.Millisecond)
+	third.take("k", limit, 9)
+	letters = append(letters, third.write("k", limit))
+	clock.Advance(2 * time.Second)
+	wantRemaining(t, "before the updates", "k", limit, 10, newcomer)
+	for i := range letters {
+		age := newcomer.Uptime() - letters[i].uptime
+		letters[i].tallies[0].MinAge, letters[i].tallies[0].MaxAge = age, age
+	}
+	newcomer.read(letters[1], letters[0])
+	wantRemaining(t, "when all was heard", "k", limit, 10, newcomer, third)
+}
+
 // After a reset totals say more than what counts: a newcomer does not charge what was forgiven.
 func TestANewcomerDoesNotCountWhatWasForgivenByAReset(t *testing.T) {
 	limit := headgate.Per(100, 300*24*time.Hour)

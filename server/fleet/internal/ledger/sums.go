@@ -101,17 +101,17 @@ func (l *Ledger) applySum(sh *shard, r *record, u *update, units int64, now mome
 		return false
 	}
 	// Express levels as the time that they take to drain, which includes fractions of units.
-	ownTime := r.timeToEmpty(now)
 	peerTime := r.plan.TimeFor(t.Level) - r.plan.PartTime(t.DrainedPart)
-	peerTime = max(0, peerTime-t.MinAge.Microseconds()) // drained since the tally was sent
-	peerTime = max(0, peerTime+r.plan.TimeFor(sum-t.Sum)-r.plan.TimeFor(t.Sum-sum))
-	targetTime := ownTime + r.plan.TimeFor(units)
+	unknown := r.plan.TimeFor(sum-t.Sum) - r.plan.TimeFor(t.Sum-sum) // of units that were consumed since the tally was sent
+	leastTime := max(0, peerTime+unknown-t.MaxAge.Microseconds())    // if they were consumed right after that
+	peerTime = max(0, max(0, peerTime-t.MinAge.Microseconds())+unknown)
+	targetTime := r.timeToEmpty(now) + r.plan.TimeFor(units)
 	excess := targetTime - peerTime
 	var credit int64
 	switch {
 	case r.join.levelGuessed && peer.older:
 		r.join.levelGuessed, r.join.adoptedAt = false, 0
-		credit = excess
+		credit = max(excess, min(0, targetTime-leastTime))
 	case excess > r.plan.TimeFor(roundedUnits):
 		credit = min(excess, max(0, r.emptyTime-peer.emptyTimeWhenEqual))
 	case excess > 0: // within rounding
