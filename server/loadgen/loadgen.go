@@ -73,7 +73,7 @@ func (o *Options) validate() error {
 	case o.Rate < 0 || o.Rate > MaxRate:
 		return fmt.Errorf("rate %g: want 0 to %d requests per second", o.Rate, MaxRate)
 	case o.Duration <= 0 || o.Duration > MaxDuration:
-		return fmt.Errorf("duration %v: want up to %v", o.Duration, MaxDuration)
+		return fmt.Errorf("duration %v: want more than 0, up to %v", o.Duration, MaxDuration)
 	case o.Connections < 1 || o.Connections > MaxConnections:
 		return fmt.Errorf("%d connections: want 1 to %d", o.Connections, MaxConnections)
 	case o.Clients < 1 || o.Clients > MaxClients:

@@ -51,11 +51,12 @@ type Input struct {
 func (in Input) Validate() error {
 	switch {
 	case in.Clients < 1 || in.Clients > 1e12:
-		return fmt.Errorf("%g clients: want 1 to 1T", in.Clients)
+		return fmt.Errorf("%s clients: want 1 to 1T", Number(in.Clients))
 	case in.Average <= 0 || in.Average > 1e12:
 		return fmt.Errorf("%g requests per second: want more than 0, up to 1T", in.Average)
 	case in.Peak < in.Average || in.Peak > 1e12:
-		return fmt.Errorf("a peak of %g requests per second: want at least the average of %g, up to 1T", in.Peak, in.Average)
+		return fmt.Errorf("a peak of %s requests per second: want at least the average of %s, up to 1T",
+			Number(in.Peak), Number(in.Average))
 	case in.Limits < 1 || in.Limits > headgate.MaxChecks:
 		return fmt.Errorf("%d limits: want 1 to %d", in.Limits, headgate.MaxChecks)
 	case in.Regions < 1 || in.Regions > 100:
@@ -69,7 +70,7 @@ func (in Input) Validate() error {
 	case in.RegionDelay < 0:
 		return fmt.Errorf("a delay of %v between regions: want 0 or more", in.RegionDelay)
 	case in.Nodes < 0 || in.Nodes > 1e6 || in.Nodes%max(in.Regions, 1) != 0:
-		return fmt.Errorf("%d nodes: want up to 1M, as many in each region", in.Nodes)
+		return fmt.Errorf("%d nodes: want a multiple of %d regions, up to 1M", in.Nodes, in.Regions)
 	case in.ShardMemory < 1<<20:
 		return fmt.Errorf("%g bytes per shard: want at least 1 MiB", in.ShardMemory)
 	case in.Mode != Exact && in.Mode != Lease && in.Mode != Async:

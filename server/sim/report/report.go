@@ -68,7 +68,10 @@ func list(items []string) string {
 // writeRow writes a result as a row of the table.
 func writeRow(b *strings.Builder, r *sim.Result) {
 	mode := html.EscapeString(r.Mode)
-	if r.Partial {
+	switch {
+	case r.Partial && r.Simulated == 0:
+		mode += ` <span class="partial">not simulated</span>`
+	case r.Partial:
 		mode += ` <span class="partial">partial</span>`
 	}
 	fmt.Fprintf(b, "<tr title=\"%s\">%s<td>%s</td>", html.EscapeString(strings.Join(r.Limits, ", ")),

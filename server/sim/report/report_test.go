@@ -23,6 +23,7 @@ func results() *sim.Results {
 				Marks:  []sim.Mark{{Seconds: 5, Text: "crash"}},
 			},
 			{Algorithm: "token-bucket", Mode: "async", Simulated: 5, Partial: true, WronglyAdmitted: 3, Requests: 100},
+			{Algorithm: "token-bucket", Mode: "gossip", Partial: true},
 		},
 	}
 }
@@ -35,7 +36,8 @@ func TestThePageIsCompleteAndSelfContained(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		"<h1>a &lt;b&gt; &amp; c</h1>", "1\u202f234\u202f567", "Admitted requests per second", "crash", "1 in 100 clients",
-		"3 (3%)", "token-bucket async is partial: the first 5.0 s of 10 s.", "1 lines could not be used",
+		`gossip <span class="partial">not simulated</span>`, "3 (3%)",
+		"token-bucket async is partial: the first 5.0 s of 10 s.", "1 lines could not be used",
 		"access.log:3: no time: &lt;script&gt;", "prefers-color-scheme: dark",
 	} {
 		if !strings.Contains(page, want) {
