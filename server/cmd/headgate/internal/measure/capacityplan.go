@@ -149,7 +149,8 @@ func (p *program) plan(ctx context.Context, f *planFlags) error {
 // planChart returns a chart of the machines that the load needs in each mode.
 func planChart(in plan.Input, constants plan.Constants) (*chart.BarChart, error) {
 	c := &chart.BarChart{
-		Title: fmt.Sprintf("Machines for %s requests per second of %s clients", plan.Number(in.Peak), plan.Number(in.Clients)),
+		Title: fmt.Sprintf("Machines for %s requests per second of %s clients, and units of a client above a limit",
+			plan.Number(in.Peak), plan.Number(in.Clients)),
 		Parts: []string{"nodes", "Redis shards", "shards of the global store"},
 	}
 	for _, mode := range plan.Modes {
@@ -160,8 +161,8 @@ func planChart(in plan.Input, constants plan.Constants) (*chart.BarChart, error)
 		}
 		c.Bars = append(c.Bars, chart.Bar{
 			Name: string(mode), Parts: []float64{p.Nodes, p.Shards, p.GlobalShards},
-			Text: fmt.Sprintf("%s + %s + %s; %s units above a limit", plan.Number(p.Nodes), plan.Number(p.Shards),
-				plan.Number(p.GlobalShards), plan.Number(p.OverAdmission)),
+			Text: fmt.Sprintf("%s + %s + %s; %s units", plan.Number(p.Nodes), plan.Number(p.Shards), plan.Number(p.GlobalShards),
+				plan.Number(p.OverAdmission)),
 		})
 	}
 	return c, nil
