@@ -126,8 +126,8 @@ func (c *LineChart) SVG(standalone bool) string {
 			p.add(`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`, left, width-right, y(v), y(v))
 			p.text("soft", "end", left-8, y(v)+4, Number(v))
 		}
-		for i := range 7 {
-			at := end * float64(i) / 6
+		for i, tick := 0, niceCeil(end/7); float64(i)*tick <= end; i++ {
+			at := float64(i) * tick
 			p.text("soft", "middle", x(at), height-12, Number(at)+" "+c.XUnit)
 		}
 		for i, m := range c.Marks {

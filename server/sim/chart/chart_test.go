@@ -41,6 +41,16 @@ func TestLinesAreDrawnToScale(t *testing.T) {
 	}
 }
 
+func TestTimesOfTheAxisAreRound(t *testing.T) {
+	c := chart.LineChart{XUnit: "s", Step: 1, Series: []chart.Series{{"a", make([]float64, 20)}}}
+	got := c.SVG(true)
+	for _, want := range []string{">0 s<", ">5 s<", ">15 s<", ">20 s<"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the picture has no %q:\n%s", want, got)
+		}
+	}
+}
+
 func TestBarsShareOneScale(t *testing.T) {
 	c := chart.BarChart{
 		Title: "decisions", Parts: []string{"admitted", "denied"},
