@@ -89,7 +89,8 @@ func checkLoads(t *testing.T, r *harness.Results) {
 	if r.Part != "gateway" {
 		return
 	}
-	for id, list := range map[string][]site.Front{"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts(), "http2": gateway.HTTP2Fronts(),
+	for id, list := range map[string][]site.Front{
+		"proxies": gateway.ProxyFronts(), "refusals": gateway.RefusingFronts(), "http2": gateway.HTTP2Fronts(),
 		"large": gateway.PeerFronts(), "posts": gateway.PeerFronts(), "new-connections": gateway.PeerFronts(), "tls": gateway.HTTP2Fronts(),
 		"access-log": gateway.LoggingFronts(), "connections-4000": gateway.ConnectionFronts(),
 	} {
