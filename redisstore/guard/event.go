@@ -82,7 +82,7 @@ func logEvent(e Event) {
 	case Overloaded:
 		args = append(args, "reason", e.Reason)
 	case Recovered, Deciding:
-		args = append(args, "down", e.Down, "degraded", e.Degraded)
+		args = append(args, "duration", e.Down, "degraded", e.Degraded)
 	}
 	slog.Warn("headgate: "+e.Kind.String(), args...)
 }

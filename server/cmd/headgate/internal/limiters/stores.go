@@ -266,7 +266,7 @@ func logGuardEvent(log *slog.Logger, e guard.Event) {
 	level := slog.LevelWarn
 	if e.Kind == guard.Recovered || e.Kind == guard.Deciding {
 		level = slog.LevelInfo
-		args = append(args, "down", e.Down.String(), "degraded", e.Degraded)
+		args = append(args, "duration", e.Down.String(), "degraded", e.Degraded)
 	}
 	if e.Reason != "" {
 		args = append(args, "reason", e.Reason)
