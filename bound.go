@@ -24,8 +24,9 @@ type Bound struct {
 // the key's limit and converts its consumption, so the limit with the longer period is not enforced. Use [BindAll], or
 // give each limit its own keys, such as "alice/second" and "alice/day".
 //
-// The error is that of limit.Validate. Bind can detect that the Limiter does not support a custom algorithm only if the
-// Limiter is a [Preparer] or a [LimitValidator]. With other Limiters, Take returns the error and Allow denies.
+// Bind returns an error if l is nil or the limit is invalid; see Limit.Validate. It can detect that the Limiter does
+// not support a custom algorithm only if the Limiter is a [Preparer] or a [LimitValidator]. With other Limiters, Take
+// returns the error and Allow denies.
 func Bind(l Limiter, limit Limit) (*Bound, error) { return bind(l, limit, Open) }
 
 // MustBind is Bind for limits known to be valid, such as constants. It panics on an error.
@@ -146,7 +147,8 @@ func (b *Bound) Give(ctx context.Context, key string, n int64, r Receipt) error 
 	return b.limiter.Give(ctx, b.Check(key, n), r)
 }
 
-// Settle corrects the number of units that were taken with the receipt to used. See the function [Settle].
+// Settle sets the number of units that were taken with the receipt to used: it gives back the difference, or charges
+// it. See the function [Settle].
 func (b *Bound) Settle(ctx context.Context, key string, r Receipt, used int64) error {
 	return Settle(ctx, b.limiter, b.Check(key, 1), r, used)
 }

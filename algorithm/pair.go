@@ -66,9 +66,9 @@ func (p *Plan) TakePair(s Pair, now, n int64) (Pair, bool) {
 	}
 }
 
-// DenyPair returns the Pair after a take that was denied at now for any reason. It differs from s in Last if the denial
-// counts as the latest decision when the limit changes: if the key of a bucket is in debt, or if fewer whole units
-// count than at the latest decision. Otherwise, it has the same effect as s, which need not be replaced.
+// DenyPair returns the Pair after a take that was denied at now for any reason. Usually, it has the same effect as s,
+// which need not be replaced. For a bucket, Last changes in two cases, in which the denial counts as the latest
+// decision when the limit changes: the key is in debt, or a whole unit has drained since the latest decision.
 func (p *Plan) DenyPair(s Pair, now int64) Pair {
 	if p.kind == KindFixedWindow {
 		return s

@@ -31,12 +31,13 @@ type Options struct {
 	// Deadline limits the time of a call, including the wait for a batch. A caller's context may end it sooner. Default
 	// DefaultDeadline.
 	Deadline time.Duration
-	// BatchWait limits how long a call waits for a batch while other calls are under way; if eight are, it waits until
-	// one returns. Default DefaultBatchWait. If it is negative, every call is sent alone.
+	// BatchWait limits how long a call waits for others to join its batch. Without calls under way, it is sent at once;
+	// with eight, it waits until one returns. Default DefaultBatchWait. If it is negative, every call is sent alone.
 	BatchWait time.Duration
 	// MaxBatch limits the calls of a batch; the service accepts 1000 by default. Default DefaultMaxBatch.
 	MaxBatch int
-	// OnFailure decides RateLimit when the service fails: headgate.Open or headgate.Closed. Default headgate.Open.
+	// OnFailure decides the result of RateLimit when the service fails: headgate.Open or headgate.Closed. Default
+	// headgate.Open.
 	OnFailure headgate.Policy
 	// Logger logs when the service becomes unreachable, and reachable again. Default slog.Default().
 	Logger *slog.Logger

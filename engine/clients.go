@@ -26,7 +26,7 @@ func (e *Engine) AddClient(c rules.Client) error {
 func (e *Engine) Clients() int { return e.registry.Len() }
 
 // RemoveClient removes a client that AddClient has registered, and resets its counters. It returns ErrNoClient if no
-// such client has that id. After any other error the client is removed, but some of its counters may remain.
+// such client has that id. If a counter cannot be reset, it returns the error, and the client is removed all the same.
 //
 // It resets the client's counters and penalties under rules that count by a single attribute of the client, or that
 // fall back to its address. Counters under rules with several key attributes, such as user and path, and counters that
@@ -62,7 +62,7 @@ func (e *Engine) removeClient(id string) ([]counter, bool) {
 	return counters, true
 }
 
-// A counter identifies a counter in a store. The fields key, owner and split are those of a headgate.Check.
+// A counter says where the units of a key are counted. The fields key, owner and split are those of a headgate.Check.
 type counter struct {
 	store      *store
 	rule       string // id of its rule

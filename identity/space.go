@@ -9,7 +9,8 @@ import (
 // trimBlanks removes spaces and tabs, which HTTP allows around values.
 func trimBlanks(s string) string { return strings.Trim(s, " \t") }
 
-// trimAnySpace removes all characters around a value that some services treat as white space, in UTF-8 or ISO 8859-1.
+// trimAnySpace removes, from both ends of a value, all characters that some service treats as white space, whether the
+// value is UTF-8 or ISO 8859-1.
 func trimAnySpace(s string) string {
 	for s != "" {
 		n := leadingSpace(s)

@@ -35,23 +35,23 @@ func (k *worker) watch(w *waiter) {
 	}
 }
 
-// run runs the job unless its context or the worker's context, running, has ended. Then it sends the result and calls
-// ended with the time that the job took, even if the job exits the goroutine. A panic of the job crashes the program.
-func (j *job) run(running context.Context, q *callerQueue, size int64, ended func(took time.Duration, exited bool)) {
+// run runs the job unless its context or the worker's has ended. Then it sends the result and calls onEnd with the time
+// that the job took, even if the job exits the goroutine. A panic of the job crashes the program.
+func (j *job) run(workerCtx context.Context, q *callerQueue, size int64, onEnd func(took time.Duration, exited bool)) {
 	j.stopWatching()
 	switch {
-	case running.Err() != nil:
+	case workerCtx.Err() != nil:
 		j.result <- ErrClosed
-		ended(0, false)
+		onEnd(0, false)
 		return
 	case j.ctx.Err() != nil:
 		j.result <- contextError(j.ctx, size)
-		ended(0, false)
+		onEnd(0, false)
 		return
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
 	defer cancel()
-	defer context.AfterFunc(running, cancel)()
+	defer context.AfterFunc(workerCtx, cancel)()
 	start := q.since(0)
 	err, exited := ErrJobExited, true
 	defer func() {
@@ -62,7 +62,7 @@ func (j *job) run(running context.Context, q *callerQueue, size int64, ended fun
 		}
 		took := q.since(int64(start))
 		j.result <- err
-		ended(took, exited)
+		onEnd(took, exited)
 	}()
 	err = j.do(ctx)
 	exited = false

@@ -12,7 +12,6 @@ var (
 	ErrNoResponse = topology.ErrNoResponse
 )
 
-// A ServerError describes a problem of a server. Its fields Server, Problem, Fix and Err are the server's address, the
-// problem, how to fix it, and its cause. Its method Refused reports whether the server works and the problem concerns
-// only one key.
+// A ServerError describes a problem of a server: its address (Server), the problem (Problem), how to fix it (Fix), and
+// the cause (Err). Refused reports whether the server works and has refused only this key.
 type ServerError = topology.ServerError

@@ -90,7 +90,7 @@ func (b *budget) isIdle(now time.Time) bool {
 	return !slices.ContainsFunc(b.windows, func(w window) bool { return w.reset.After(now) })
 }
 
-// probeWait is how long requests wait for the response to a probe, unless it arrives earlier.
+// probeWait is how often a request that waits for the response to a probe checks its budget again.
 const probeWait = time.Second
 
 // waitTime returns how long to wait before the next request is sent. It is 0 if the request may be sent now.
@@ -165,7 +165,8 @@ func (b *budget) update(sent, now time.Time, info *limitInfo) {
 	if len(info.windows) == 0 {
 		return
 	}
-	// The server may have sent this response before the last one, if the request was sent before the last one arrived.
+	// Responses can arrive out of order. If this request was sent before the previous response arrived, this response may
+	// be older than that.
 	maybeOlder := sent.Before(b.lastResponse)
 	b.lastResponse = now
 	for i := range info.windows {

@@ -6,15 +6,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Stats are figures of a guard since it was created.
+// Stats are counters since the guard was created.
 type Stats struct {
-	// Calls is the number of calls of the store, without probes.
+	// Calls is the number of calls to the store, without probes.
 	Calls int64
 	// Failures is the number of calls that failed. Timeouts is the number of calls that failed because of the deadline.
 	Failures, Timeouts int64
 	// Probes is the number of probes of shards. ProbesFailed is the number of probes that failed.
 	Probes, ProbesFailed int64
-	// Open, Closed and Local are the numbers of decisions by each policy. Every decided check of a TakeAll counts.
+	// Open, Closed and Local are the numbers of decisions by each policy instead of the store. Each check of a TakeAll
+	// counts.
 	Open, Closed, Local int64
 	// LocalFailures is the number of checks with the policy Local that were allowed because the local limiter failed.
 	LocalFailures int64
@@ -22,11 +23,11 @@ type Stats struct {
 	// denied by the response to another caller.
 	CacheHits, SharedDenials int64
 	// Waits is the number of requests that waited for the response to another caller, or for a denial to expire.
-	// WaitsSkipped is the number of requests that called the store without that response, because it took too long or
-	// because too many requests waited.
+	// WaitsSkipped is the number of requests that called the store themselves, because the response took too long or too
+	// many requests waited for it.
 	Waits, WaitsSkipped int64
-	// Queued is the number of requests that were queued because enough others were being decided. Overloaded is the number
-	// of requests that were refused with headgate.ErrOverloaded.
+	// Queued is the number of requests that were queued because as many as allowed were being decided. Overloaded is the
+	// number of requests that were refused with headgate.ErrOverloaded.
 	Queued, Overloaded int64
 	// ChargesDropped is the number of charges that were lost. UnitsNotReturned is the number of units that could not be
 	// given back.

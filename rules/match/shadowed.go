@@ -6,9 +6,9 @@ import (
 	"github.com/headgate/headgate/rules"
 )
 
-// Shadowed returns a set in which the rules for which choose returns true have on_limit: shadow. count is the number of
-// rules that it has changed; if it is 0, Shadowed returns s itself. Both sets share their clients, and HideChanges of
-// one set affects both. Shadowed does not compile rules, so it is fast for any number of them.
+// Shadowed returns a copy of the set in which each rule that choose selects has on_limit: shadow. count is the number
+// of rules that it has changed; if it is 0, Shadowed returns s itself. Both sets share their clients, and calling
+// HideChanges on either affects both. Shadowed does not compile rules, so it is fast for any number of them.
 func (s *Set) Shadowed(choose func(*rules.Rule) bool) (shadowed *Set, count int) {
 	var list []compiledRule
 	for i := range s.rules {

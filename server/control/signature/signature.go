@@ -90,7 +90,7 @@ type Verifier struct {
 	secret []byte
 
 	mu       sync.Mutex
-	received map[string]time.Time // time until which to remember a MAC, by MAC
+	received map[string]time.Time // by MAC, the time when it can be forgotten
 }
 
 // NewVerifier returns a Verifier of signatures with a secret.

@@ -8,8 +8,9 @@ import (
 )
 
 // maxSilence returns the maximum time without a packet from this host. A host must send packets even if it has no
-// updates: they show that the host is live, they have the time of its clock, and their numbers reveal missed packets.
-// The result is 0 while keys are in use. It is longer in a large fleet, where all hosts forward packets.
+// updates: they show that the host is live, they carry the time of its clock, and their numbers reveal missed packets.
+// In a fleet smaller than MeshSize, the result is 0 while keys are in use. In a larger one, all hosts forward packets,
+// and it grows with the number of hosts.
 func (s *sender) maxSilence(others int, now time.Duration) time.Duration {
 	switch {
 	case others >= s.gossip.options.MeshSize:
@@ -26,8 +27,8 @@ func maxSilenceInLargeFleet(others int) time.Duration {
 	return skew.ReadInterval * time.Duration(min(1+others/8, 5))
 }
 
-// missedAfter returns the time after which updates were probably missed. This is the time for which another host was
-// silent, or this host was stopped.
+// missedAfter returns how long another host must be silent, or this host stopped, before updates were probably
+// missed.
 func (g *Limiter) missedAfter() time.Duration { return missedRounds * g.options.Interval }
 
 const (

@@ -20,18 +20,18 @@ import (
 
 var _ headgate.Limiter = (*Limiter)(nil)
 
-// A Limiter shares limits with other regions. It decides by the region's own store, for example a Redis with the
+// A Limiter shares limits with other regions. It decides with the region's own store, for example a Redis with the
 // consistency exact or lease. It sends the region's consumption to the other regions, and charges their consumption to
-// the region's store. The bound of the over-admission is the same as in package async, where N is the number of
-// regions. No decision on a key in use waits for another region. On a new key, decisions from the second on wait for a
-// lookup, which reads the consumption of other regions.
+// the region's store. The bound of the over-admission is that of package async, with the number of regions in place of
+// the number of nodes. No decision on a key in use waits for another region. On a new key, the first decision does not
+// wait; later ones wait until a lookup has read the consumption of other regions.
 //
 // The nodes of a region add up their consumption in the region's Redis. For every key, one of the nodes sends the sum
 // to the exchange that all regions share, and receives the sums of the other regions. So the traffic between regions
 // does not grow with the number of nodes. The sending node can change at any time, because the region's Redis also has
-// the totals of other regions. A script returns each growth of a total to one node, once, and that node charges the
-// growth. If the node fails at that moment, the charge is lost. Then this region admits too much: at most the units
-// that were consumed in other regions in one interval.
+// the totals of other regions. A script returns each increase of a total to exactly one node, which charges it. If the
+// node fails at that moment, the charge is lost. Then this region admits too much: at most the units that were
+// consumed in other regions in one interval.
 //
 // A charge needs the name of the key, but other regions send only its hash. So a node charges only keys that it uses.
 type Limiter struct {
@@ -275,7 +275,8 @@ type Stats struct {
 	Charged int64
 	// Lost counts units that this node could not charge because the store failed.
 	Lost int64
-	// Owed is the number of units that are still to be charged, because debts are at their maximum.
+	// Owed is the number of units that are still to be charged, because the debts of their keys in the
+	// region's store are at the maximum.
 	Owed int64
 	// SentKeys is the number of keys that this node sent for the region in its latest exchange.
 	SentKeys int64

@@ -83,7 +83,7 @@ func (l *Ledger) BeforeTake(c *headgate.Check, k *ObservedKey) *lookup.Lookup {
 			return nil // no room for a record: the key is not looked up
 		}
 	}
-	// The first decision does not wait. Neither does a check after a denial, because peers can only have consumed more.
+	// The first take of a key does not wait. Neither does a check after a denial: a lookup could only find more units.
 	if isNew && c.Cost > 0 || r.status.denied {
 		return nil
 	}
